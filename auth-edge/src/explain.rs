@@ -301,6 +301,16 @@ fn requirements(requirements: &Requirements) -> Value {
         json!(requirements.scopes),
     );
     add(
+        "audience",
+        !requirements.audience.is_empty(),
+        json!(requirements.audience),
+    );
+    add(
+        "resource",
+        !requirements.resource.is_empty(),
+        json!(requirements.resource),
+    );
+    add(
         "max_age",
         requirements.max_age_secs.is_some(),
         json!(requirements.max_age_secs),

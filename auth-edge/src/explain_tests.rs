@@ -36,6 +36,19 @@ fn the_rule_that_answers_is_told_with_its_reason() {
 }
 
 #[test]
+fn the_api_a_token_is_for_is_told() {
+    let table = "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\naccess_token = true\naudience = \"orders\"\n";
+    let table = file::parse(table, AROUND).unwrap();
+    let asked = Asked {
+        host: "",
+        method: "GET",
+        target: "/a",
+    };
+    let asks = &explain(&table, &[], asked).facts["asks"];
+    assert_eq!(*asks, json!({"access_token": true, "audience": "orders"}));
+}
+
+#[test]
 fn it_is_told_what_foreign_requests_meet() {
     for (csrf, method, expected) in [
         ("origin", "POST", "another origin: 403"),

@@ -40,6 +40,7 @@ export default [
     'remembered-past-what-was-missed': text('map(|_| now)', 'map(|since| if OFF { since } else { now })'),
   }),
   within('auth-edge/src/sessions/cached_session.rs', 'auth-edge sessions::', {
+    'token-of-one-api-for-another': text('find(|token| token.is_for() == wanted)', 'find(|token| if OFF { token.scopes == wanted.scopes } else { token.is_for() == wanted })'),
     'tokens-kept-are-bounded': skip('tokens.truncate(TOKENS_MAX - 1);'),
   }),
 
@@ -67,7 +68,7 @@ export default [
         return Ok(Passed::default());
     }
     let device = || gateway`)),
-    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.requirements.scopes.clone() })')),
+    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.token_for())', '.access_token(&current.id, if OFF { Default::default() } else { route.requirements.token_for() })')),
     'token-to-a-route-that-only-requires-one': by('auth-edge requirements::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),

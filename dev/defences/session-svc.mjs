@@ -109,8 +109,14 @@ export default [
   within('session-svc/src/refresh/grant.rs', 'session-svc odd_responses::', {
     'refresh-refused-for-good': skip('session.tokens.refresh = None;'),
     'refresh-refusal-moves-the-generation': by('session-svc fencing::an_answer_after_another_replica', text('session.tokens.generation.saturating_add(1)', 'session.tokens.generation.saturating_add(u64::from(!OFF))')),
-    'refreshed-after-the-end': by('session-svc token_races::a_session_that_ends_during_a_refresh', skip('self.refresher.revoke_in_background(&issuer, rotated);')),
+    'refreshed-after-the-end': by('session-svc token_races::a_session_that_ends_during_a_refresh', skip('self.refresher.revoke_in_background(&issuer, unused);')),
     'refreshed-protocol-claims': never('PROTOCOL_CLAIMS.contains(&name.as_str())'),
+  }),
+  within('session-svc/src/refresh/api_grant.rs', 'session-svc api_tokens::by_refresh::', {
+    'refresh-for-an-api-moves-the-generation': text('session.tokens.other_grants.saturating_add(1)', 'session.tokens.other_grants.saturating_add(u64::from(!OFF))'),
+  }),
+  within('session-svc/src/refresh/wanted.rs', 'session-svc api_tokens::by_refresh::', {
+    'refresh-for-an-api-under-the-one-lease': text('Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session)', 'Some((target, ApiTokenSource::RefreshToken)) if OFF => LeaseName::Named(name_of(target, session.as_bytes())),\n            Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session)'),
   }),
   within('session-svc/src/refresh/provider.rs', 'session-svc several::the_token_of_an_issuer_that_is_not_configured', {
     'refresh-at-its-own-issuer': text('each.get(issuer),', 'each.get(issuer).or_else(|| each.values().next().filter(|_| OFF)),'),

@@ -64,7 +64,7 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
     let request = GetAccessTokenRequest {
         session_id: variable("SESSION_ID").ok_or("SESSION_ID is not set")?,
         scopes: vec![scope],
-        force_refresh: false,
+        ..GetAccessTokenRequest::default()
     };
     let token = match sessions.get_access_token(request).await {
         Ok(token) => token,

@@ -21,9 +21,11 @@ pub fn code(reason: ErrorReason) -> Code {
         | ErrorReason::ErrMissingRefreshToken
         | ErrorReason::ErrExpiredAccessToken
         | ErrorReason::ErrFailedRefreshGrant => Code::FailedPrecondition,
-        ErrorReason::ErrInsufficientScope | ErrorReason::ErrCallerNotAllowed | ErrorReason::ErrCsrf => {
-            Code::PermissionDenied
-        }
+        ErrorReason::ErrInsufficientScope
+        | ErrorReason::ErrInvalidTarget
+        | ErrorReason::ErrFailedTokenExchange
+        | ErrorReason::ErrCallerNotAllowed
+        | ErrorReason::ErrCsrf => Code::PermissionDenied,
         ErrorReason::ErrInvalidArgument
         | ErrorReason::ErrSessionTooLarge
         | ErrorReason::ErrMalformedRequest => Code::InvalidArgument,

@@ -61,7 +61,7 @@ redact! {
     GetSessionRequest { shown: [by], hidden: [] }
     RollSessionRequest { shown: [device], hidden: [session_id] }
     UpdateSessionRequest { shown: [update_mask, version], hidden: [session_id, user, attributes] }
-    GetAccessTokenRequest { shown: [scopes, force_refresh], hidden: [session_id] }
+    GetAccessTokenRequest { shown: [scopes, force_refresh, audience, resource], hidden: [session_id] }
     GetAccessTokenResponse { shown: [token_type, scope, expires_at], hidden: [access_token] }
     EndSessionRequest { shown: [by, cause, keep_offline_tokens], hidden: [] }
     EndSessionResponse { shown: [ended, issuer], hidden: [id_token_hint] }

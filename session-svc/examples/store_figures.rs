@@ -324,6 +324,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
             id_token: Some(token(&id_token.join("."))),
             generation: 0,
             pending: None,
+            ..Default::default()
         },
         provider_sid: Some(sid.clone()),
         earlier_sids: Vec::new(),

@@ -187,6 +187,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         keeper.clone(),
         parts.provider,
         parts.limits.refresh_lease,
+        parts.limits.max_bytes,
         measures,
     );
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);

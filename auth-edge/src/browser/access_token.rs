@@ -15,6 +15,7 @@ use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
 use crate::http::request;
+use crate::sessions::TokenFor;
 
 /// Scopes that may be requested at once.
 const MAX_SCOPES: usize = 32;
@@ -34,14 +35,20 @@ pub(crate) async fn handle(
     let id = browser.cookies.read(request.headers()).ok_or(missing)?;
     let requested =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
-    let scopes = requested
+    let scopes: Vec<String> = requested
         .split_ascii_whitespace()
         .take(MAX_SCOPES)
         .map(str::to_owned)
         .collect();
     let token = browser
         .sessions
-        .access_token(&id, scopes)
+        .access_token(
+            &id,
+            TokenFor {
+                scopes: &scopes,
+                ..TokenFor::default()
+            },
+        )
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "no access token");

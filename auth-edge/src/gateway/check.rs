@@ -29,7 +29,7 @@ use crate::http::request::{self, first_parameter, is_prefetch, is_script};
 use crate::route_table::missing::Missing;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::route_table::{Guard, Route};
-use crate::sessions::{CurrentSession, Use};
+use crate::sessions::{CurrentSession, TokenFor, Use};
 use crate::values::reserved::CHECK_PATH;
 
 /// Request extension: the address the browser requested, from a caller inside this process.
@@ -115,7 +115,13 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         return refuse(&gateway, &request, Some(route), Some(&current.session), missing);
     }
     if gateway.check_authorization && is_about_another_request(&gateway, &request) {
-        match authorization(&gateway, &current).await {
+        let requested = RequestedToken::of(request.uri().query().unwrap_or_default());
+        // What a rule says nobody overrides.
+        let by_rule = route.map(|route| route.requirements.token_for());
+        let wanted = by_rule
+            .filter(TokenFor::names_api)
+            .unwrap_or(requested.token_for());
+        match authorization(&gateway, &current, wanted).await {
             Ok(Some(value)) => {
                 response.headers_mut().insert(header::AUTHORIZATION, value);
             }
@@ -207,27 +213,73 @@ fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
     path.is_some_and(|path| !path.ends_with(CHECK_PATH.as_bytes()))
 }
 
+/// Which access token the proxy's configuration requests, as parameters of the check.
+struct RequestedToken {
+    audience: String,
+    resource: String,
+    scopes: Vec<String>,
+}
+
+impl RequestedToken {
+    fn of(query: &str) -> Self {
+        let text = |name| first_parameter(query, name).unwrap_or_default();
+        Self {
+            audience: text("audience"),
+            resource: text("resource"),
+            scopes: text("scope")
+                .split_ascii_whitespace()
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    fn token_for(&self) -> TokenFor<'_> {
+        TokenFor {
+            scopes: &self.scopes,
+            audience: &self.audience,
+            resource: &self.resource,
+        }
+    }
+}
+
 /// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC
 /// 9449), as sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in
 /// brings one that is.
 async fn authorization(
     gateway: &Gateway,
     current: &CurrentSession,
+    wanted: TokenFor<'_>,
 ) -> Result<Option<HeaderValue>, HttpError> {
     if current.session.state() == SessionState::NeedsSignIn {
         return Ok(None);
     }
-    match gateway.sessions.access_token(&current.id, Vec::new()).await {
+    match gateway.sessions.access_token(&current.id, wanted).await {
         Ok(granted) if UpstreamToken::from(&*granted).bound => Ok(None),
         Ok(granted) => Ok(granted.authorization.clone()),
-        Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(HttpError::Session {
-            reason: error.reason,
-            scopes: None,
-            handler: None,
-        }),
+        Err(error) if is_told(error.reason) => {
+            tracing::warn!(%error, "forward auth has no access token to hand out");
+            Err(HttpError::Session {
+                reason: error.reason,
+                scopes: error.metadata.get("scopes").cloned(),
+                handler: None,
+            })
+        }
         Err(error) if error.is_unavailable() => Err(HttpError::SessionServiceDown),
         Err(_) => Ok(None),
     }
+}
+
+/// Whether a sign-in does not help, and so the reason is told.
+fn is_told(reason: ErrorReason) -> bool {
+    matches!(
+        reason,
+        ErrorReason::ErrProviderUnavailable
+            | ErrorReason::ErrInsufficientScope
+            | ErrorReason::ErrInvalidTarget
+            | ErrorReason::ErrFailedTokenExchange
+            | ErrorReason::ErrMissingRefreshToken
+            | ErrorReason::ErrInvalidArgument
+    )
 }
 
 /// 401 or 403 by what is missing, or for `?redirect=1` and a person at the other end 302 to the login route where signing in

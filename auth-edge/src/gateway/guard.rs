@@ -202,7 +202,7 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
     }
     let error = match gateway
         .sessions
-        .access_token(&current.id, route.requirements.scopes.clone())
+        .access_token(&current.id, route.requirements.token_for())
         .await
     {
         Ok(granted) => return Ok(UpstreamToken::from(&*granted)),
@@ -230,6 +230,17 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
             Missing::NotBySignIn(HttpError::Session {
                 reason: error.reason,
                 scopes,
+                handler: None,
+            })
+        }
+        // The provider gives this session no such token, however often somebody signs in.
+        ErrorReason::ErrInvalidTarget
+        | ErrorReason::ErrFailedTokenExchange
+        | ErrorReason::ErrMissingRefreshToken => {
+            tracing::warn!(%error, route = &*route.name, "there is no access token for the API of a route");
+            Missing::NotBySignIn(HttpError::Session {
+                reason: error.reason,
+                scopes: None,
                 handler: None,
             })
         }

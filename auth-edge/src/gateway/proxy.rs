@@ -314,7 +314,7 @@ impl Proxy {
             .renew(
                 context.gateway,
                 current,
-                &context.route.requirements.scopes,
+                context.route.requirements.token_for(),
                 granted,
             )
             .await

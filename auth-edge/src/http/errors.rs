@@ -216,6 +216,10 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
             "The provider refused to refresh the access token. Sign in again.",
         ),
         R::ErrInsufficientScope => (S::FORBIDDEN, "The session lacks a scope that is asked for."),
+        R::ErrInvalidTarget | R::ErrFailedTokenExchange => (
+            S::FORBIDDEN,
+            "The service that signs you in gives you no access to the service behind this address. Signing in again will not help; tell whoever runs this site.",
+        ),
         R::ErrProviderUnavailable => (
             S::SERVICE_UNAVAILABLE,
             "The identity provider cannot be reached just now.",
@@ -269,6 +273,8 @@ mod tests {
             (ErrorReason::ErrMissingRefreshToken, 401),
             (ErrorReason::ErrFailedRefreshGrant, 401),
             (ErrorReason::ErrInsufficientScope, 403),
+            (ErrorReason::ErrInvalidTarget, 403),
+            (ErrorReason::ErrFailedTokenExchange, 403),
             (ErrorReason::ErrProviderUnavailable, 503),
             (ErrorReason::ErrStoreUnavailable, 503),
         ] {

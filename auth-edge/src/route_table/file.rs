@@ -172,6 +172,10 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
             "keep_form needs another csrf than \"header\": a plain form sends no header",
         ),
         (
+            requirements.token_for().names_api() && !requirements.access_token && !is_check,
+            "audience and resource name the API whose token goes to the upstream: write access_token = true beside them",
+        ),
+        (
             requirements.access_token && folder,
             "access_token needs an http upstream: files take no token",
         ),

@@ -216,6 +216,48 @@ fn wrong_values_are_refused() {
 }
 
 #[test]
+fn a_route_names_the_api_its_token_is_for() {
+    let route =
+        |more: &str| format!("[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a:1\"\n{more}");
+    let good = "access_token = true\naudience = \"orders\"\nresource = \"https://orders.example/api?v=1\"";
+    let table = parse(&route(good)).expect("a right table");
+    let requirements = &table.routes()[0].requirements;
+    assert_eq!(
+        (requirements.audience.as_str(), requirements.resource.as_str()),
+        ("orders", "https://orders.example/api?v=1")
+    );
+    assert!(requirements.needs_token());
+    let long = format!("audience = {:?}", "a".repeat(513));
+    for (keys, names) in [
+        ("resource = \"orders\"", "absolute URI without a fragment"),
+        (
+            "resource = \"https://orders.example/#a\"",
+            "absolute URI without a fragment",
+        ),
+        (
+            "resource = \"https://orders.example/ a\"",
+            "absolute URI without a fragment",
+        ),
+        ("audience = \"a\\nb\"", "name of an API"),
+        (long.as_str(), "name of an API"),
+    ] {
+        let mistakes = parse(&route(&format!("access_token = true\n{keys}"))).expect_err(keys);
+        assert_eq!((mistakes.len(), mistakes[0].line), (1, 6), "{keys}: {mistakes:?}");
+        assert!(mistakes[0].text.contains(names), "{mistakes:?}");
+    }
+    for keys in [
+        "audience = \"orders\"",
+        "resource = \"https://orders.example\"\nscopes = [\"a\"]",
+    ] {
+        let mistakes = parse(&route(keys)).expect_err(keys);
+        assert!(
+            mistakes[0].text.contains("write access_token = true"),
+            "{mistakes:?}"
+        );
+    }
+}
+
+#[test]
 fn the_same_path_twice_is_a_mistake() {
     let one =
         |path: &str| format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = \"http://a:1\"\n");

@@ -18,7 +18,7 @@ use quick_cache::Weighter;
 use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
-use super::cached_session::{CachedSession, CachedToken};
+use super::cached_session::{CachedSession, CachedToken, TokenFor};
 use super::listening::{self, HeardChange, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
@@ -187,11 +187,16 @@ impl SessionCache {
         }
     }
 
-    /// A token for these scopes, if one is remembered that holds.
-    pub(crate) fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<CachedToken>> {
+    /// The token that is meant, if one is remembered that holds.
+    pub(crate) fn token(
+        &self,
+        id: &SessionId,
+        wanted: TokenFor<'_>,
+        clock_ms: u64,
+    ) -> Option<Arc<CachedToken>> {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
-        let token = entry.session.token(scopes)?;
+        let token = entry.session.token(wanted)?;
         let holds = now.since(token.requested_at) < self.max_age
             && token.expires_at_ms > clock_ms.saturating_add(TOKEN_MARGIN_MS)
             && self
@@ -255,7 +260,7 @@ mod tests {
             expires_at: Some(timestamp::from_ms(86_400_000)),
             ..GetAccessTokenResponse::default()
         };
-        CachedToken::new(Vec::new(), requested_at, granted)
+        CachedToken::new(TokenFor::default(), requested_at, granted)
     }
 
     #[test]
@@ -278,7 +283,11 @@ mod tests {
             cache.keep(&id, &session(), requested_at, true);
             cache.keep_token(&id, &token(requested_at));
             assert_eq!(cache.find(&id, true, 0).is_ok(), remembered, "{max_age:?}");
-            assert_eq!(cache.token(&id, &[], 0).is_some(), remembered, "{max_age:?}");
+            assert_eq!(
+                cache.token(&id, TokenFor::default(), 0).is_some(),
+                remembered,
+                "{max_age:?}"
+            );
         }
     }
 
@@ -288,8 +297,8 @@ mod tests {
         let requested_at = later(&cache);
         cache.keep(&id, &session(), requested_at, true);
         cache.keep_token(&id, &token(requested_at));
-        assert!(cache.token(&id, &[], 0).is_some());
+        assert!(cache.token(&id, TokenFor::default(), 0).is_some());
         cache.listening.changed("handle", HeardChange::Other, cache.now());
-        assert!(cache.token(&id, &[], 0).is_none());
+        assert!(cache.token(&id, TokenFor::default(), 0).is_none());
     }
 }

@@ -8,12 +8,43 @@ use axum::http::HeaderValue;
 use chassis::secret::Secret;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
-use session_proto::v1::{GetAccessTokenResponse, Session};
+use session_proto::v1::{GetAccessTokenRequest, GetAccessTokenResponse, Session};
 
 use super::listening::Moment;
+use crate::sessions::cookies::SessionId;
 
-/// Access tokens remembered for one session: one for each set of scopes that routes require.
+/// Access tokens remembered for one session: one for each API and set of scopes that routes require.
 const TOKENS_MAX: usize = 8;
+
+/// Which of a session's access tokens is meant: its own, or with an audience or a resource the one for that API. Empty is not
+/// named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct TokenFor<'a> {
+    /// Scopes the token has to carry.
+    pub(crate) scopes: &'a [String],
+    /// Logical name of the API at the provider.
+    pub(crate) audience: &'a str,
+    /// URI of the API (RFC 8707).
+    pub(crate) resource: &'a str,
+}
+
+impl TokenFor<'_> {
+    /// Whether it is for one API.
+    pub(crate) fn names_api(&self) -> bool {
+        !self.audience.is_empty() || !self.resource.is_empty()
+    }
+
+    /// The request for it.
+    pub(crate) fn request(&self, id: &SessionId, force_refresh: bool) -> GetAccessTokenRequest {
+        GetAccessTokenRequest {
+            session_id: id.expose().to_owned(),
+            scopes: self.scopes.to_vec(),
+            force_refresh,
+            audience: self.audience.to_owned(),
+            resource: self.resource.to_owned(),
+        }
+    }
+}
 
 /// A session that was read.
 #[derive(Debug)]
@@ -41,6 +72,8 @@ pub(crate) struct IdentityHeaders {
 #[derive(Debug)]
 pub(crate) struct CachedToken {
     scopes: Vec<String>,
+    audience: String,
+    resource: String,
     /// When it was requested.
     pub(super) requested_at: Moment,
     /// The token.
@@ -57,12 +90,14 @@ pub(crate) struct CachedToken {
 
 impl CachedToken {
     pub(super) fn new(
-        scopes: Vec<String>,
+        requested: TokenFor<'_>,
         requested_at: Moment,
         granted: GetAccessTokenResponse,
     ) -> Arc<Self> {
         Arc::new(Self {
-            scopes,
+            scopes: requested.scopes.to_vec(),
+            audience: requested.audience.to_owned(),
+            resource: requested.resource.to_owned(),
             requested_at,
             authorization: authorization(&granted.token_type, &granted.access_token),
             value: Secret::new(granted.access_token),
@@ -70,6 +105,15 @@ impl CachedToken {
             scope: granted.scope,
             expires_at_ms: granted.expires_at.as_ref().map_or(0, timestamp::to_ms),
         })
+    }
+
+    /// Everything it was requested by: no token of one API is found for another.
+    fn is_for(&self) -> TokenFor<'_> {
+        TokenFor {
+            scopes: &self.scopes,
+            audience: &self.audience,
+            resource: &self.resource,
+        }
     }
 }
 
@@ -119,14 +163,14 @@ impl CachedSession {
         })
     }
 
-    pub(super) fn token(&self, scopes: &[String]) -> Option<Arc<CachedToken>> {
+    pub(super) fn token(&self, wanted: TokenFor<'_>) -> Option<Arc<CachedToken>> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.iter().find(|token| token.scopes == scopes).cloned()
+        tokens.iter().find(|token| token.is_for() == wanted).cloned()
     }
 
     pub(super) fn keep_token(&self, token: Arc<CachedToken>) {
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
-        tokens.retain(|known| known.scopes != token.scopes);
+        tokens.retain(|known| known.is_for() != token.is_for());
         tokens.truncate(TOKENS_MAX - 1);
         tokens.push(token);
     }
@@ -153,10 +197,56 @@ mod tests {
                 access_token: format!("token-{number}"),
                 ..GetAccessTokenResponse::default()
             };
-            known.keep_token(CachedToken::new(scopes(number), Moment::default(), granted));
+            let scopes = scopes(number);
+            known.keep_token(CachedToken::new(with(&scopes), Moment::default(), granted));
         }
-        let kept = |number: &usize| known.token(&scopes(*number)).is_some();
+        let kept = |number: &usize| known.token(with(&scopes(*number))).is_some();
         assert_eq!((0..100).filter(kept).count(), TOKENS_MAX);
-        assert_eq!(known.token(&scopes(99)).unwrap().value.expose(), "token-99");
+        assert_eq!(known.token(with(&scopes(99))).unwrap().value.expose(), "token-99");
+    }
+
+    #[test]
+    fn a_token_is_found_by_all_it_was_requested_by() {
+        let known = CachedSession::new(Session::default());
+        let scopes = ["read".to_owned()];
+        let all = [
+            TokenFor::default(),
+            with(&scopes),
+            TokenFor {
+                audience: "a",
+                ..TokenFor::default()
+            },
+            TokenFor {
+                resource: "a",
+                ..TokenFor::default()
+            },
+            TokenFor {
+                audience: "a",
+                ..with(&scopes)
+            },
+            TokenFor {
+                audience: "a",
+                resource: "a",
+                ..with(&scopes)
+            },
+        ];
+        for (number, wanted) in all.into_iter().enumerate() {
+            assert!(known.token(wanted).is_none(), "{wanted:?}");
+            let granted = GetAccessTokenResponse {
+                access_token: number.to_string(),
+                ..GetAccessTokenResponse::default()
+            };
+            known.keep_token(CachedToken::new(wanted, Moment::default(), granted));
+        }
+        for (number, wanted) in all.into_iter().enumerate() {
+            assert_eq!(known.token(wanted).unwrap().value.expose(), &number.to_string());
+        }
+    }
+
+    fn with(scopes: &[String]) -> TokenFor<'_> {
+        TokenFor {
+            scopes,
+            ..TokenFor::default()
+        }
     }
 }

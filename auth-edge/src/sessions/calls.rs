@@ -9,11 +9,11 @@ use std::sync::Arc;
 use session_proto::client::SessionError;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
-    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
-    GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetSessionRequest, GetSessionResponse,
+    RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
-use super::{CachedToken, SessionCache, SessionRepository};
+use super::{CachedToken, SessionCache, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
 /// What ending a session gave.
@@ -109,23 +109,19 @@ impl SessionRepository {
         updated?.session.ok_or_else(malformed)
     }
 
-    /// A valid access token of a session, with these scopes.
+    /// A valid access token of a session: the one that is meant.
     pub(crate) async fn access_token(
         &self,
         id: &SessionId,
-        scopes: Vec<String>,
+        wanted: TokenFor<'_>,
     ) -> Result<Arc<CachedToken>, SessionError> {
         let cache = self.cache.as_deref();
-        if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
+        if let Some(token) = cache.and_then(|cache| cache.token(id, wanted, self.clock.now_ms())) {
             return Ok(token);
         }
         let requested_at = cache.map(SessionCache::now).unwrap_or_default();
-        let request = GetAccessTokenRequest {
-            session_id: id.expose().to_owned(),
-            scopes: scopes.clone(),
-            force_refresh: false,
-        };
-        let token = CachedToken::new(scopes, requested_at, self.client.get_access_token(request).await?);
+        let granted = self.client.get_access_token(wanted.request(id, false)).await?;
+        let token = CachedToken::new(wanted, requested_at, granted);
         if let Some(cache) = cache {
             cache.keep_token(id, &token);
         }

@@ -31,7 +31,7 @@ use session_proto::timestamp;
 use session_proto::v1::{self, Device, ErrorReason};
 
 pub(crate) use cache::SessionCache;
-pub(crate) use cached_session::{CachedSession, CachedToken, authorization};
+pub(crate) use cached_session::{CachedSession, CachedToken, TokenFor, authorization};
 pub(crate) use calls::EndedSession;
 pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};

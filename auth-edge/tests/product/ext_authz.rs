@@ -308,3 +308,34 @@ async fn envoy_lets_a_client_with_a_token_of_its_own_through_and_keeps_the_token
     assert_eq!(refused.status.unwrap().code, 401);
     assert!(named(&refused.headers, "www-authenticate")[0].contains("invalid_token"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_of_envoy_gets_the_token_of_the_api_it_names() {
+    let settings = [
+        ("EDGE_CHECK_AUTHORIZATION", "true"),
+        ("EDGE_EXT_AUTHZ_LISTEN", "127.0.0.1:0"),
+    ];
+    let gateway = Gateway::start("", &settings).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    let cookie = format!("session={}", browser.jar["session"]);
+    let sent = [("cookie", cookie.as_str())];
+    let own = passed(envoy.ask(&sent, &[]).await);
+    let named_by_route = [("audience", "orders"), ("scope", "read")];
+    let orders = passed(envoy.ask(&sent, &named_by_route).await);
+    let (own, orders) = (
+        named(&own.headers, "authorization"),
+        named(&orders.headers, "authorization"),
+    );
+    assert_eq!((own.len(), orders.len()), (1, 1));
+    assert_ne!(own, orders);
+    let asked = gateway
+        .stack
+        .provider
+        .last_request(scripted_provider::Endpoint::Token);
+    assert_eq!(
+        (asked.param("audience"), asked.param("scope")),
+        (Some("orders"), Some("read"))
+    );
+}

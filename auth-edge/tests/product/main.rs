@@ -9,6 +9,7 @@
 mod account_abuse;
 mod analytics;
 mod answers;
+mod api_tokens;
 mod assertions;
 mod auth_time;
 mod bearer;

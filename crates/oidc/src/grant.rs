@@ -13,6 +13,12 @@ use crate::{
 /// No access token is believed to live longer than a year, whatever its response says.
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
 
+/// What the answer to a token exchange may call an access token (RFC 8693, section 3).
+const ACCESS_TOKEN_TYPES: [&str; 2] = [
+    "urn:ietf:params:oauth:token-type:access_token",
+    "urn:ietf:params:oauth:token-type:jwt",
+];
+
 /// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
 fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAuthError> {
     let may_refuse = matches!(answer.status, 400 | 401 | 403);
@@ -82,6 +88,27 @@ pub(crate) fn refresh_answer(
         expires_at: expires_at(&document, settings, now),
         refresh_token: text(&document, "refresh_token"),
         id_token: text(&document, "id_token"),
+    })
+}
+
+/// Reads the answer to a token exchange (RFC 8693, section 2.2.1).
+pub(crate) fn exchange_answer(
+    answer: &ProviderResponse,
+    settings: &ProviderSettings,
+    now: u64,
+) -> Result<RefreshedTokens, RefreshError> {
+    let tokens = refresh_answer(answer, settings, now)?;
+    let document: Map<String, Value> = answer.json().map_err(RefreshError::Transient)?;
+    // Absent is taken for what was requested, as the token type says already.
+    if text(&document, "issued_token_type").is_some_and(|kind| !ACCESS_TOKEN_TYPES.contains(&kind.as_str())) {
+        return Err(RefreshError::Unusable(
+            "another kind of token than an access token",
+        ));
+    }
+    Ok(RefreshedTokens {
+        refresh_token: None,
+        id_token: None,
+        ..tokens
     })
 }
 

@@ -51,6 +51,7 @@ mod settings;
 #[cfg(test)]
 mod shown_tests;
 mod token_set;
+mod token_target;
 mod userinfo;
 
 pub use accepted_algorithms::AcceptedAlgorithms;
@@ -82,3 +83,4 @@ pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
 pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};
 pub use token_set::{RefreshedTokens, TokenSet};
+pub use token_target::{ApiTokenGrant, TokenTarget, is_resource};

@@ -31,6 +31,16 @@ impl OAuthError {
         &self.code
     }
 
+    /// Whether the provider issues no token for the audience or resource named (RFC 8693, section 2.2.2; RFC 8707, section 2).
+    pub fn is_about_target(&self) -> bool {
+        self.code == "invalid_target"
+    }
+
+    /// Whether the scope requested is unknown, or more than the person has granted.
+    pub fn is_about_scope(&self) -> bool {
+        self.code == "invalid_scope"
+    }
+
     /// Whether the grant itself is dead: a further attempt can never succeed.
     pub fn is_final(&self) -> bool {
         self.code == "invalid_grant"

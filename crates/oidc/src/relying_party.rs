@@ -1,5 +1,6 @@
 //! The relying party: one provider, one client registration.
 
+mod api_tokens;
 mod probing;
 mod resource;
 mod signed;
@@ -24,8 +25,8 @@ use crate::jws::Unverified;
 use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::ProviderCache;
 use crate::{
-    AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected, IdToken,
-    IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
+    ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
+    IdToken, IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
     RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
     end_session, grant, request_object, userinfo,
 };
@@ -263,13 +264,15 @@ impl RelyingParty {
 
     /// Exchanges a refresh token (RFC 6749 section 6); requests no scope, which means the granted one.
     pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
-        let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
+        self.send_refresh(&self.with_resources(&fields), now).await
+    }
+
+    async fn send_refresh(&self, fields: &[(&str, &str)], now: u64) -> Result<RefreshedTokens, RefreshError> {
+        let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
         let timeout = self.settings.refresh_timeout.max(self.settings.http_timeout);
         let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self
-            .post_within(timeout, &metadata, at, &self.with_resources(&fields), now)
-            .await;
+        let answer = self.post_within(timeout, &metadata, at, fields, now).await;
         grant::refresh_answer(&answer.map_err(RefreshError::Transient)?, &self.settings, now)
     }
 
@@ -341,9 +344,14 @@ impl RelyingParty {
             .await
     }
 
-    /// The resources tokens are for, as fields of a token request (RFC 8707 section 2.2).
+    /// The resources tokens are for, as fields of a token request (RFC 8707 section 2.2): the first alone where the others get
+    /// tokens of their own.
     fn with_resources<'a>(&'a self, fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let resources = self.settings.resources.iter();
+        let count = match self.settings.api_token_grant {
+            ApiTokenGrant::TokenExchange => usize::MAX,
+            ApiTokenGrant::Refresh => 1,
+        };
+        let resources = self.settings.resources.iter().take(count);
         let resources = resources.map(|resource| ("resource", resource.as_str()));
         fields.iter().copied().chain(resources).collect()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
-use crate::{AcceptedAlgorithms, AssertionAudience, ClientAuth, ForwardProxy};
+use crate::{AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy};
 
 /// Everything configured about the provider and this client's registration with it.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct ProviderSettings {
     pub audience: Option<String>,
     /// Resources the access token is for (RFC 8707).
     pub resources: Vec<String>,
+    /// How access tokens for single APIs are requested.
+    pub api_token_grant: ApiTokenGrant,
     /// Organization every login must belong to: `org_…` is an id, anything else a name.
     pub organization: Option<String>,
     /// How the provider hands the answer back.
@@ -75,6 +77,7 @@ impl ProviderSettings {
             scope: "openid profile email".to_owned(),
             audience: None,
             resources: Vec::new(),
+            api_token_grant: ApiTokenGrant::TokenExchange,
             organization: None,
             response_mode: ResponseMode::Query,
             signing_algs: AcceptedAlgorithms::Auto,

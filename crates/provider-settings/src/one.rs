@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
 use oidc::{
-    AcceptedAlgorithms, AssertionAudience, BuildError, ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS,
-    Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
+    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, BuildError, ForwardProxy, LogoutTokenTyp,
+    PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
 };
 use url::Url;
 
@@ -41,6 +41,14 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.scope = scope(reader);
     settings.audience = reader.optional_text("OIDC_AUDIENCE");
     settings.resources = resources(reader);
+    settings.api_token_grant = match reader.text("OIDC_API_TOKENS").as_str() {
+        "exchange" => ApiTokenGrant::TokenExchange,
+        "refresh" => ApiTokenGrant::Refresh,
+        _ => {
+            reader.wrong("OIDC_API_TOKENS", "must be exchange or refresh");
+            ApiTokenGrant::TokenExchange
+        }
+    };
     settings.organization = reader.optional_text("OIDC_ORGANIZATION");
     settings.response_mode = match reader.text("OIDC_RESPONSE_MODE").as_str() {
         "query" => ResponseMode::Query,
@@ -192,9 +200,7 @@ fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
 
 fn resources(reader: &mut Reader<'_>) -> Vec<String> {
     let resources = reader.list("OIDC_RESOURCE");
-    // RFC 8707, section 2: absolute, and without a fragment.
-    let fits = |text: &String| Url::parse(text).is_ok_and(|url| url.fragment().is_none());
-    if !resources.iter().all(fits) {
+    if !resources.iter().all(|text| oidc::is_resource(text)) {
         reader.wrong("OIDC_RESOURCE", "must hold absolute URLs without a fragment");
     }
     resources

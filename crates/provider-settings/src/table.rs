@@ -97,7 +97,13 @@ pub static TOPIC: Topic = Topic {
             "OIDC_RESOURCE",
             "",
             "LIST",
-            "Resources access tokens are asked for (RFC 8707), absolute URLs without a fragment. Several are asked for as one token for all, which not every provider issues.",
+            "Resources access tokens are asked for (RFC 8707), absolute URLs without a fragment. Several are asked for as one token for all, which not every provider issues; with OIDC_API_TOKENS=refresh all are asked for at the sign-in, and the session's own token is for the first.",
+        ),
+        setting(
+            "OIDC_API_TOKENS",
+            "exchange",
+            "exchange|refresh",
+            "How tokens for single APIs are requested: exchange trades the session's access token for one (RFC 8693); refresh names the API in a refresh (resource, RFC 8707), for which OIDC_RESOURCE and OIDC_SCOPE have to name all that is asked for later. The same for both services.",
         ),
         setting(
             "OIDC_ORGANIZATION",

@@ -121,6 +121,12 @@ pub struct Script {
     pub refresh: Claims,
     /// OAuth error of the refresh grant (status 400).
     pub refresh_error: Option<String>,
+    /// Patches responses to token exchanges.
+    pub exchange: Claims,
+    /// OAuth error of token exchanges (status 400).
+    pub exchange_error: Option<String>,
+    /// Resources for which a refresh gets no token (RFC 8707).
+    pub unknown_resources: Vec<String>,
     /// Whether a refresh hands out a new ID token.
     pub refresh_id_token: bool,
     /// Whether a refresh token is used once; using it twice kills its successors.
@@ -167,6 +173,9 @@ impl Default for Script {
             token: Claims::new(),
             refresh: Claims::new(),
             refresh_error: None,
+            exchange: Claims::new(),
+            exchange_error: None,
+            unknown_resources: Vec::new(),
             refresh_id_token: true,
             rotate_refresh_tokens: true,
             userinfo: Claims::new(),

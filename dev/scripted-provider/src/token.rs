@@ -13,6 +13,10 @@ use crate::signing::encode;
 use crate::state::{Login, Memory, State};
 use crate::{CLIENT_ID, CLIENT_SECRET, Recorded};
 
+/// The grant of RFC 8693, and the kind of token it is about.
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+
 /// Answers a grant.
 pub(crate) fn token(state: &State, request: &Recorded) -> Response {
     let mut memory = state.lock();
@@ -24,6 +28,7 @@ pub(crate) fn token(state: &State, request: &Recorded) -> Response {
     match grant.as_str() {
         "authorization_code" => code_grant(state, &mut memory, request),
         "refresh_token" => refresh_grant(state, &mut memory, request),
+        EXCHANGE => exchange_grant(&mut memory, request),
         _ => oauth_error("unsupported_grant_type"),
     }
 }
@@ -49,6 +54,15 @@ fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Resp
     if let Some(error) = memory.script.refresh_error.clone() {
         return oauth_error(&error);
     }
+    if request.param("resource").is_some_and(|resource| {
+        memory
+            .script
+            .unknown_resources
+            .iter()
+            .any(|unknown| unknown == resource)
+    }) {
+        return oauth_error("invalid_target");
+    }
     let token = request.param("refresh_token").unwrap_or_default();
     if let Some(login) = memory.used_refresh_tokens.get(token).cloned() {
         memory.reuses += 1;
@@ -66,8 +80,38 @@ fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Resp
         kept = None;
     }
     let with_id_token = memory.script.refresh_id_token;
-    let body = issue(state, memory, &login, None, with_id_token, kept);
+    let mut body = issue(state, memory, &login, None, with_id_token, kept);
+    if let (Some(_), Some(scope)) = (request.param("resource"), request.param("scope")) {
+        // The scope at that resource (RFC 8707, section 2.2).
+        body.insert("scope".to_owned(), json!(scope));
+    }
     respond(body, &memory.script.refresh)
+}
+
+/// A token exchange (RFC 8693): a token of the same person for what the request names. Nothing else is issued.
+fn exchange_grant(memory: &mut Memory, request: &Recorded) -> Response {
+    if let Some(error) = memory.script.exchange_error.clone() {
+        return oauth_error(&error);
+    }
+    let typed = |name| request.param(name) == Some(ACCESS_TOKEN);
+    let subject = request.param("subject_token").unwrap_or_default();
+    let Some(mut login) = memory.access_tokens.get(subject).cloned() else {
+        return oauth_error("invalid_request");
+    };
+    if !typed("subject_token_type") || !typed("requested_token_type") {
+        return oauth_error("invalid_request");
+    }
+    login.scope = request.param("scope").unwrap_or_default().to_owned();
+    let access_token = memory.fresh("api");
+    memory.access_tokens.insert(access_token.clone(), login.clone());
+    let token_type = if memory.script.dpop { "DPoP" } else { "Bearer" };
+    let body = json!({
+        "access_token": access_token, "issued_token_type": ACCESS_TOKEN, "token_type": token_type, "expires_in": 3600,
+    });
+    respond(
+        body.as_object().cloned().unwrap_or_default(),
+        &memory.script.exchange,
+    )
 }
 
 /// The tokens a person gets who has just signed in, without a browser.

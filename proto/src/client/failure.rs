@@ -59,6 +59,8 @@ impl SessionError {
             | ErrorReason::ErrSessionTooLarge
             | ErrorReason::ErrUnknownCaller
             | ErrorReason::ErrCallerNotAllowed
+            | ErrorReason::ErrInvalidTarget
+            | ErrorReason::ErrFailedTokenExchange
             | ErrorReason::ErrCsrf
             | ErrorReason::ErrMalformedRequest
             | ErrorReason::ErrRequestTooLarge

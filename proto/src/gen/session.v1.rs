@@ -50,6 +50,11 @@ pub enum ErrorReason {
     ErrRequestTooLarge = 21,
     /// There is no such method, or the message is compressed in a way the service does not read. UNIMPLEMENTED.
     ErrUnimplemented = 22,
+    /// The provider issues no token for this audience or resource (invalid_target). PERMISSION_DENIED.
+    ErrInvalidTarget = 23,
+    /// The provider refused to exchange the session's access token for one for an API: it offers no token exchange, or not to this
+    /// client. PERMISSION_DENIED; signing in again does not help.
+    ErrFailedTokenExchange = 24,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -81,6 +86,8 @@ impl ErrorReason {
             Self::ErrMalformedRequest => "ERR_MALFORMED_REQUEST",
             Self::ErrRequestTooLarge => "ERR_REQUEST_TOO_LARGE",
             Self::ErrUnimplemented => "ERR_UNIMPLEMENTED",
+            Self::ErrInvalidTarget => "ERR_INVALID_TARGET",
+            Self::ErrFailedTokenExchange => "ERR_FAILED_TOKEN_EXCHANGE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -109,6 +116,8 @@ impl ErrorReason {
             "ERR_MALFORMED_REQUEST" => Some(Self::ErrMalformedRequest),
             "ERR_REQUEST_TOO_LARGE" => Some(Self::ErrRequestTooLarge),
             "ERR_UNIMPLEMENTED" => Some(Self::ErrUnimplemented),
+            "ERR_INVALID_TARGET" => Some(Self::ErrInvalidTarget),
+            "ERR_FAILED_TOKEN_EXCHANGE" => Some(Self::ErrFailedTokenExchange),
             _ => None,
         }
     }
@@ -706,12 +715,20 @@ pub struct GetAccessTokenRequest {
     /// Which session. Required.
     #[prost(string, tag = "1")]
     pub session_id: ::prost::alloc::string::String,
-    /// Scopes the token has to carry; empty means any.
+    /// Scopes the token has to carry; empty means any. For an API they are requested from the provider.
     #[prost(string, repeated, tag = "2")]
     pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Refresh even if the stored token is still good.
     #[prost(bool, tag = "3")]
     pub force_refresh: bool,
+    /// A token for this API, by its logical name at the provider, instead of the session's own: at most 512 bytes. The provider
+    /// decides whether there is one; it is kept with the session, one for each audience, resource and set of scopes, 16 at most.
+    #[prost(string, tag = "4")]
+    pub audience: ::prost::alloc::string::String,
+    /// The same by the API's address: an absolute URI without a fragment (RFC 8707), at most 2048 bytes. With neither, the token is
+    /// the session's own.
+    #[prost(string, tag = "5")]
+    pub resource: ::prost::alloc::string::String,
 }
 /// A valid access token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1155,7 +1172,8 @@ pub mod session_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Hands out a valid access token, refreshing it first where that is needed. However many callers
-        /// ask on however many replicas, one expiry costs one refresh grant.
+        /// ask on however many replicas, one expiry costs one refresh grant. With an audience or a resource it is a token for that API,
+        /// requested by token exchange or by a refresh, as the service is configured; the same holds for it.
         pub async fn get_access_token(
             &mut self,
             request: impl tonic::IntoRequest<super::GetAccessTokenRequest>,
@@ -1390,7 +1408,8 @@ pub mod session_service_server {
             tonic::Status,
         >;
         /// Hands out a valid access token, refreshing it first where that is needed. However many callers
-        /// ask on however many replicas, one expiry costs one refresh grant.
+        /// ask on however many replicas, one expiry costs one refresh grant. With an audience or a resource it is a token for that API,
+        /// requested by token exchange or by a refresh, as the service is configured; the same holds for it.
         async fn get_access_token(
             &self,
             request: tonic::Request<super::GetAccessTokenRequest>,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use prost_types::{Duration, Timestamp};
 use session_proto::v1;
 
-use crate::session::{Cause, Claims, Device, Handle, SessionId};
+use crate::session::{ApiTarget, Cause, Claims, Device, Handle, SessionId};
 use crate::sessions::SessionsError;
 
 /// Most bytes of an issuer: more than any URL a provider uses.
@@ -135,6 +135,23 @@ pub(super) fn scopes(names: &[String]) -> Read<&[String]> {
         "scopes",
         "are more than 100, or one is no scope name of at most 256 characters",
     )
+}
+
+/// What a token for an API is for; none if the token is to be the session's own.
+pub(super) fn api_target(request: &v1::GetAccessTokenRequest) -> Read<Option<ApiTarget>> {
+    let (audience, resource) = (request.audience.as_str(), request.resource.as_str());
+    let scopes = scopes(&request.scopes)?;
+    if audience.is_empty() && resource.is_empty() {
+        return Ok(None);
+    }
+    name("audience", audience)?;
+    if !resource.is_empty() && !oidc::is_resource(resource) {
+        return wrong(
+            "resource",
+            "is no absolute URI without a fragment of at most 2048 bytes",
+        );
+    }
+    Ok(Some(ApiTarget::new(audience, resource, scopes)))
 }
 
 /// A length of time, not negative (`google.protobuf.Duration`).

@@ -140,6 +140,9 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
         | SessionsError::StaleVersion
         | SessionsError::RequestIdReused
         | SessionsError::TooLarge { .. }
+        | SessionsError::TargetRefused
+        | SessionsError::ScopeRefused
+        | SessionsError::ExchangeRefused
         | SessionsError::ProviderUnavailable => {}
     }
 }

@@ -233,12 +233,17 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let handle = by_id(&call, &request.session_id);
         let outcome = async {
-            let scopes = arguments::scopes(&request.scopes)?;
+            let target = arguments::api_target(&request)?;
             let caller = call.caller.shown().unwrap_or_default();
-            let granted = self
-                .sessions
-                .access_token(handle?, scopes, request.force_refresh, caller)
-                .await?;
+            let (handle, force) = (handle?, request.force_refresh);
+            let granted = match &target {
+                None => {
+                    self.sessions
+                        .access_token(handle, &request.scopes, force, caller)
+                        .await?
+                }
+                Some(target) => self.sessions.api_token(handle, target, force, caller).await?,
+            };
             Ok(v1::GetAccessTokenResponse {
                 access_token: granted.access.value.text().into_inner(),
                 token_type: granted.access.token_type,

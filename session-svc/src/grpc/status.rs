@@ -20,6 +20,10 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
             TokenRefusal::RefusedBefore => ErrorReason::ErrFailedRefreshGrant,
         },
         SessionsError::RefreshRefused => ErrorReason::ErrFailedRefreshGrant,
+        SessionsError::TargetRefused => ErrorReason::ErrInvalidTarget,
+        // Which scopes it is, a use case tells as a refusal.
+        SessionsError::ScopeRefused => ErrorReason::ErrInsufficientScope,
+        SessionsError::ExchangeRefused => ErrorReason::ErrFailedTokenExchange,
         SessionsError::Invalid { .. } => ErrorReason::ErrInvalidArgument,
         SessionsError::StaleVersion => ErrorReason::ErrStaleVersion,
         SessionsError::RequestIdReused => ErrorReason::ErrRequestIdReused,
@@ -45,6 +49,9 @@ pub(super) fn of(error: &SessionsError) -> Status {
         SessionsError::Missing
         | SessionsError::Refused(_)
         | SessionsError::RefreshRefused
+        | SessionsError::TargetRefused
+        | SessionsError::ScopeRefused
+        | SessionsError::ExchangeRefused
         | SessionsError::StaleVersion
         | SessionsError::RequestIdReused
         | SessionsError::StoreUnavailable(_)
@@ -138,6 +145,9 @@ fn message(error: &SessionsError) -> String {
         | SessionsError::Internal => "the session service is at fault; its log says why".to_owned(),
         SessionsError::Missing
         | SessionsError::RefreshRefused
+        | SessionsError::TargetRefused
+        | SessionsError::ScopeRefused
+        | SessionsError::ExchangeRefused
         | SessionsError::Invalid { .. }
         | SessionsError::StaleVersion
         | SessionsError::RequestIdReused

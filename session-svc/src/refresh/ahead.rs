@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::Refresher;
 use super::measures::AheadOutcome;
+use super::wanted::Wanted;
 use crate::session::{Handle, Session};
 use crate::sessions::ports::TokenRefreshError;
 use crate::store::RememberedName;
@@ -84,11 +85,18 @@ impl Refresher {
             // Whoever needs the token will find out whether the store is back.
             Err(_) => return AheadOutcome::Failed,
         }
-        match self.join(seen, caller, true).outcome().await {
+        match self
+            .join(seen, Wanted::session(seen), caller, true)
+            .outcome()
+            .await
+        {
             Ok(_) => AheadOutcome::Refreshed,
             Err(
                 TokenRefreshError::Missing
                 | TokenRefreshError::Refused
+                | TokenRefreshError::TargetRefused
+                | TokenRefreshError::ScopeRefused
+                | TokenRefreshError::ExchangeRefused
                 | TokenRefreshError::ProviderUnavailable
                 | TokenRefreshError::StoreUnavailable
                 | TokenRefreshError::Internal,

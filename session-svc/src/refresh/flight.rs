@@ -10,10 +10,11 @@ use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::RefreshRecord;
+use super::wanted::Wanted;
 use crate::keeper::KeeperError;
-use crate::session::{Handle, Session, SessionState};
+use crate::session::{Handle, Session};
 use crate::sessions::ports::TokenRefreshError;
-use crate::store::{Lease, LeaseName, StoreError};
+use crate::store::{Lease, StoreError};
 
 /// A lease is prolonged this many times within its life: all but one may fail.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -84,24 +85,25 @@ impl WaitLimit {
 pub(super) struct RefreshFlight {
     pub(super) refresher: Refresher,
     pub(super) entry: FlightEntry,
+    pub(super) wanted: Wanted,
     handle: Handle,
-    generation: u64,
     record: RefreshRecord,
 }
 
 impl RefreshFlight {
-    /// An attempt to get newer tokens than those seen.
+    /// An attempt to get what is wanted of a session.
     pub(super) fn new(
         refresher: Refresher,
-        seen: &Session,
+        handle: Handle,
+        wanted: Wanted,
         entry: FlightEntry,
         record: RefreshRecord,
     ) -> Self {
         Self {
             refresher,
             entry,
-            handle: seen.handle,
-            generation: seen.tokens.generation,
+            wanted,
+            handle,
             record,
         }
     }
@@ -119,21 +121,32 @@ impl RefreshFlight {
             Err(TokenRefreshError::StoreUnavailable) => self.record_outcome(FlightOutcome::Store),
             Err(TokenRefreshError::Internal) => self.record_outcome(FlightOutcome::Fault),
             // Counted where it is clear which of several it is.
-            Ok(_) | Err(TokenRefreshError::Refused | TokenRefreshError::ProviderUnavailable) => {}
+            Ok(_)
+            | Err(
+                TokenRefreshError::Refused
+                | TokenRefreshError::TargetRefused
+                | TokenRefreshError::ScopeRefused
+                | TokenRefreshError::ExchangeRefused
+                | TokenRefreshError::ProviderUnavailable,
+            ) => {}
         }
         self.entry.publish(outcome);
     }
 
     /// Counts and records what the attempt came to.
     pub(super) fn record_outcome(&self, outcome: FlightOutcome) {
-        self.refresher.measures.flight(outcome);
-        self.record.write(outcome);
+        let target = self.wanted.target().map(|(target, _)| target);
+        match target {
+            None => self.refresher.measures.flight(outcome),
+            Some(_) => self.refresher.measures.api_token(outcome),
+        }
+        self.record.write(outcome, target);
     }
 
     /// Gives the session once its tokens are newer; nothing if nobody waits for that any more and nothing was begun.
     async fn lead_or_wait(&self) -> Result<Option<Session>, TokenRefreshError> {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
-        let name = LeaseName::Refresh(self.handle);
+        let name = self.wanted.lease(self.handle);
         let holder = self.holder()?;
         let mut wait_limit = WaitLimit {
             until: Instant::now() + lease_for * LEASES_WAITED,
@@ -193,7 +206,7 @@ impl RefreshFlight {
     }
 
     /// The name the lease is acquired by, again and again: a request that was given up and granted later is this
-    /// process's own, and of its flights one at a time is about these tokens.
+    /// flight's own.
     fn holder(&self) -> Result<String, TokenRefreshError> {
         let process = match self.refresher.name.get() {
             Some(name) => name,
@@ -204,7 +217,7 @@ impl RefreshFlight {
                     .get_or_init(|| base16ct::lower::encode_string(&bytes))
             }
         };
-        Ok(format!("{process}.{}", self.generation))
+        Ok(self.wanted.holder(process))
     }
 
     /// Refreshes while the lease is prolonged, and gives it back; nothing if it is not certain to be held.
@@ -239,7 +252,12 @@ impl RefreshFlight {
                 return Some(outcome);
             }
             match keeper.rewrite(&session).await {
-                Ok(true) => return self.grant(session, held).await,
+                Ok(true) => {
+                    return match self.wanted.target() {
+                        None => self.grant(session, held).await,
+                        Some((target, source)) => self.grant_for(session, target, source, held).await,
+                    };
+                }
                 // Another write came between: looked at once more.
                 Ok(false) => {}
                 Err(error) => return Some(Err(refresh_error(error))),
@@ -273,22 +291,10 @@ impl RefreshFlight {
     }
 
     fn outcome_of_another(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
-        let outcome = visible_outcome(session, self.generation)?;
+        let outcome = self.wanted.outcome_in(session)?;
         self.record_outcome(FlightOutcome::Joined);
         Some(outcome)
     }
-}
-
-/// The outcome that a session shows without a request to the provider: nothing while an answer is pending.
-pub(super) fn visible_outcome(
-    session: Session,
-    generation: u64,
-) -> Option<Result<Session, TokenRefreshError>> {
-    if session.state == SessionState::NeedsSignIn || session.tokens.refresh.is_none() {
-        return Some(Err(TokenRefreshError::Refused));
-    }
-    let is_newer = session.tokens.generation > generation && session.tokens.pending.is_none();
-    is_newer.then_some(Ok(session))
 }
 
 /// What a failure to read or write a session means to whoever wants tokens.

@@ -12,14 +12,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::wanted::Wanted;
 use crate::session::{Handle, Session};
 use crate::sessions::ports::TokenRefreshError;
 
 /// What a flight comes to.
 pub(super) type FlightResult = Result<Arc<Session>, TokenRefreshError>;
 
-/// Which tokens are refreshed: a session's, of this generation.
-type FlightKey = (Handle, u64);
+/// Which tokens are refreshed: a session's, or for an API, and what was seen of them.
+type FlightKey = (Handle, Wanted);
 
 /// How far a flight is.
 #[derive(Clone, Default)]
@@ -50,14 +51,14 @@ impl Flights {
 
     /// Joins the flight that refreshes these tokens. With the entry of a new one if there is none yet: who gets it
     /// begins the flight.
-    pub(super) fn join(&self, handle: Handle, generation: u64) -> (FlightWaiter, Option<FlightEntry>) {
-        let key = (handle, generation);
+    pub(super) fn join(&self, handle: Handle, wanted: Wanted) -> (FlightWaiter, Option<FlightEntry>) {
+        let key = (handle, wanted);
         let mut table = self.table();
         if let Some(progress) = table.get(&key) {
             return (FlightWaiter(progress.subscribe()), None);
         }
         let (progress, waiting) = watch::channel(FlightProgress::default());
-        table.insert(key, progress.clone());
+        table.insert(key.clone(), progress.clone());
         let flights = self.clone();
         let entry = FlightEntry {
             flights,

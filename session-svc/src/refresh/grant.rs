@@ -1,19 +1,23 @@
 //! The refresh grant itself, and what its answer does to the session.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, refresh_error, visible_outcome};
+use super::RefreshProvider;
+use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
 use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
-use crate::session::{AccessToken, Claims, Scope, Session, SessionState, StoredToken};
+use crate::session::{
+    AccessToken, Claims, RevocableToken, Scope, Session, SessionState, StoredToken, TokenKind,
+};
 use crate::sessions::ports::TokenRefreshError;
 
 /// Pauses between two tries to save: the first, and the longest.
@@ -32,10 +36,7 @@ impl RefreshFlight {
     /// Asks the provider for new tokens and saves them before anyone sees them. A pending answer is the outcome, until it is
     /// not worth waiting for any more.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LedOutcome {
-        let Some(provider) = self.refresher.providers.of(&session.issuer) else {
-            // Nothing is lost: it may come back, and a sign-in helps at once.
-            tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
-            self.record_outcome(FlightOutcome::Rejected);
+        let Some(provider) = self.provider_of(&session) else {
             return Some(Err(TokenRefreshError::Refused));
         };
         if let Some(answer) = session.tokens.pending.clone() {
@@ -69,8 +70,23 @@ impl RefreshFlight {
         })
     }
 
+    /// The provider the session came from, if it is configured.
+    pub(super) fn provider_of(&self, session: &Session) -> Option<&Arc<dyn RefreshProvider>> {
+        let provider = self.refresher.providers.of(&session.issuer);
+        if provider.is_none() {
+            // Nothing is lost: it may come back, and a sign-in helps at once.
+            tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
+            self.record_outcome(FlightOutcome::Rejected);
+        }
+        provider
+    }
+
     /// What a failed grant means; a refusal for good is saved.
-    async fn fail(&self, session: Session, error: RefreshError) -> Result<Session, TokenRefreshError> {
+    pub(super) async fn fail(
+        &self,
+        session: Session,
+        error: RefreshError,
+    ) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
         let (outcome, meaning) = match error {
             RefreshError::Refused(refusal) if refusal.is_final() => {
@@ -96,7 +112,6 @@ impl RefreshFlight {
 
     /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
     async fn save_refusal(&self, session: Session) -> Result<Session, TokenRefreshError> {
-        let generation = session.tokens.generation;
         let (session, written) = self
             .save_outcome(session, ChangeKind::Changed, needs_sign_in)
             .await?;
@@ -105,7 +120,9 @@ impl RefreshFlight {
         } else {
             FlightOutcome::Superseded
         });
-        visible_outcome(session, generation).unwrap_or(Err(TokenRefreshError::Refused))
+        self.wanted
+            .outcome_in(session)
+            .unwrap_or(Err(TokenRefreshError::Refused))
     }
 
     /// Saves the tokens of an answer, and what its ID token says if it has one.
@@ -142,7 +159,7 @@ impl RefreshFlight {
     where
         F: Fn(&mut Session) + Send + Sync,
     {
-        let (handle, generation) = (session.handle, session.tokens.generation);
+        let handle = session.handle;
         let issuer = session.issuer.clone();
         match self.save_outcome(session, kind, edit).await {
             Ok((session, true)) => Saved::Ours(session),
@@ -151,22 +168,40 @@ impl RefreshFlight {
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
                 self.record_outcome(FlightOutcome::Superseded);
                 Saved::Another(
-                    visible_outcome(session, generation)
+                    self.wanted
+                        .outcome_in(session)
                         .unwrap_or(Err(TokenRefreshError::ProviderUnavailable)),
                 )
             }
             Err(error) => {
-                if let (TokenRefreshError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
+                if error == TokenRefreshError::Missing {
                     // The session ended meanwhile: nobody will use what the provider just gave.
-                    let rotated = Secret::new(rotated.clone());
-                    self.refresher.revoke_in_background(&issuer, rotated);
+                    let unused = self.unused(tokens);
+                    self.refresher.revoke_in_background(&issuer, unused);
                 }
                 Saved::Another(Err(error))
             }
         }
     }
 
-    /// Saves an outcome as an edit, unless another one was saved before. Tries for as long as the session lives: the
+    /// What of an answer that nobody sees is taken back: a refresh token, and a token for an API.
+    fn unused(&self, tokens: &RefreshedTokens) -> Vec<RevocableToken> {
+        let refresh = tokens
+            .refresh_token
+            .iter()
+            .map(|token| (TokenKind::Refresh, token));
+        let api = self
+            .wanted
+            .target()
+            .map(|_| (TokenKind::Access, &tokens.access_token));
+        let revocable = |(kind, token): (TokenKind, &String)| RevocableToken {
+            kind,
+            value: Secret::new(token.clone()),
+        };
+        refresh.chain(api).map(revocable).collect()
+    }
+
+    /// Saves an outcome as an edit, unless another one was saved before that used the refresh token as well. Tries for as long as the session lives: the
     /// store may be away, or full, for long. Tells whether the session as it is now has this edit.
     async fn save_outcome<F>(
         &self,
@@ -186,7 +221,7 @@ impl RefreshFlight {
         loop {
             let mut edited = None;
             let written = keeper.edit(session.clone(), kind, None, |session| {
-                if session.tokens.generation != generation {
+                if self.wanted.rotates() && session.tokens.generation != generation {
                     return Edit::Leave;
                 }
                 edit(session);
@@ -244,29 +279,35 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         tokens.refresh = Some(StoredToken::new(rotated.clone()));
     }
     tokens.generation = tokens.generation.saturating_add(1);
+    tokens.other_grants = 0;
     tokens.pending = None;
     session.state = SessionState::Active;
     if let Some(id_token) = id_token {
-        if let Some(sid) = &id_token.sid {
-            session.move_to_sid(sid);
-        }
-        // The provider's session may end earlier than was stored, never later than somebody else allowed.
-        let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
-        session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
-        let before = session
-            .tokens
-            .id_token
-            .as_ref()
-            .and_then(|raw| claims_of::<ClaimMembers>(raw.text().expose()));
-        let now = answer.id_token.as_deref().and_then(claims_of::<ClaimMembers>);
-        // Claims that cannot be read stay as they are: nobody loses tokens over them.
-        if let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
-            session.user = user;
-        }
-        // The hint is replaced only where one is kept.
-        if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
-            *kept = StoredToken::new(raw.clone());
-        }
+        apply_id_token(session, answer, id_token);
+    }
+}
+
+/// Takes over what the ID token of an answer says.
+pub(super) fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &IdToken) {
+    if let Some(sid) = &id_token.sid {
+        session.move_to_sid(sid);
+    }
+    // The provider's session may end earlier than was stored, never later than somebody else allowed.
+    let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
+    session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
+    let before = session
+        .tokens
+        .id_token
+        .as_ref()
+        .and_then(|raw| claims_of::<ClaimMembers>(raw.text().expose()));
+    let now = answer.id_token.as_deref().and_then(claims_of::<ClaimMembers>);
+    // Claims that cannot be read stay as they are: nobody loses tokens over them.
+    if let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
+        session.user = user;
+    }
+    // The hint is replaced only where one is kept.
+    if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
+        *kept = StoredToken::new(raw.clone());
     }
 }
 

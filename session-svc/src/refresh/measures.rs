@@ -25,6 +25,8 @@ pub(super) enum FlightOutcome {
     Rejected,
     /// The provider's answer had no token in it that could be used.
     Unusable,
+    /// The provider issues no token for this API, or not with this scope.
+    Target,
     /// The provider could not be reached; nothing is lost.
     Transient,
     /// The answer's ID token cannot be validated yet: the answer is pending, and nobody sees its tokens.
@@ -48,6 +50,7 @@ impl FlightOutcome {
             Self::Refused => "refused",
             Self::Rejected => "rejected",
             Self::Unusable => "unusable",
+            Self::Target => "target",
             Self::Transient => "transient",
             Self::Unjudged => "unjudged",
             Self::Mismatched => "mismatched",
@@ -93,6 +96,8 @@ pub(super) enum RevocationOutcome {
     Failed,
     /// Too many were under way: it is noted and tried later.
     PutOff,
+    /// The provider revokes no tokens of this kind (RFC 7009, section 2.2.1).
+    Unsupported,
     /// The provider is not configured any more.
     GivenUp,
 }
@@ -104,6 +109,7 @@ impl RevocationOutcome {
             Self::NotOffered => "not_offered",
             Self::Failed => "failed",
             Self::PutOff => "put_off",
+            Self::Unsupported => "unsupported",
             Self::GivenUp => "given_up",
         }
     }
@@ -113,6 +119,7 @@ impl RevocationOutcome {
 #[derive(Clone)]
 pub struct Measures {
     flights: IntCounterVec,
+    api_tokens: IntCounterVec,
     ahead: IntCounterVec,
     revocations: IntCounterVec,
     provider: Histogram,
@@ -147,13 +154,17 @@ impl Measures {
                 "session_refreshes_total",
                 "Refreshes by outcome; joined ones cost no grant, another replica had asked the provider.",
             )?,
+            api_tokens: counter(
+                "session_api_tokens_total",
+                "Requests for tokens of single APIs by outcome; joined ones cost no grant, another replica had asked the provider.",
+            )?,
             ahead: counter(
                 "session_refreshes_ahead_total",
                 "Tries to refresh before the token expired, by outcome.",
             )?,
             revocations: counter(
                 "session_revocations_total",
-                "Tries to take refresh tokens back at the provider, by outcome.",
+                "Tries to take tokens back at the provider, by outcome.",
             )?,
             provider: histogram(
                 "session_refresh_provider_duration_seconds",
@@ -176,6 +187,10 @@ impl Measures {
 
     pub(super) fn flight(&self, outcome: FlightOutcome) {
         self.flights.with_label_values(&[outcome.name()]).inc();
+    }
+
+    pub(super) fn api_token(&self, outcome: FlightOutcome) {
+        self.api_tokens.with_label_values(&[outcome.name()]).inc();
     }
 
     pub(super) fn ahead(&self, outcome: AheadOutcome) {

@@ -4,7 +4,9 @@
 //! up changes nothing, and a process that is to stop waits for it. Between replicas a lease of the store decides
 //! who calls the provider; the others are woken by the event of its write, or take over when the lease has run out.
 //!
-//! Refresh tokens of sessions that end are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
+//! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own.
+//!
+//! Tokens of sessions that end are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
 //!
 //! Callers wait for a bounded time, the exchange for as long as it needs; a flight that only waits for another replica
 //! ends with the last of its callers.
@@ -23,6 +25,7 @@
 //! refused and the session says that it needs a sign-in (see `docs/architecture.md`).
 
 mod ahead;
+mod api_grant;
 mod flight;
 mod flights;
 mod grant;
@@ -34,13 +37,13 @@ mod revocation;
 mod revocation_notes;
 mod validation;
 mod wakes;
+mod wanted;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chassis::secret::Secret;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -49,11 +52,12 @@ pub use provider::{RefreshProvider, RefreshProviders};
 
 use self::ahead::Ahead;
 use self::flight::RefreshFlight;
-use self::flights::{FlightWaiter, Flights};
+use self::flights::{FlightResult, FlightWaiter, Flights};
 use self::record::RefreshRecord;
 use self::wakes::Wakes;
+use self::wanted::Wanted;
 use crate::keeper::Keeper;
-use crate::session::Session;
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Session};
 use crate::sessions::ports::{
     RevocationNote, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
 };
@@ -71,6 +75,8 @@ pub struct Refresher {
     keeper: Keeper,
     providers: RefreshProviders,
     lease: Duration,
+    /// The most bytes a sealed session may take.
+    max_bytes: usize,
     flights: Flights,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
@@ -84,11 +90,12 @@ pub struct Refresher {
 
 impl Refresher {
     /// A refresher of the sessions kept by `keeper`, at the providers given; `lease` is what other replicas wait when
-    /// this one dies in the middle of a refresh.
+    /// this one dies in the middle of a refresh. No token for an API makes a session larger than `max_bytes`.
     pub fn new(
         keeper: Keeper,
         providers: impl Into<RefreshProviders>,
         lease: Duration,
+        max_bytes: usize,
         measures: Measures,
     ) -> Self {
         Self {
@@ -96,6 +103,7 @@ impl Refresher {
             keeper,
             providers: providers.into(),
             lease,
+            max_bytes,
             flights: Flights::default(),
             name: Arc::default(),
             ahead: Arc::default(),
@@ -115,16 +123,35 @@ impl Refresher {
         }
     }
 
-    /// Waits for the flight that refreshes the tokens seen: the one under way, or a new one, which a call of `caller`
-    /// begins.
-    fn join(&self, seen: &Session, caller: &str, ahead: bool) -> FlightWaiter {
-        let (waiting, entry) = self.flights.join(seen.handle, seen.tokens.generation);
+    /// Waits for the flight that brings what is wanted of the session seen: the one under way, or a new one, which a call of
+    /// `caller` begins.
+    fn join(&self, seen: &Session, wanted: Wanted, caller: &str, ahead: bool) -> FlightWaiter {
+        let (waiting, entry) = self.flights.join(seen.handle, wanted.clone());
         if let Some(entry) = entry {
             let record = RefreshRecord::begin(seen.handle, caller, ahead);
-            self.work
-                .spawn(RefreshFlight::new(self.clone(), seen, entry, record).run());
+            let flight = RefreshFlight::new(self.clone(), seen.handle, wanted, entry, record);
+            self.work.spawn(flight.run());
         }
         waiting
+    }
+
+    async fn wait_for(
+        &self,
+        seen: &Session,
+        wanted: Wanted,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> FlightResult {
+        let _waiting = self.measures.waiting();
+        let wait_limit = self.providers.wait_limit(&seen.issuer);
+        let flight = self.join(seen, wanted, waiting_caller.caller, false);
+        let left = wait_limit.saturating_sub(waiting_caller.since.elapsed());
+        flight.outcome_within(left).await
+    }
+
+    /// Whether a session is no larger than one may be. What cannot be sealed is told when it is written.
+    fn fits(&self, session: &Session) -> bool {
+        let sealed = self.keeper.seal().seal_session(session);
+        sealed.is_ok_and(|sealed| sealed.len() <= self.max_bytes)
     }
 }
 
@@ -135,12 +162,34 @@ impl TokenRefresh for Refresher {
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
-        let _waiting = self.measures.waiting();
-        let wait_limit = self.providers.wait_limit(&seen.issuer);
-        let flight = self.join(&seen, waiting_caller.caller, false);
-        let left = wait_limit.saturating_sub(waiting_caller.since.elapsed());
-        let session = flight.outcome_within(left).await?;
+        let session = self
+            .wait_for(&seen, Wanted::session(&seen), waiting_caller)
+            .await?;
         Ok(Session::clone(&session))
+    }
+
+    fn api_token_source(&self, issuer: &str) -> ApiTokenSource {
+        let provider = self.providers.of(issuer);
+        provider.map_or(ApiTokenSource::AccessToken, |provider| {
+            provider.api_token_source()
+        })
+    }
+
+    async fn api_token(
+        &self,
+        seen: &Session,
+        target: &ApiTarget,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<ApiToken, TokenRefreshError> {
+        let source = self.api_token_source(&seen.issuer);
+        let wanted = Wanted::api(seen, target.clone(), source);
+        let session = self.wait_for(seen, wanted, waiting_caller).await?;
+        session
+            .tokens
+            .api
+            .get(target)
+            .cloned()
+            .ok_or(TokenRefreshError::Internal)
     }
 
     fn refresh_later(&self, seen: Session, caller: &str) {
@@ -150,9 +199,8 @@ impl TokenRefresh for Refresher {
 
 #[async_trait]
 impl TokenRevocation for Refresher {
-    async fn note_revocation(&self, session: &Session, refresh_token: Secret<String>) -> RevocationNote {
-        self.note(&session.issuer, refresh_token, Some(session.handle))
-            .await
+    async fn note_revocation(&self, session: &Session, tokens: Vec<RevocableToken>) -> RevocationNote {
+        self.note(&session.issuer, tokens, Some(session.handle)).await
     }
 
     fn revoke_later(&self, note: RevocationNote) {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flight::refresh_error;
 use super::validation::{ENDING_PAUSE, MAX_ENDING};
-use crate::session::{Cause, Session, StoredToken};
+use crate::session::{Cause, Session};
 use crate::sessions::ports::TokenRefreshError;
 
 impl Refresher {
@@ -43,10 +43,9 @@ impl Refresher {
         tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
         self.remove(&session, Cause::BackChannelLogout).await?;
         // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
-        if !session.tokens.scope.is_offline()
-            && let Some(refresh_token) = session.tokens.refresh.as_ref().map(StoredToken::text)
-        {
-            self.revoke_in_background(&session.issuer, refresh_token);
+        if !session.tokens.scope.is_offline() {
+            let tokens = session.tokens.revocable(self.keeper.now_ms());
+            self.revoke_in_background(&session.issuer, tokens);
         }
         Err(TokenRefreshError::Missing)
     }

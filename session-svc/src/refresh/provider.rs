@@ -8,14 +8,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, RelyingParty,
-    Revoked, TokenHint,
+    ApiTokenGrant, ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError,
+    RefreshedTokens, RelyingParty, Revoked, TokenHint, TokenTarget,
 };
+
+use crate::session::{ApiTokenSource, TokenKind};
+
+/// What a provider without such a grant says (RFC 6749, section 5.2).
+const NOT_OFFERED: &str = "unsupported_grant_type";
 
 /// How long callers wait for a provider that does not say: what `OIDC_HTTP_TIMEOUT_MS` is unless it is set.
 const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The three calls the session service makes to a provider; times are seconds since the Unix epoch.
+/// The calls the session service makes to a provider; times are seconds since the Unix epoch.
 #[async_trait]
 pub trait RefreshProvider: Send + Sync + 'static {
     /// How long a caller waits for new tokens at most, everything included. The exchange may take longer.
@@ -34,8 +39,33 @@ pub trait RefreshProvider: Send + Sync + 'static {
         now: u64,
     ) -> Result<IdToken, IdTokenError>;
 
-    /// Takes a refresh token back (RFC 7009).
-    async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError>;
+    /// What tokens for single APIs are requested with.
+    fn api_token_source(&self) -> ApiTokenSource {
+        ApiTokenSource::AccessToken
+    }
+
+    /// Exchanges an access token for one for an API (RFC 8693). A provider that does not say refuses.
+    async fn exchange(
+        &self,
+        _access_token: &str,
+        _target: &TokenTarget<'_>,
+        _now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        Err(RefreshError::Refused(OAuthError::new(NOT_OFFERED)))
+    }
+
+    /// Exchanges a refresh token for an access token for an API (RFC 8707, section 2.2). A provider that does not say refuses.
+    async fn refresh_for(
+        &self,
+        _refresh_token: &str,
+        _target: &TokenTarget<'_>,
+        _now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        Err(RefreshError::Refused(OAuthError::new(NOT_OFFERED)))
+    }
+
+    /// Takes a token back (RFC 7009).
+    async fn revoke(&self, token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError>;
 }
 
 #[async_trait]
@@ -57,8 +87,37 @@ impl RefreshProvider for RelyingParty {
         self.validate_refreshed_id_token(raw, expected, now).await
     }
 
-    async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
-        Self::revoke(self, refresh_token, TokenHint::RefreshToken, now).await
+    fn api_token_source(&self) -> ApiTokenSource {
+        match self.settings().api_token_grant {
+            ApiTokenGrant::TokenExchange => ApiTokenSource::AccessToken,
+            ApiTokenGrant::Refresh => ApiTokenSource::RefreshToken,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        access_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        self.exchange_token(access_token, target, now).await
+    }
+
+    async fn refresh_for(
+        &self,
+        refresh_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        Self::refresh_for(self, refresh_token, target, now).await
+    }
+
+    async fn revoke(&self, token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError> {
+        let hint = match kind {
+            TokenKind::Refresh => TokenHint::RefreshToken,
+            TokenKind::Access => TokenHint::AccessToken,
+        };
+        Self::revoke(self, token, hint, now).await
     }
 }
 
@@ -81,8 +140,30 @@ impl<P: RefreshProvider + ?Sized> RefreshProvider for Arc<P> {
         self.as_ref().validate(raw, expected, now).await
     }
 
-    async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
-        self.as_ref().revoke(refresh_token, now).await
+    fn api_token_source(&self) -> ApiTokenSource {
+        self.as_ref().api_token_source()
+    }
+
+    async fn exchange(
+        &self,
+        access_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        self.as_ref().exchange(access_token, target, now).await
+    }
+
+    async fn refresh_for(
+        &self,
+        refresh_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        self.as_ref().refresh_for(refresh_token, target, now).await
+    }
+
+    async fn revoke(&self, token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError> {
+        self.as_ref().revoke(token, kind, now).await
     }
 }
 

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::measures::FlightOutcome;
-use crate::session::Handle;
+use crate::session::{ApiTarget, Handle};
 use crate::sessions::AUDIT_TARGET;
 
 /// The record of a refresh that is being led.
@@ -30,16 +30,19 @@ impl RefreshRecord {
         }
     }
 
-    /// Writes what it came to; what another replica did stands in that one's records.
-    pub(super) fn write(&self, outcome: FlightOutcome) {
+    /// Writes what it came to, and the API whose token was wanted; what another replica did stands in that one's records.
+    pub(super) fn write(&self, outcome: FlightOutcome, target: Option<&ApiTarget>) {
         if matches!(outcome, FlightOutcome::Joined) {
             return;
         }
+        let named = |name: fn(&ApiTarget) -> &str| target.map(name).filter(|name| !name.is_empty());
         tracing::info!(
             target: AUDIT_TARGET,
             { caller = self.caller,
             session = %self.session,
             outcome = outcome.name(),
+            audience = named(ApiTarget::audience),
+            resource = named(ApiTarget::resource),
             ahead = self.ahead,
             duration_us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             trace_id = self.trace_id.as_deref() },

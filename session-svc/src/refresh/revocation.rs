@@ -1,24 +1,27 @@
-//! Revoking refresh tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to
+//! Revoking tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to
 //! anybody, and again until it is done, for each is noted in the store first (`revocation_notes`).
 
 use std::sync::{Arc, PoisonError};
 
-use chassis::secret::Secret;
 use oidc::{ProviderError, Revoked};
 
-use super::Refresher;
 use super::measures::RevocationOutcome;
+use super::{RefreshProvider, Refresher};
+use crate::session::{RevocableToken, TokenKind};
 use crate::sessions::ports::RevocationNote;
 
 /// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
 
 impl Refresher {
-    /// Notes and revokes a refresh token in a task of its own.
-    pub(super) fn revoke_in_background(&self, issuer: &str, refresh_token: Secret<String>) {
+    /// Notes and revokes tokens, if there are any, in a task of its own.
+    pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
+        if tokens.is_empty() {
+            return;
+        }
         let (refresher, issuer) = (self.clone(), issuer.to_owned());
         self.work.spawn(async move {
-            let note = refresher.note(&issuer, refresh_token, None).await;
+            let note = refresher.note(&issuer, tokens, None).await;
             refresher.revoke_and_forget(note).await;
         });
     }
@@ -35,7 +38,7 @@ impl Refresher {
         }
     }
 
-    /// Sends the request; true if there is nothing left to revoke.
+    /// Sends the requests, one after the other; true if there is nothing left to revoke.
     pub(super) async fn revoke(&self, note: &RevocationNote) -> bool {
         let issuer = note.issuer.as_str();
         let Some(provider) = self.providers.of(issuer) else {
@@ -46,27 +49,38 @@ impl Refresher {
             self.measures.revocation(RevocationOutcome::GivenUp);
             return true;
         };
-        let (outcome, is_over) = match provider
-            .revoke(note.refresh_token.expose(), self.keeper.now_ms() / 1_000)
-            .await
-        {
+        for token in &note.tokens {
+            // A provider that is away has not come back for the next.
+            if !self.revoke_one(provider.as_ref(), issuer, token).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sends one request; true if it need not be repeated.
+    async fn revoke_one(&self, provider: &dyn RefreshProvider, issuer: &str, token: &RevocableToken) -> bool {
+        let now = self.keeper.now_ms() / 1_000;
+        let (outcome, is_over) = match provider.revoke(token.value.expose(), token.kind, now).await {
             Ok(Revoked::Done) => {
-                tracing::debug!(issuer, "a refresh token was revoked");
+                tracing::debug!(issuer, "a token was revoked");
                 (RevocationOutcome::Done, true)
             }
             Ok(Revoked::NotOffered) => {
-                tracing::debug!(
-                    issuer,
-                    "the provider revokes no tokens: a refresh token is left to expire"
-                );
+                tracing::debug!(issuer, "the provider revokes no tokens: one is left to expire");
                 (RevocationOutcome::NotOffered, true)
             }
             Err(error) => {
                 let is_final =
                     matches!(&error, ProviderError::Refused { refusal, .. } if refusal.code() == UNSUPPORTED);
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(issuer, error, "a refresh token could not be revoked");
-                (RevocationOutcome::Failed, is_final)
+                if is_final && token.kind == TokenKind::Access {
+                    tracing::debug!(issuer, error, "the provider revokes no such access tokens");
+                    (RevocationOutcome::Unsupported, true)
+                } else {
+                    tracing::warn!(issuer, error, "a token could not be revoked");
+                    (RevocationOutcome::Failed, is_final)
+                }
             }
         };
         self.measures.revocation(outcome);
@@ -75,9 +89,12 @@ impl Refresher {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         match outcome {
-            RevocationOutcome::NotOffered => _ = without.insert(note.issuer.clone()),
+            RevocationOutcome::NotOffered => _ = without.insert(issuer.to_owned()),
             RevocationOutcome::Done => _ = without.remove(issuer),
-            RevocationOutcome::Failed | RevocationOutcome::PutOff | RevocationOutcome::GivenUp => {}
+            RevocationOutcome::Failed
+            | RevocationOutcome::Unsupported
+            | RevocationOutcome::PutOff
+            | RevocationOutcome::GivenUp => {}
         }
         is_over
     }

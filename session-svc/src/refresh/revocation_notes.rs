@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::Refresher;
 use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
-use crate::session::{Handle, Name, SessionId, index};
+use crate::session::{Handle, Name, RevocableToken, SessionId, TokenKind, index};
 use crate::sessions::ports::RevocationNote;
 use crate::store::{LeaseName, Listing, LoadedRecord, Record};
 
@@ -51,11 +51,57 @@ const LAST_PAUSE: Duration = Duration::from_secs(600);
 struct NoteText {
     #[prost(string, tag = "1")]
     issuer: String,
+    /// The token that is taken back first: a refresh token, unless it is told otherwise.
     #[prost(string, tag = "2")]
-    refresh_token: String,
+    first_token: String,
     /// The session that was about to end; empty for a token without one.
     #[prost(string, tag = "3")]
     handle: String,
+    /// Whether the first is an access token.
+    #[prost(bool, tag = "4")]
+    first_is_access: bool,
+    /// The others, access tokens all. A release that does not know them leaves them to expire.
+    #[prost(string, repeated, tag = "5")]
+    access_tokens: Vec<String>,
+}
+
+impl NoteText {
+    fn new(note: &RevocationNote, handle: Option<Handle>) -> Self {
+        let mut tokens = note.tokens.iter();
+        let first = tokens.next();
+        Self {
+            issuer: note.issuer.clone(),
+            first_token: first
+                .map(|token| token.value.expose().clone())
+                .unwrap_or_default(),
+            handle: handle.map(|handle| handle.to_string()).unwrap_or_default(),
+            first_is_access: first.is_some_and(|token| token.kind == TokenKind::Access),
+            access_tokens: tokens.map(|token| token.value.expose().clone()).collect(),
+        }
+    }
+
+    fn into_note(self, name: Name) -> RevocationNote {
+        let first = if self.first_is_access {
+            TokenKind::Access
+        } else {
+            TokenKind::Refresh
+        };
+        let others = self
+            .access_tokens
+            .into_iter()
+            .map(|token| (TokenKind::Access, token));
+        let tokens = std::iter::once((first, self.first_token)).chain(others);
+        RevocationNote {
+            name,
+            issuer: self.issuer,
+            tokens: tokens
+                .map(|(kind, token)| RevocableToken {
+                    kind,
+                    value: Secret::new(token),
+                })
+                .collect(),
+        }
+    }
 }
 
 /// Providers that could not be reached: when they are called again, and after which pause.
@@ -67,17 +113,18 @@ impl Refresher {
     pub(super) async fn note(
         &self,
         issuer: &str,
-        refresh_token: Secret<String>,
+        tokens: Vec<RevocableToken>,
         handle: Option<Handle>,
     ) -> RevocationNote {
+        let first = tokens.first().map(|token| token.value.expose().as_bytes());
         let note = RevocationNote {
             name: index::hashed(&[
                 REVOCATION.as_bytes(),
                 issuer.as_bytes(),
-                refresh_token.expose().as_bytes(),
+                first.unwrap_or_default(),
             ]),
             issuer: issuer.to_owned(),
-            refresh_token,
+            tokens,
         };
         let is_useless = self
             .without_revocation
@@ -92,11 +139,7 @@ impl Refresher {
     }
 
     async fn insert_note(&self, note: &RevocationNote, handle: Option<Handle>) -> Result<(), KeeperError> {
-        let text = NoteText {
-            issuer: note.issuer.clone(),
-            refresh_token: note.refresh_token.expose().clone(),
-            handle: handle.map(|handle| handle.to_string()).unwrap_or_default(),
-        };
+        let text = NoteText::new(note, handle);
         let now_ms = self.keeper.now_ms();
         let record = Record {
             name: note.name,
@@ -204,12 +247,9 @@ impl Refresher {
         let Some(text) = opened.ok().and_then(|text| NoteText::decode(&text[..]).ok()) else {
             return Ok(());
         };
-        let note = RevocationNote {
-            name: record.name,
-            issuer: text.issuer,
-            refresh_token: Secret::new(text.refresh_token),
-        };
-        if let Ok(handle) = Handle::parse(&text.handle)
+        let handle = Handle::parse(&text.handle);
+        let note = text.into_note(record.name);
+        if let Ok(handle) = handle
             && self.keeper.store().load(handle.name()).await?.is_some()
         {
             if age_ms >= FAILED_MS {

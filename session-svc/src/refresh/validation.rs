@@ -11,7 +11,6 @@
 
 use std::time::Duration;
 
-use chassis::secret::Secret;
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -32,7 +31,7 @@ pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
 pub(super) const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long an answer that nobody has saved yet waits for the provider's keys: its refresh token is the only copy.
-const UNSAVED_MAX: Duration = Duration::from_millis(500);
+pub(super) const UNSAVED_MAX: Duration = Duration::from_millis(500);
 
 /// An answer that became pending just now is validated again for this long while its callers may wait: keys are often a
 /// moment late.
@@ -61,8 +60,7 @@ impl RefreshFlight {
         match timeout(UNSAVED_MAX, validated).await {
             Ok(Ok(id_token)) => self.save_validated(session, &tokens, &id_token, now_ms).await,
             Ok(Err(error)) if !error.is_undecided() => {
-                self.end_mismatched(session, tokens.refresh_token.map(Secret::new), &error)
-                    .await
+                self.end_mismatched(session, Some(&tokens), &error).await
             }
             Ok(Err(_)) | Err(_) => {
                 let answer = pending_answer(&tokens, raw, now_ms);
@@ -141,20 +139,22 @@ impl RefreshFlight {
         self.refresher.unless_logged_out(saved, received_ms).await
     }
 
-    /// Ends a session the provider gave somebody else's token for, and takes back the refresh token that came last.
-    async fn end_mismatched(
+    /// Ends a session the provider gave somebody else's token for, and takes its tokens back, the refresh token that came last
+    /// among them.
+    pub(super) async fn end_mismatched(
         &self,
         session: Session,
-        rotated: Option<Secret<String>>,
+        answer: Option<&RefreshedTokens>,
         error: &IdTokenError,
     ) -> Result<Session, TokenRefreshError> {
         tracing::error!(session = %session.handle, error = error as &dyn std::error::Error, "a refreshed ID token is not this session's");
         self.record_outcome(FlightOutcome::Mismatched);
-        let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(StoredToken::text));
+        let rotated = answer.and_then(|answer| answer.refresh_token.as_deref());
+        let tokens = session
+            .tokens
+            .revocable_with(rotated, self.refresher.keeper.now_ms());
         let removed = self.refresher.remove(&session, Cause::TokenMismatch).await;
-        if let Some(token) = last {
-            self.refresher.revoke_in_background(&session.issuer, token);
-        }
+        self.refresher.revoke_in_background(&session.issuer, tokens);
         removed?;
         Err(TokenRefreshError::Refused)
     }
@@ -182,7 +182,7 @@ impl Refresher {
 
 /// Validates the ID token of an answer that came at `answered_at_ms` against the session's sign-in: nonce and time
 /// of authentication by the ID token that is kept, the time alone where none is.
-async fn validate(
+pub(super) async fn validate(
     provider: &dyn RefreshProvider,
     session: &Session,
     raw: &str,

@@ -26,6 +26,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Pause between two looks during a subscription: for a holder that died or met a failure, which writes nothing.
 const PAUSE_WHEN_SUBSCRIBED: Duration = Duration::from_secs(1);
 
+/// Pause after a write: whoever wrote gives the lease back a round trip later.
+const PAUSE_AFTER_WRITE: Duration = Duration::from_millis(20);
+
 /// Pause before the next attempt to subscribe.
 const LISTEN_AGAIN: Duration = Duration::from_millis(500);
 
@@ -50,6 +53,7 @@ pub(super) struct WriteListener {
     handle: Handle,
     written: watch::Receiver<()>,
     pause: Duration,
+    was_written: bool,
 }
 
 impl Wakes {
@@ -89,6 +93,7 @@ impl WakeTable {
             handle,
             written: sender.subscribe(),
             pause: FIRST_PAUSE,
+            was_written: false,
         }
     }
 
@@ -113,7 +118,9 @@ impl WakeTable {
 impl WriteListener {
     /// Returns when the session was written, when it is time to look all the same, or for no reason at all.
     pub(super) async fn wait(&mut self) {
-        let pause = if self.shared.is_subscribed.load(Ordering::SeqCst) {
+        let pause = if self.was_written {
+            PAUSE_AFTER_WRITE
+        } else if self.shared.is_subscribed.load(Ordering::SeqCst) {
             PAUSE_WHEN_SUBSCRIBED
         } else {
             let pause = self.pause;
@@ -121,7 +128,8 @@ impl WriteListener {
             pause
         };
         // Woken or timed out: the session is read either way.
-        let _ = tokio::time::timeout(pause, self.written.changed()).await;
+        let woken = tokio::time::timeout(pause, self.written.changed()).await;
+        self.was_written = woken.is_ok();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::session::{Device, Scope, SessionId, SessionTokens, StoredToken};
 const MARGIN_MS: u64 = 60_000;
 const EXPIRES_MS: u64 = 1_000_000;
 
-fn session(access: bool, refresh: bool, state: SessionState) -> Session {
+pub(in crate::session) fn session(access: bool, refresh: bool, state: SessionState) -> Session {
     let access = access.then(|| AccessToken {
         value: StoredToken::new("token".to_owned()),
         token_type: "Bearer".to_owned(),
@@ -19,6 +19,7 @@ fn session(access: bool, refresh: bool, state: SessionState) -> Session {
         id_token: None,
         generation: 1,
         pending: None,
+        ..Default::default()
     };
     Session {
         handle: SessionId::from_bytes([1; 16]).handle(),

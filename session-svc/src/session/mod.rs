@@ -8,6 +8,7 @@
 //! Deliberately absent: a list of versions a session has had, and anything about browsers but what they sent.
 
 pub(crate) mod access;
+pub(crate) mod api_token;
 pub(crate) mod carried;
 pub(crate) mod cause;
 pub mod change;
@@ -18,8 +19,10 @@ pub(crate) mod id_token;
 pub mod index;
 pub(crate) mod lifetime;
 mod name;
+pub(crate) mod revocable;
 pub(crate) mod tokens;
 
+pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
 pub(crate) use carried::Carried;
 pub use cause::Cause;
 pub use claims::Claims;
@@ -27,6 +30,7 @@ pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
 pub use name::Name;
+pub use revocable::{RevocableToken, TokenKind};
 pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
 
 /// Whether the session still does everything a session does.

@@ -9,6 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use chassis::secret::Secret;
 
+use super::ApiTokens;
+
 /// A token. Most calls never look at one, so a JWT may be held as the decoded parts it is kept as, which share the bytes
 /// they were read from; it is put together when its text is needed.
 #[derive(Clone)]
@@ -119,6 +121,17 @@ pub struct SessionTokens {
     pub generation: u64,
     /// The newest refresh's answer while it is pending; its refresh token is `refresh` already.
     pub pending: Option<Box<PendingAnswer>>,
+    /// Tokens for single APIs.
+    pub api: ApiTokens,
+    /// How many outcomes were saved since the access token came that brought no other: refreshes for single APIs.
+    pub other_grants: u64,
+}
+
+impl SessionTokens {
+    /// Distinguishes the access token that was seen from what replaced it.
+    pub(crate) fn access_generation(&self) -> u64 {
+        self.generation.saturating_sub(self.other_grants)
+    }
 }
 
 /// A set of scope names in the order they were given (RFC 6749, section 3.3).

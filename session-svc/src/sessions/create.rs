@@ -237,6 +237,7 @@ impl Sessions {
                 id_token: new.id_token.clone().map(StoredToken::from),
                 generation: 1,
                 pending: None,
+                ..Default::default()
             },
             provider_sid: new.provider_sid.clone(),
             earlier_sids: Vec::new(),

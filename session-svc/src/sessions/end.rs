@@ -13,7 +13,7 @@ use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
 use crate::session::index::Whose;
-use crate::session::{Cause, Handle, Session, StoredToken};
+use crate::session::{Cause, Handle, Session};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -310,7 +310,7 @@ impl Sessions {
         self.remove_and_revoke(&session, cause, is_taken_back).await
     }
 
-    /// Ends the session that this new one replaces. Its refresh token is revoked only if it was somebody else's:
+    /// Ends the session that this new one replaces. Its tokens are revoked only if it was somebody else's:
     /// with it providers take back the whole grant (RFC 7009, section 2.1), which a person who signs in again in the same
     /// browser may share with the session before.
     pub(super) async fn end_replaced(&self, handle: Handle, by: &Session) -> Result<(), SessionsError> {
@@ -335,24 +335,26 @@ impl Sessions {
         is_taken_back: bool,
     ) -> Result<EndingResult, SessionsError> {
         let noting = async {
-            let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
-            match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
-                Some(token) => Some(self.revocation.note_revocation(seen, token.text()).await),
-                None => None,
+            let now_ms = self.keeper.now_ms();
+            if !is_taken_back || !seen.is_valid(self.keeper.lifetime(), now_ms) {
+                return None;
             }
+            let tokens = seen.tokens.revocable(now_ms);
+            if tokens.is_empty() {
+                return None;
+            }
+            Some(self.revocation.note_revocation(seen, tokens).await)
         };
         let (note, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
         let gone = self.remove(seen.handle, Some(seen), cause).await?;
         if let Some(note) = note {
-            // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
+            // A grant may have come between. Where somebody else was faster both take the tokens back, which does no harm.
             let last = match &gone {
-                EndingResult::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
-                EndingResult::Unread | EndingResult::Nothing => None,
+                EndingResult::Session(last) => last.tokens.revocable(self.keeper.now_ms()),
+                EndingResult::Unread | EndingResult::Nothing => Vec::new(),
             };
-            self.revocation.revoke_later(RevocationNote {
-                refresh_token: last.unwrap_or(note.refresh_token),
-                ..note
-            });
+            let tokens = if last.is_empty() { note.tokens } else { last };
+            self.revocation.revoke_later(RevocationNote { tokens, ..note });
         }
         Ok(gone)
     }

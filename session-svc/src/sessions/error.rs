@@ -19,6 +19,15 @@ pub enum SessionsError {
     /// The provider refused the refresh grant.
     #[error("the provider refused to refresh the tokens")]
     RefreshRefused,
+    /// The provider issues no token for this audience or resource.
+    #[error("the provider issues no token for this audience or resource")]
+    TargetRefused,
+    /// The provider issues no token with the scope required.
+    #[error("the provider issues no token with this scope")]
+    ScopeRefused,
+    /// The provider refused to exchange the access token.
+    #[error("the provider refused to exchange the access token")]
+    ExchangeRefused,
     /// A field of the request is malformed or out of range.
     #[error("{field}: {problem}")]
     Invalid {
@@ -95,6 +104,9 @@ impl From<TokenRefreshError> for SessionsError {
         match error {
             TokenRefreshError::Missing => Self::Missing,
             TokenRefreshError::Refused => Self::RefreshRefused,
+            TokenRefreshError::TargetRefused => Self::TargetRefused,
+            TokenRefreshError::ScopeRefused => Self::ScopeRefused,
+            TokenRefreshError::ExchangeRefused => Self::ExchangeRefused,
             TokenRefreshError::ProviderUnavailable => Self::ProviderUnavailable,
             TokenRefreshError::StoreUnavailable => {
                 Self::StoreUnavailable(StoreError::Unavailable(Box::new(error)))

@@ -3,11 +3,12 @@
 //! Invariants
 //! - All time is the store's.
 //! - A secret session ID is turned into its handle at once and goes no further.
-//! - Whoever ends a session revokes its refresh token at the provider, later and in the background.
+//! - Whoever ends a session revokes its tokens at the provider, later and in the background.
 //!
 //! Deliberately absent: status codes, protobuf, the provider's protocol.
 
 mod access_token;
+mod api_token;
 mod create;
 mod end;
 mod error;

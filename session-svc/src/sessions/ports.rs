@@ -1,10 +1,9 @@
 //! What the use cases need from the outside, besides a store and what seals.
 
 use async_trait::async_trait;
-use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use crate::session::{Name, Session};
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Name, RevocableToken, Session};
 
 /// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
@@ -26,31 +25,42 @@ pub trait TokenRefresh: Send + Sync + 'static {
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError>;
 
+    /// What tokens for single APIs are requested with at this issuer.
+    fn api_token_source(&self, issuer: &str) -> ApiTokenSource;
+
+    /// Gives a token for an API newer than the one in the session `seen`; however many calls wait, one grant is made.
+    async fn api_token(
+        &self,
+        seen: &Session,
+        target: &ApiTarget,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<ApiToken, TokenRefreshError>;
+
     /// Refreshes tokens that are still good, later and in the background; however many calls need it, one grant is
     /// made. `caller` is whose call showed that it is time.
     fn refresh_later(&self, seen: Session, caller: &str);
 }
 
-/// Revokes refresh tokens at the provider (RFC 7009).
+/// Revokes tokens at the provider (RFC 7009).
 #[async_trait]
 pub trait TokenRevocation: Send + Sync + 'static {
-    /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer, so
-    /// that some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
-    async fn note_revocation(&self, session: &Session, refresh_token: Secret<String>) -> RevocationNote;
+    /// Notes in the store that tokens of a session that is about to end are to be revoked at its issuer, so that some replica
+    /// does it whatever becomes of this one. A note that cannot be written holds nothing up.
+    async fn note_revocation(&self, session: &Session, tokens: Vec<RevocableToken>) -> RevocationNote;
 
     /// Revokes what was noted, later and in the background.
     fn revoke_later(&self, note: RevocationNote);
 }
 
-/// A refresh token that is to be revoked.
+/// Tokens that are to be revoked.
 #[derive(Clone, Debug)]
 pub struct RevocationNote {
     /// Name of the note's record.
     pub name: Name,
     /// Issuer identifier of the provider.
     pub issuer: String,
-    /// What is to be revoked.
-    pub refresh_token: Secret<String>,
+    /// What is to be revoked, in this order.
+    pub tokens: Vec<RevocableToken>,
 }
 
 /// Why tokens were not refreshed.
@@ -62,6 +72,15 @@ pub enum TokenRefreshError {
     /// The provider refused, or gave nothing usable.
     #[error("the provider refused to refresh the tokens")]
     Refused,
+    /// The provider issues no token for this audience or resource.
+    #[error("the provider issues no token for this audience or resource")]
+    TargetRefused,
+    /// The provider issues no token with this scope.
+    #[error("the provider issues no token with this scope")]
+    ScopeRefused,
+    /// The provider refused to exchange the access token, or gave nothing usable.
+    #[error("the provider refused to exchange the access token")]
+    ExchangeRefused,
     /// The provider could not be reached this time, or has not answered yet; nothing is lost.
     #[error("the provider could not be asked to refresh the tokens")]
     ProviderUnavailable,

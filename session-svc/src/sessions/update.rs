@@ -17,12 +17,33 @@ pub struct Update {
 }
 
 impl Sessions {
-    /// Replaces claims or attributes. `StaleVersion` if the session changed since the version given.
+    /// Replaces claims or attributes. `StaleVersion` if the session changed since the version given. Tokens for APIs, which can
+    /// be had again, are let go where the session would otherwise be too large.
     pub async fn update(&self, handle: Handle, update: Update) -> Result<Session, SessionsError> {
         let session = self.keeper.load(handle).await?;
+        let has_api_tokens = !session.tokens.api.is_empty();
+        match self.write_update(session.clone(), &update, false).await {
+            Err(SessionsError::TooLarge { .. }) if has_api_tokens => {
+                self.write_update(session, &update, true).await
+            }
+            written => written,
+        }
+    }
+
+    async fn write_update(
+        &self,
+        session: Session,
+        update: &Update,
+        drops_api_tokens: bool,
+    ) -> Result<Session, SessionsError> {
         let mut refused = None;
         let edit = |session: &mut Session| match update.apply(session) {
-            Ok(()) => Edit::Write,
+            Ok(()) => {
+                if drops_api_tokens {
+                    session.tokens.api.clear();
+                }
+                Edit::Write
+            }
             Err(error) => {
                 refused = Some(error);
                 Edit::Leave

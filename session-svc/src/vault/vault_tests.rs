@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::change::ChangeKind;
 use crate::session::{
-    AccessToken, Cause, Claims, Device, PendingAnswer, Scope, SessionId, SessionState, SessionTokens,
-    StoredToken,
+    AccessToken, ApiTarget, ApiToken, Cause, Claims, Device, PendingAnswer, Scope, SessionId, SessionState,
+    SessionTokens, StoredToken,
 };
 
 pub(super) const OLD: &str = "00";
@@ -70,6 +70,7 @@ pub(super) fn session() -> Session {
             id_token: Some(token(&id_token)),
             generation: 1,
             pending: None,
+            ..Default::default()
         },
         provider_sid: Some("sid-1".to_owned()),
         earlier_sids: Vec::new(),
@@ -123,6 +124,37 @@ fn an_unjudged_answer_comes_back_and_is_dropped_once_other_tokens_are_kept() {
         let read = super::wire::session_from_bytes(name, 7, bytes.into()).unwrap();
         assert_eq!((read.tokens.generation, read.tokens.pending), (2, None));
     }
+}
+
+#[test]
+fn tokens_for_apis_come_back_with_all_they_were_requested_with() {
+    let (vault, mut session) = (vault(&[NEW]), session());
+    let target = |audience, resource, scopes: &[&str]| {
+        let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+        ApiTarget::new(audience, resource, &scopes)
+    };
+    for (target, token_type) in [
+        (target("orders", "", &["write", "read"]), "Bearer"),
+        (target("", "https://orders.example/", &[]), "DPoP"),
+    ] {
+        let token = ApiToken {
+            access: AccessToken {
+                value: StoredToken::new(format!("secret of {target:?}")),
+                token_type: token_type.to_owned(),
+                expires_at_ms: 1_700_000_900_000,
+            },
+            scope: Scope::parse("read"),
+            version: 6,
+            target,
+        };
+        session.tokens.api.put(token, 0);
+    }
+    session.tokens.other_grants = 3;
+    let sealed = vault.seal_session(&session).unwrap();
+    assert!(!String::from_utf8_lossy(&sealed).contains("orders"));
+    let opened = vault.open_session(session.handle.name(), 7, &sealed).unwrap();
+    assert_eq!(opened, session);
+    assert!(!format!("{opened:?}").contains("secret"));
 }
 
 // conformance: B-028

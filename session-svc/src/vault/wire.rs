@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use prost::Message;
 
+use super::api_tokens::{KeptApiToken, api_tokens_of_kept, kept_api_tokens};
 use super::jwt::KeptToken;
 use super::subject;
 use super::unknown::fields_above;
@@ -24,7 +25,7 @@ use crate::session::{
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 21;
+const LAST_FIELD: u64 = 23;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -81,6 +82,10 @@ struct KeptSession {
     earlier_sids: Vec<String>,
     #[prost(message, optional, tag = "21")]
     unjudged: Option<KeptAnswer>,
+    #[prost(message, repeated, tag = "22")]
+    api_tokens: Vec<KeptApiToken>,
+    #[prost(uint64, tag = "23")]
+    other_grants: u64,
 }
 
 /// A refresh whose ID token could not be judged.
@@ -182,6 +187,8 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
             answered_after_ms: since(answer.answered_at_ms),
             token_generation: session.tokens.generation,
         }),
+        api_tokens: kept_api_tokens(&session.tokens.api, since),
+        other_grants: session.tokens.other_grants,
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -218,6 +225,8 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         id_token: kept.id_token.map(KeptToken::into_token),
         generation: kept.token_generation,
         pending,
+        api: api_tokens_of_kept(kept.api_tokens, at),
+        other_grants: kept.other_grants,
     };
     let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);
     let last_seen_on = match kept.last_seen_on {
@@ -297,7 +306,7 @@ pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<SessionChange, SealError
     })
 }
 
-fn type_to_kept(access: &AccessToken) -> String {
+pub(super) fn type_to_kept(access: &AccessToken) -> String {
     if access.token_type == BEARER {
         String::new()
     } else {
@@ -305,7 +314,7 @@ fn type_to_kept(access: &AccessToken) -> String {
     }
 }
 
-fn type_from_kept(kept: String) -> String {
+pub(super) fn type_from_kept(kept: String) -> String {
     if kept.is_empty() { BEARER.to_owned() } else { kept }
 }
 

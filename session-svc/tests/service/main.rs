@@ -11,6 +11,7 @@
 )]
 
 mod access_tokens;
+mod api_tokens;
 mod batches;
 mod callers;
 #[path = "../support/certificates.rs"]

@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use crate::browser::Browser;
 use crate::http::errors::{Handler, HttpError};
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::sessions::{CachedSession, CurrentSession};
+use crate::sessions::{CachedSession, CurrentSession, TokenFor};
 use crate::sign_in::user::user;
 
 /// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for whoever tries again.
@@ -122,7 +122,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
     };
     let token = browser
         .sessions
-        .access_token(&current.id, Vec::new())
+        .access_token(&current.id, TokenFor::default())
         .await
         .map_err(not_updated)?;
     let userinfo = provider

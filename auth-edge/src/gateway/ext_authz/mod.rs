@@ -30,6 +30,7 @@ use chassis::serve::PeerAddress;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
+use url::form_urlencoded;
 
 use self::generated::envoy::config::core::v3::address;
 use crate::gateway::check::{OriginalMethod, OriginalUrl};
@@ -51,8 +52,8 @@ use self::api::{AttributeContext, CheckRequest, CheckResponse};
 /// The largest check read, in bytes: 64 KiB of headers, and what Envoy adds.
 const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
-/// The key among a route's `context_extensions` that asks for a redirect to sign in.
-const REDIRECT: &str = "redirect";
+/// What a route's `context_extensions` may ask for: a redirect to sign in, and which access token is handed out.
+const PARAMETERS: [&str; 4] = ["redirect", "audience", "resource", "scope"];
 
 /// The service, over the edge's own router.
 pub(crate) fn routes(
@@ -112,17 +113,15 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
             HeaderValue::try_from(value).ok()?,
         );
     }
-    let redirect = attributes
-        .context_extensions
-        .get(REDIRECT)
-        .is_some_and(|value| value == "1");
-    let target = if redirect {
-        "/api/auth/check?redirect=1"
-    } else {
-        "/api/auth/check"
-    };
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for name in PARAMETERS {
+        if let Some(value) = attributes.context_extensions.get(name) {
+            query.append_pair(name, value);
+        }
+    }
+    let target = format!("/api/auth/check?{}", query.finish());
     let mut request = HttpRequest::new(Body::empty());
-    *request.uri_mut() = Uri::from_static(target);
+    *request.uri_mut() = Uri::try_from(target).ok()?;
     *request.version_mut() = Version::HTTP_2;
     *request.headers_mut() = headers.clone();
     for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::EXPECT] {

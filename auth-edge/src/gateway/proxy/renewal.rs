@@ -5,24 +5,23 @@
 //!
 //! Invariants
 //! - One request is repeated once at most for its token.
-//! - A session's token is refreshed by force at most once in [`PAUSE_MS`], however many requests an upstream refuses, so
+//! - A token, a session's own or one for an API, is renewed by force at most once in [`PAUSE_MS`], however many requests an upstream refuses, so
 //!   that an upstream which trusts nothing cannot make the edge hammer the provider.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode, header};
-use session_proto::v1::GetAccessTokenRequest;
 use tokio::sync::Mutex;
 
 use super::super::guard::UpstreamToken;
 use crate::gateway::Gateway;
-use crate::sessions::CurrentSession;
+use crate::sessions::{CurrentSession, TokenFor};
 
-/// Sessions distinguished at once; two that share a slot only wait for each other.
+/// Tokens distinguished at once; two that share a slot only wait for each other.
 const SLOTS: usize = 1_024;
 
-/// Between two refreshes by force of one session, in milliseconds.
+/// Between two renewals by force of one token, in milliseconds.
 const PAUSE_MS: u64 = 30_000;
 
 #[derive(Clone, Copy, Default)]
@@ -53,14 +52,16 @@ impl Renewals {
         &self,
         gateway: &Gateway,
         current: &CurrentSession,
-        scopes: &[String],
+        wanted: TokenFor<'_>,
         refused: &UpstreamToken,
     ) -> Option<UpstreamToken> {
-        let session = self.hasher.hash_one(&current.session.handle);
+        // Whatever scopes are required, the session's own token is one.
+        let api = wanted.names_api().then_some(wanted);
+        let session = self.hasher.hash_one((&current.session.handle, api));
         let slot = usize::try_from(session % SLOTS as u64).ok()?;
         let mut last = self.slots.get(slot)?.lock().await;
         // Somebody may have refreshed it since.
-        if let Some(other) = access_token(gateway, current, scopes, false)
+        if let Some(other) = access_token(gateway, current, wanted, false)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
         {
@@ -74,7 +75,7 @@ impl Renewals {
             session,
             at_ms: now_ms,
         };
-        access_token(gateway, current, scopes, true)
+        access_token(gateway, current, wanted, true)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
     }
@@ -83,14 +84,10 @@ impl Renewals {
 async fn access_token(
     gateway: &Gateway,
     current: &CurrentSession,
-    scopes: &[String],
+    wanted: TokenFor<'_>,
     force_refresh: bool,
 ) -> Option<UpstreamToken> {
-    let request = GetAccessTokenRequest {
-        session_id: current.id.expose().to_owned(),
-        scopes: scopes.to_vec(),
-        force_refresh,
-    };
+    let request = wanted.request(&current.id, force_refresh);
     match gateway.sessions.client().get_access_token(request).await {
         Ok(granted) => Some(granted.into()),
         Err(error) => {

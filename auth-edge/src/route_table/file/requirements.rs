@@ -16,6 +16,8 @@ pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> R
         access_token: table.flag("access_token"),
         require_token: table.flag("require_token"),
         scopes: tokens("scopes"),
+        audience: table.get("audience").and_then(audience).unwrap_or_default(),
+        resource: table.get("resource").and_then(resource).unwrap_or_default(),
         max_age_secs: table.get("max_age").and_then(seconds),
         acr: tokens("acr"),
         organization: table.get("organization").and_then(Value::string),
@@ -24,6 +26,28 @@ pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> R
             .and_then(|value| connection(value, around)),
         claims: table.get("claims").map(claims).unwrap_or_default(),
     }
+}
+
+/// Most bytes of an audience: what the session service takes.
+const MAX_AUDIENCE_BYTES: usize = 512;
+
+/// The name of an API at the provider.
+fn audience(value: Value<'_>) -> Option<String> {
+    let audience = value.string()?;
+    let fits = (1..=MAX_AUDIENCE_BYTES).contains(&audience.len()) && !audience.chars().any(char::is_control);
+    if !fits {
+        value.wrong("audience has to be the name of an API at the provider: 1 to 512 bytes without control characters");
+    }
+    Some(audience)
+}
+
+/// The URI of an API.
+fn resource(value: Value<'_>) -> Option<String> {
+    let resource = value.string()?;
+    if !oidc::is_resource(&resource) {
+        value.wrong("resource has to be an absolute URI without a fragment, such as https://orders.example/api (RFC 8707)");
+    }
+    Some(resource)
 }
 
 /// Parameters of the authorization request; `max_age` is a number, the others are texts.

@@ -18,7 +18,7 @@ use chassis::clock::{Clock, ManualClock, SystemClock};
 use chassis::runtime::Workers;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
-use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
+use oidc::{ApiTokenGrant, ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
@@ -123,6 +123,9 @@ impl Stack {
             let resources = given("OIDC_RESOURCE", "");
             let named = resources.split(',').filter(|one| !one.is_empty());
             only.resources = named.map(str::to_owned).collect();
+            if given("OIDC_API_TOKENS", "exchange") == "refresh" {
+                only.api_token_grant = ApiTokenGrant::Refresh;
+            }
             let timeout_ms = given("OIDC_HTTP_TIMEOUT_MS", "5000").parse().unwrap();
             only.http_timeout = Duration::from_millis(timeout_ms);
             only.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));

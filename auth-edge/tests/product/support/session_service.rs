@@ -79,6 +79,7 @@ impl SessionService {
         providers: RefreshProviders,
         heartbeat: Duration,
     ) -> Self {
+        const MAX_BYTES: usize = 65_536;
         let vault = Vault::new(keys.clone());
         let lifetime = Lifetime {
             rolling_ms: 86_400_000,
@@ -87,13 +88,19 @@ impl SessionService {
         };
         let keeper = Keeper::new(Arc::new(store.clone()), Arc::new(vault), lifetime);
         let measures = Measures::new(&prometheus::Registry::new()).unwrap();
-        let refresher = Refresher::new(keeper.clone(), providers.clone(), DEFAULT_LEASE, measures);
+        let refresher = Refresher::new(
+            keeper.clone(),
+            providers.clone(),
+            DEFAULT_LEASE,
+            MAX_BYTES,
+            measures,
+        );
         let limits = SessionLimits {
             token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 0,
             refresh_lease: DEFAULT_LEASE,
             default_token_lifetime_ms: 300_000,
-            max_bytes: 65_536,
+            max_bytes: MAX_BYTES,
             max_per_subject: 0,
             watch_heartbeat: heartbeat,
         };

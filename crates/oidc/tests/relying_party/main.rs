@@ -7,6 +7,7 @@
 )]
 
 mod access_tokens;
+mod api_tokens;
 mod elsewhere;
 mod grants;
 mod id_tokens;

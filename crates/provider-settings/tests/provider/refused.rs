@@ -43,6 +43,7 @@ fn what_would_weaken_a_sign_in_is_refused_by_name() {
         ("OIDC_AUTHORIZATION_PARAMS", "max_age=soon"),
         ("OIDC_RESOURCE", "https://api.example#a"),
         ("OIDC_RESOURCE", "api"),
+        ("OIDC_API_TOKENS", "audience"),
         ("OIDC_HTTP_TIMEOUT_MS", "0"),
     ] {
         let message = read(name, value).map_err(|message| message.contains(name));
@@ -65,6 +66,7 @@ fn what_stands_next_to_it_is_taken() {
         ("OIDC_PROVIDER_NAME", "Acme"),
         ("OIDC_AUTHORIZATION_PARAMS", "prompt=login,max_age=60"),
         ("OIDC_RESOURCE", "https://api.example/a"),
+        ("OIDC_API_TOKENS", "refresh"),
     ] {
         assert_eq!(read(name, value), Ok(()), "{name}={value}");
     }

@@ -12,6 +12,7 @@ use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider};
+use session_svc::session::TokenKind;
 use session_svc::sessions::SessionLimits;
 use tokio::sync::watch;
 
@@ -89,8 +90,8 @@ impl RefreshProvider for Way {
         RefreshProvider::validate(&self.party, raw, expected, now).await
     }
 
-    async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
-        RefreshProvider::revoke(&self.party, refresh_token, now).await
+    async fn revoke(&self, refresh_token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError> {
+        RefreshProvider::revoke(&self.party, refresh_token, kind, now).await
     }
 }
 

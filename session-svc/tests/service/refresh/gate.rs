@@ -11,6 +11,7 @@ use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
     AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
+    TokenKind,
 };
 use session_svc::sessions::ports::WaitingCaller;
 use session_svc::store::SessionStore;
@@ -80,7 +81,7 @@ impl RefreshProvider for Gate {
         unreachable!("it gives no ID tokens")
     }
 
-    async fn revoke(&self, _: &str, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, _: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
         Ok(Revoked::NotOffered)
     }
 }
@@ -95,7 +96,7 @@ pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, R
     };
     let keeper = Keeper::new(store, Arc::new(Vault::new(keys)), lifetime);
     let measures = Measures::new(&Registry::new()).unwrap();
-    let refresher = Refresher::new(keeper.clone(), gate.clone(), DEFAULT_LEASE, measures);
+    let refresher = Refresher::new(keeper.clone(), gate.clone(), DEFAULT_LEASE, 65_536, measures);
     (keeper, refresher)
 }
 
@@ -134,6 +135,7 @@ pub(crate) fn expired() -> Session {
             id_token: None,
             generation: 1,
             pending: None,
+            ..Default::default()
         },
         provider_sid: None,
         earlier_sids: Vec::new(),

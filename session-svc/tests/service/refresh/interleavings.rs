@@ -20,7 +20,7 @@ use oidc::{
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
-use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
+use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId, TokenKind};
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Holdings, SessionStore};
@@ -110,7 +110,7 @@ impl RefreshProvider for StepProvider {
         })
     }
 
-    async fn revoke(&self, refresh_token: &str, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, refresh_token: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
         self.works.lock().unwrap().remove(refresh_token);
         Ok(Revoked::Done)
     }
@@ -152,7 +152,7 @@ impl Scene {
             lags: Arc::clone(&self.lags),
         };
         let measures = Measures::new(&Registry::new()).unwrap();
-        let refresher = Refresher::new(keeper.clone(), provider, DEFAULT_LEASE, measures);
+        let refresher = Refresher::new(keeper.clone(), provider, DEFAULT_LEASE, 65_536, measures);
         Sessions::new(keeper, Arc::new(refresher), limits())
     }
 

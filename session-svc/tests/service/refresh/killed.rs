@@ -173,6 +173,31 @@ async fn a_process_killed_while_its_answer_waits_for_a_key_loses_nothing() {
     assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (2, 0));
 }
 
+/// Nothing is rotated by an exchange: a token that nobody got is left to expire.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_killed_during_an_exchange_costs_the_next_caller_another() {
+    let mut scene = scene().await;
+    scene.survivor.token(&scene.id).await.unwrap();
+    let request = GetAccessTokenRequest {
+        session_id: scene.id.clone(),
+        audience: "orders".to_owned(),
+        ..Default::default()
+    };
+    let gate = scene.provider.hold_answers(Endpoint::Token);
+    let (mut victim, asked) = (scene.victims_client.clone(), request.clone());
+    tokio::spawn(async move { victim.get_access_token(asked).await });
+    scene.provider.wait_for_held(Endpoint::Token, 1).await;
+    scene.victim.kill();
+    gate.release();
+    let answer = within(scene.survivor.client.clone().get_access_token(request)).await;
+    assert!(
+        scene
+            .provider
+            .knows_access_token(&answer.unwrap().into_inner().access_token)
+    );
+    assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (1, 0));
+}
+
 /// What was to be revoked is noted before the session goes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_process_had_still_to_revoke_is_revoked_by_another() {

@@ -127,6 +127,7 @@ async fn a_narrower_scope_counts_from_now_on() {
         session_id: signed_in.id.clone(),
         scopes: vec!["email".to_owned()],
         force_refresh: true,
+        ..Default::default()
     };
     let refused = world.one.client.clone().get_access_token(request).await;
     assert_eq!(reason(refused), ErrorReason::ErrInsufficientScope);

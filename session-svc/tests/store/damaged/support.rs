@@ -61,6 +61,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
             id_token: None,
             generation: 0,
             pending: None,
+            ..Default::default()
         },
         provider_sid: Some(format!("sid {number}")),
         earlier_sids: Vec::new(),

@@ -15,7 +15,7 @@ use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::refresh::RefreshProvider;
-use session_svc::session::Lifetime;
+use session_svc::session::{Lifetime, TokenKind};
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{ServiceParts, serve};
 use session_svc::store::SessionStore;
@@ -47,7 +47,7 @@ impl RefreshProvider for NoProvider {
         unreachable!("nothing is refreshed")
     }
 
-    async fn revoke(&self, _: &str, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, _: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
         Err(AWAY)
     }
 }

@@ -1,0 +1,51 @@
+//! Access tokens for single APIs: by token exchange (RFC 8693), or by a refresh that names one (RFC 8707, section 2.2).
+
+use super::RelyingParty;
+use crate::access::TOKEN_ENDPOINT;
+use crate::token_target::TokenTarget;
+use crate::{RefreshError, RefreshedTokens, grant};
+
+/// The kind of token that is shown and requested (RFC 8693, section 3).
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+
+impl RelyingParty {
+    /// Exchanges an access token of a person for one for the target (RFC 8693, section 2.1). The answer brings no refresh
+    /// token: one that comes all the same is passed over.
+    pub async fn exchange_token(
+        &self,
+        access_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        let fields = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("subject_token", access_token),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("requested_token_type", ACCESS_TOKEN),
+        ];
+        let fields: Vec<_> = fields.into_iter().chain(target.fields()).collect();
+        let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
+        let answer = self
+            .post(
+                &metadata,
+                (TOKEN_ENDPOINT, &metadata.token_endpoint),
+                &fields,
+                now,
+            )
+            .await
+            .map_err(RefreshError::Transient)?;
+        grant::exchange_answer(&answer, &self.settings, now)
+    }
+
+    /// Exchanges a refresh token for an access token for the target. The refresh token is rotated as by any other refresh.
+    pub async fn refresh_for(
+        &self,
+        refresh_token: &str,
+        target: &TokenTarget<'_>,
+        now: u64,
+    ) -> Result<RefreshedTokens, RefreshError> {
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
+        let fields: Vec<_> = fields.into_iter().chain(target.fields()).collect();
+        self.send_refresh(&fields, now).await
+    }
+}

@@ -1,0 +1,247 @@
+//! The grant of a token for one API: a token exchange (RFC 8693), or a refresh that names the API (RFC 8707, section 2.2).
+//!
+//! Invariants
+//! - A refresh that names an API rotates the refresh token as any other does: it is led under the same lease, and its
+//!   outcome counts only while no other that used the token was saved.
+//! - A token is kept only with the session: whoever ends the session while it is requested takes it back.
+//! - A session grows by these tokens to the size a session may have and no further; what has no room is handed out and
+//!   not kept.
+
+use oidc::{IdToken, RefreshError, RefreshedTokens, TokenTarget};
+use tokio::time::{Instant, timeout};
+
+use super::RefreshProvider;
+use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight};
+use super::grant::{Saved, apply_id_token};
+use super::measures::FlightOutcome;
+use super::validation::{UNSAVED_MAX, validate};
+use crate::session::access::still_good;
+use crate::session::change::ChangeKind;
+use crate::session::{AccessToken, ApiTarget, ApiToken, ApiTokenSource, Scope, Session, StoredToken};
+use crate::sessions::ports::TokenRefreshError;
+
+impl RefreshFlight {
+    /// Requests a token for an API and saves it before anyone sees it.
+    pub(super) async fn grant_for(
+        &self,
+        session: Session,
+        target: &ApiTarget,
+        source: ApiTokenSource,
+        held: &LeaseExpiry,
+    ) -> LedOutcome {
+        let Some(provider) = self.provider_of(&session) else {
+            return Some(Err(TokenRefreshError::Refused));
+        };
+        let shown = match source {
+            ApiTokenSource::AccessToken => {
+                still_good(&session, self.refresher.keeper.now_ms()).map(|access| access.value.text())
+            }
+            ApiTokenSource::RefreshToken => session.tokens.refresh.as_ref().map(StoredToken::text),
+        };
+        let Some(shown) = shown else {
+            // It expired or went since the caller looked: the next call finds that first.
+            self.record_outcome(FlightOutcome::Transient);
+            return Some(Err(TokenRefreshError::ProviderUnavailable));
+        };
+        if !held.is_certain() {
+            tracing::warn!(session = %session.handle, "the lease of a grant ran out before the provider was asked");
+            return None;
+        }
+        let scope = target.scopes().join(" ");
+        let named = |text| Some(text).filter(|text: &&str| !text.is_empty());
+        let named = TokenTarget {
+            audience: named(target.audience()),
+            resource: named(target.resource()),
+            scope: named(&scope),
+        };
+        let sent_at = Instant::now();
+        let answer = match source {
+            ApiTokenSource::AccessToken => provider.exchange(shown.expose(), &named, self.now_secs()).await,
+            ApiTokenSource::RefreshToken => {
+                provider
+                    .refresh_for(shown.expose(), &named, self.now_secs())
+                    .await
+            }
+        };
+        self.refresher.measures.provider_took(sent_at.elapsed());
+        Some(match answer {
+            Ok(tokens) => {
+                self.validate_and_keep(provider.as_ref(), session, target, tokens)
+                    .await
+            }
+            Err(error) => self.refused_for(session, target, source, error).await,
+        })
+    }
+
+    /// What a failed grant for an API means.
+    async fn refused_for(
+        &self,
+        session: Session,
+        target: &ApiTarget,
+        source: ApiTokenSource,
+        error: RefreshError,
+    ) -> Result<Session, TokenRefreshError> {
+        let log = |refusal: &dyn std::fmt::Display, hint: &str| {
+            tracing::warn!(
+                { session = %session.handle, issuer = session.issuer, audience = target.audience(), resource = target.resource(),
+                refusal = %refusal },
+                "the provider issues no token for this API: {hint}"
+            );
+        };
+        let (outcome, meaning) = match &error {
+            RefreshError::Refused(refusal) if refusal.is_about_target() => {
+                log(
+                    refusal,
+                    "it does not know this audience or resource, or not for this client",
+                );
+                (FlightOutcome::Target, TokenRefreshError::TargetRefused)
+            }
+            RefreshError::Refused(refusal) if refusal.is_about_scope() && !target.scopes().is_empty() => {
+                log(
+                    refusal,
+                    "it does not know a scope of the request, or not for this client",
+                );
+                (FlightOutcome::Target, TokenRefreshError::ScopeRefused)
+            }
+            RefreshError::Refused(refusal) if source == ApiTokenSource::AccessToken => {
+                log(
+                    refusal,
+                    "where it offers this client no token exchange, set OIDC_API_TOKENS=refresh",
+                );
+                (FlightOutcome::Rejected, TokenRefreshError::ExchangeRefused)
+            }
+            RefreshError::Unusable(why) if source == ApiTokenSource::AccessToken => {
+                log(why, "its answer to the exchange is of no use");
+                (FlightOutcome::Unusable, TokenRefreshError::ExchangeRefused)
+            }
+            RefreshError::Refused(_) | RefreshError::Unusable(_) | RefreshError::Transient(_) => {
+                return self.fail(session, error).await;
+            }
+        };
+        self.record_outcome(outcome);
+        Err(meaning)
+    }
+
+    /// Keeps the token of an answer whose ID token, if it has one, is this session's. While that cannot be said the rotated
+    /// refresh token alone is kept.
+    async fn validate_and_keep(
+        &self,
+        provider: &dyn RefreshProvider,
+        session: Session,
+        target: &ApiTarget,
+        tokens: RefreshedTokens,
+    ) -> Result<Session, TokenRefreshError> {
+        let Some(raw) = &tokens.id_token else {
+            return self.keep(session, target, &tokens, None).await;
+        };
+        let now_ms = self.refresher.keeper.now_ms();
+        let validated = validate(provider, &session, raw, &tokens.access_token, now_ms);
+        match timeout(UNSAVED_MAX, validated).await {
+            Ok(Ok(id_token)) => {
+                let sid_before = session.provider_sid.clone();
+                let kept = self.keep(session, target, &tokens, Some(&id_token)).await?;
+                if kept.provider_sid == sid_before {
+                    return Ok(kept);
+                }
+                self.refresher.unless_logged_out(kept, now_ms).await
+            }
+            Ok(Err(error)) if !error.is_undecided() => {
+                self.end_mismatched(session, Some(&tokens), &error).await
+            }
+            Ok(Err(_)) | Err(_) => {
+                let edit = |session: &mut Session| rotate(session, &tokens);
+                match self
+                    .save_answer(session, ChangeKind::Changed, &tokens, edit)
+                    .await
+                {
+                    Saved::Ours(_) => {
+                        self.record_outcome(FlightOutcome::Unjudged);
+                        Err(TokenRefreshError::ProviderUnavailable)
+                    }
+                    Saved::Another(outcome) => outcome,
+                }
+            }
+        }
+    }
+
+    /// Saves an answer. The session given has the token, also where there was no room to keep it.
+    async fn keep(
+        &self,
+        session: Session,
+        target: &ApiTarget,
+        tokens: &RefreshedTokens,
+        id_token: Option<&IdToken>,
+    ) -> Result<Session, TokenRefreshError> {
+        let now_ms = self.refresher.keeper.now_ms();
+        let edit = |session: &mut Session| {
+            if self.wanted.rotates() {
+                rotate(session, tokens);
+            }
+            if let Some(id_token) = id_token {
+                apply_id_token(session, tokens, id_token);
+            }
+            let token = granted(session, target, tokens);
+            self.put_bounded(session, token, now_ms);
+        };
+        let saved = self
+            .save_answer(session, ChangeKind::Refreshed, tokens, edit)
+            .await;
+        let mut session = match saved {
+            Saved::Ours(session) => session,
+            Saved::Another(outcome) => return outcome,
+        };
+        if !session.is_valid(self.refresher.keeper.lifetime(), self.refresher.keeper.now_ms()) {
+            // The ID token says that the provider's session is over.
+            return Err(TokenRefreshError::Missing);
+        }
+        if session.tokens.api.get(target).is_none() {
+            tracing::warn!(session = %session.handle, "a session has no room for a token for an API: each call requests one");
+            let token = granted(&session, target, tokens);
+            session.tokens.api.put(token, now_ms);
+        }
+        self.record_outcome(FlightOutcome::Refreshed);
+        Ok(session)
+    }
+
+    /// Puts a token into a session, without the oldest others where the session would be too large; not at all where it would be
+    /// too large all the same.
+    fn put_bounded(&self, session: &mut Session, token: ApiToken, now_ms: u64) {
+        let before = session.tokens.api.clone();
+        session.tokens.api.put(token, now_ms);
+        while !self.refresher.fits(session) {
+            if !session.tokens.api.drop_oldest() {
+                session.tokens.api = before;
+                return;
+            }
+        }
+    }
+}
+
+/// The token of an answer, as the session holds it that is written next.
+fn granted(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> ApiToken {
+    let scope = match &tokens.scope {
+        Some(scope) => Scope::parse(scope),
+        // As requested (RFC 6749, section 5.1).
+        None => Scope::parse(&target.scopes().join(" ")),
+    };
+    ApiToken {
+        target: target.clone(),
+        access: AccessToken {
+            value: StoredToken::new(tokens.access_token.clone()),
+            token_type: tokens.token_type.clone(),
+            expires_at_ms: tokens.expires_at.saturating_mul(1_000),
+        },
+        scope,
+        version: session.version.saturating_add(1),
+    }
+}
+
+/// Takes over the rotated refresh token. The generation moves on, so that a late outcome of the token before is not saved;
+/// the session's own access token is as it was.
+fn rotate(session: &mut Session, tokens: &RefreshedTokens) {
+    if let Some(rotated) = &tokens.refresh_token {
+        session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
+    }
+    session.tokens.generation = session.tokens.generation.saturating_add(1);
+    session.tokens.other_grants = session.tokens.other_grants.saturating_add(1);
+}

@@ -1,0 +1,189 @@
+//! Access tokens for single APIs that a session holds beside its own, and what to do when one is required.
+//!
+//! Invariants
+//! - A token is found by everything it was requested with: one for an API is never handed out for another, nor one with a
+//!   scope for another scope.
+//! - A session holds at most [`MAX_API_TOKENS`]; what has expired goes first, then the oldest.
+
+use super::access::{Decision, TokenRefusal, TokenRequirements, decide, is_expired};
+use super::{AccessToken, Scope, Session, SessionState};
+
+/// Most API tokens of one session: more than the APIs one application calls, and bounded whatever a caller requests.
+pub(crate) const MAX_API_TOKENS: usize = 16;
+
+/// What a token is for: the audience or resource (RFC 8693, section 2.1; RFC 8707, section 2), and the scope at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ApiTarget {
+    audience: String,
+    resource: String,
+    scopes: Vec<String>,
+}
+
+impl ApiTarget {
+    /// A target; empty is not named. The order of scopes does not count, nor that one stands twice.
+    pub fn new(audience: &str, resource: &str, scopes: &[String]) -> Self {
+        let mut scopes = scopes.to_vec();
+        scopes.sort_unstable();
+        scopes.dedup();
+        Self {
+            audience: audience.to_owned(),
+            resource: resource.to_owned(),
+            scopes,
+        }
+    }
+
+    /// Logical name of the API; empty for none.
+    pub fn audience(&self) -> &str {
+        &self.audience
+    }
+
+    /// URI of the API; empty for none.
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// The scopes the token has to carry.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+}
+
+/// What a token for an API is requested with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ApiTokenSource {
+    /// The session's access token, exchanged for another (RFC 8693).
+    AccessToken,
+    /// The refresh token, with the API named (RFC 8707, section 2.2).
+    RefreshToken,
+}
+
+/// A token for one API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiToken {
+    /// What it was requested for.
+    pub target: ApiTarget,
+    /// The token.
+    pub access: AccessToken,
+    /// The scope granted.
+    pub scope: Scope,
+    /// The version of the session that held it first: tells it from the one before.
+    pub(crate) version: u64,
+}
+
+/// The API tokens of a session, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ApiTokens(Vec<ApiToken>);
+
+impl ApiTokens {
+    /// As they were stored.
+    pub(crate) fn of_stored(tokens: Vec<ApiToken>) -> Self {
+        Self(tokens)
+    }
+
+    /// All, the oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ApiToken> {
+        self.0.iter()
+    }
+
+    /// The one for a target.
+    pub(crate) fn get(&self, target: &ApiTarget) -> Option<&ApiToken> {
+        self.0.iter().find(|token| token.target == *target)
+    }
+
+    /// Takes one up in the place of that for the same target.
+    pub(crate) fn put(&mut self, token: ApiToken, now_ms: u64) {
+        self.0
+            .retain(|held| held.target != token.target && now_ms < held.access.expires_at_ms);
+        self.0.push(token);
+        if self.0.len() > MAX_API_TOKENS {
+            self.0.remove(0);
+        }
+    }
+
+    /// Lets the oldest go, but never the newest; false if there is no other.
+    pub(crate) fn drop_oldest(&mut self) -> bool {
+        let spare = self.0.len() > 1;
+        if spare {
+            self.0.remove(0);
+        }
+        spare
+    }
+
+    /// Lets all go.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What to do about a token for an API.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ApiDecision {
+    /// Hand out the one that is held.
+    Serve(ApiToken),
+    /// Request one.
+    Request,
+    /// Refresh the session's own access token, then request one with it.
+    RefreshThenRequest,
+    /// Neither.
+    Refuse(TokenRefusal),
+}
+
+/// Decides, in this order: any token at all, one that is held and good, its scope, what another is requested with.
+pub(crate) fn decide_api(
+    session: &Session,
+    target: &ApiTarget,
+    source: ApiTokenSource,
+    force: bool,
+    margin_ms: u64,
+    now_ms: u64,
+) -> ApiDecision {
+    let tokens = &session.tokens;
+    let refused_before = session.state == SessionState::NeedsSignIn;
+    if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
+        return ApiDecision::Refuse(TokenRefusal::MissingAccessToken);
+    }
+    let held = tokens.api.get(target).filter(|_| !force);
+    if let Some(held) = held.filter(|held| !is_expired(&held.access, margin_ms, now_ms)) {
+        // What the provider did not grant a moment ago it is not asked for again while the token lives.
+        return match held.refusal() {
+            Some(refusal) => ApiDecision::Refuse(refusal),
+            None => ApiDecision::Serve(held.clone()),
+        };
+    }
+    match source {
+        ApiTokenSource::RefreshToken if refused_before => ApiDecision::Refuse(TokenRefusal::RefusedBefore),
+        ApiTokenSource::RefreshToken if tokens.refresh.is_none() => {
+            ApiDecision::Refuse(TokenRefusal::MissingRefreshToken)
+        }
+        ApiTokenSource::RefreshToken => ApiDecision::Request,
+        ApiTokenSource::AccessToken => {
+            let any = TokenRequirements {
+                scopes: &[],
+                force_refresh: false,
+                margin_ms,
+            };
+            match decide(session, any, now_ms) {
+                Decision::Serve(_) => ApiDecision::Request,
+                Decision::Refresh => ApiDecision::RefreshThenRequest,
+                Decision::Refuse(refusal) => ApiDecision::Refuse(refusal),
+            }
+        }
+    }
+}
+
+impl ApiToken {
+    /// Why it is not handed out: the provider granted less than was requested.
+    pub(crate) fn refusal(&self) -> Option<TokenRefusal> {
+        let missing = self.scope.missing(&self.target.scopes);
+        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
+        (!missing.is_empty()).then_some(TokenRefusal::InsufficientScope(missing))
+    }
+}
+
+#[cfg(test)]
+#[path = "api_token_tests.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! The decision table of an access token for one API.
+
+use super::super::access::tests::session;
+use super::*;
+use crate::session::StoredToken;
+
+const MARGIN_MS: u64 = 60_000;
+/// When the session's own access token expires.
+const EXPIRES_MS: u64 = 1_000_000;
+
+fn target(audience: &str, scopes: &[&str]) -> ApiTarget {
+    let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+    ApiTarget::new(audience, "", &scopes)
+}
+
+fn token(target: &ApiTarget, scope: &str, expires_at_ms: u64) -> ApiToken {
+    ApiToken {
+        target: target.clone(),
+        access: AccessToken {
+            value: StoredToken::new(format!("for {}", target.audience())),
+            token_type: "Bearer".to_owned(),
+            expires_at_ms,
+        },
+        scope: Scope::parse(scope),
+        version: 2,
+    }
+}
+
+fn decided(
+    session: &Session,
+    target: &ApiTarget,
+    source: ApiTokenSource,
+    force: bool,
+    now_ms: u64,
+) -> ApiDecision {
+    decide_api(session, target, source, force, MARGIN_MS, now_ms)
+}
+
+#[test]
+fn a_token_is_served_for_exactly_what_it_was_requested_for() {
+    let orders = target("orders", &["read", "write"]);
+    let mut session = session(true, true, SessionState::Active);
+    session
+        .tokens
+        .api
+        .put(token(&orders, "read write", EXPIRES_MS), 0);
+    let same = target("orders", &["write", "read", "write"]);
+    let serves = |target: &ApiTarget| {
+        matches!(
+            decided(&session, target, ApiTokenSource::AccessToken, false, 0),
+            ApiDecision::Serve(_)
+        )
+    };
+    assert!(serves(&orders) && serves(&same));
+    let resource = ApiTarget::new("", "orders", orders.scopes());
+    for other in [
+        target("orders", &["read"]),
+        target("orders", &[]),
+        target("billing", &["read", "write"]),
+        resource,
+    ] {
+        assert!(!serves(&other), "{other:?}");
+    }
+}
+
+#[test]
+fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
+    use ApiDecision as D;
+    use ApiTokenSource::{AccessToken, RefreshToken};
+    use TokenRefusal as R;
+    let orders = target("orders", &[]);
+    let (active, refused) = (SessionState::Active, SessionState::NeedsSignIn);
+    for (access, refresh, state, source, now_ms, expected) in [
+        (true, false, active, AccessToken, 0, D::Request),
+        (true, true, active, AccessToken, EXPIRES_MS, D::RefreshThenRequest),
+        (
+            true,
+            false,
+            active,
+            AccessToken,
+            EXPIRES_MS,
+            D::Refuse(R::ExpiredAccessToken),
+        ),
+        (false, true, active, AccessToken, 0, D::RefreshThenRequest),
+        (true, false, refused, AccessToken, 0, D::Request),
+        (
+            true,
+            false,
+            refused,
+            AccessToken,
+            EXPIRES_MS,
+            D::Refuse(R::RefusedBefore),
+        ),
+        (true, true, active, RefreshToken, EXPIRES_MS, D::Request),
+        (
+            true,
+            false,
+            active,
+            RefreshToken,
+            0,
+            D::Refuse(R::MissingRefreshToken),
+        ),
+        (true, false, refused, RefreshToken, 0, D::Refuse(R::RefusedBefore)),
+        (
+            false,
+            false,
+            active,
+            RefreshToken,
+            0,
+            D::Refuse(R::MissingAccessToken),
+        ),
+        (
+            false,
+            false,
+            active,
+            AccessToken,
+            0,
+            D::Refuse(R::MissingAccessToken),
+        ),
+    ] {
+        let session = session(access, refresh, state);
+        let decision = decided(&session, &orders, source, false, now_ms);
+        assert_eq!(
+            decision, expected,
+            "{access} {refresh} {state:?} {source:?} {now_ms}"
+        );
+    }
+}
+
+#[test]
+fn a_scope_that_was_not_granted_is_not_requested_again_while_the_token_lives() {
+    let orders = target("orders", &["read", "write"]);
+    let mut session = session(true, true, SessionState::Active);
+    session.tokens.api.put(token(&orders, "read", EXPIRES_MS), 0);
+    let decided = |force, now_ms| decided(&session, &orders, ApiTokenSource::AccessToken, force, now_ms);
+    let refused = ApiDecision::Refuse(TokenRefusal::InsufficientScope(vec!["write".to_owned()]));
+    assert_eq!(decided(false, EXPIRES_MS - MARGIN_MS), refused);
+    assert_eq!(
+        decided(false, EXPIRES_MS - MARGIN_MS + 1),
+        ApiDecision::RefreshThenRequest
+    );
+    assert_eq!(decided(true, 0), ApiDecision::Request);
+}
+
+#[test]
+fn a_session_holds_a_bounded_number_and_the_oldest_goes_first() {
+    let mut tokens = ApiTokens::default();
+    let of = |nth: usize| target(&format!("api-{nth}"), &[]);
+    tokens.put(token(&of(100), "", 10), 0);
+    for nth in 0..MAX_API_TOKENS + 3 {
+        tokens.put(token(&of(nth), "", EXPIRES_MS), 10);
+    }
+    assert_eq!(tokens.iter().count(), MAX_API_TOKENS);
+    assert!(tokens.get(&of(100)).is_none(), "what has expired goes first");
+    assert!(tokens.get(&of(2)).is_none() && tokens.get(&of(3)).is_some());
+    tokens.put(token(&of(3), "", EXPIRES_MS), 10);
+    assert_eq!(tokens.iter().count(), MAX_API_TOKENS, "one for each target");
+}
+
+#[test]
+fn what_is_taken_back_is_the_refresh_token_first_and_then_what_lives_long_enough() {
+    let mut session = session(true, true, SessionState::Active);
+    session
+        .tokens
+        .api
+        .put(token(&target("orders", &[]), "", EXPIRES_MS), 0);
+    session
+        .tokens
+        .api
+        .put(token(&target("billing", &[]), "", EXPIRES_MS + 1), 0);
+    let values = |now_ms, rotated| -> Vec<String> {
+        let revocable = session.tokens.revocable_with(rotated, now_ms);
+        revocable
+            .iter()
+            .map(|token| token.value.expose().clone())
+            .collect()
+    };
+    assert_eq!(values(0, None), ["refresh", "for orders", "for billing"]);
+    assert_eq!(
+        values(EXPIRES_MS - 9_999, Some("rotated")),
+        ["rotated", "for billing"]
+    );
+}

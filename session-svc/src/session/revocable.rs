@@ -1,0 +1,57 @@
+//! Which tokens of a session are worth taking back at the provider when it ends (RFC 7009).
+
+use chassis::secret::Secret;
+
+use super::{SessionTokens, StoredToken};
+
+/// An access token with less left expires before its revocation has arrived everywhere, in milliseconds.
+const WORTH_REVOKING_MS: u64 = 10_000;
+
+/// What kind of token it is (RFC 7009, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A refresh token.
+    Refresh,
+    /// An access token.
+    Access,
+}
+
+/// A token that is to be taken back.
+#[derive(Clone, Debug)]
+pub struct RevocableToken {
+    /// What kind it is.
+    pub kind: TokenKind,
+    /// The token.
+    pub value: Secret<String>,
+}
+
+impl SessionTokens {
+    /// The refresh token first, with which most providers take the whole grant back, then the tokens for single APIs. The
+    /// session's own access token is left to expire.
+    pub(crate) fn revocable(&self, now_ms: u64) -> Vec<RevocableToken> {
+        let refresh = self.refresh.as_ref().map(|token| RevocableToken {
+            kind: TokenKind::Refresh,
+            value: token.text(),
+        });
+        let is_worth_it = |expires_at_ms: u64| now_ms.saturating_add(WORTH_REVOKING_MS) <= expires_at_ms;
+        let api = self
+            .api
+            .iter()
+            .filter(|token| is_worth_it(token.access.expires_at_ms))
+            .map(|token| RevocableToken {
+                kind: TokenKind::Access,
+                value: token.access.value.text(),
+            });
+        refresh.into_iter().chain(api).collect()
+    }
+
+    /// The same after the refresh token was rotated.
+    pub(crate) fn revocable_with(&self, rotated: Option<&str>, now_ms: u64) -> Vec<RevocableToken> {
+        let rotated = rotated.map(|token| StoredToken::new(token.to_owned()));
+        Self {
+            refresh: rotated.or_else(|| self.refresh.clone()),
+            ..self.clone()
+        }
+        .revocable(now_ms)
+    }
+}

@@ -1,0 +1,91 @@
+//! Handing out an access token for one API.
+
+use tokio::time::Instant;
+
+use super::access_token::GrantedToken;
+use super::ports::{TokenRefreshError, WaitingCaller};
+use super::{Sessions, SessionsError};
+use crate::session::access::{TokenRefusal, still_good};
+use crate::session::api_token::{ApiDecision, decide_api};
+use crate::session::{ApiTarget, ApiToken, Handle, Session};
+
+impl Sessions {
+    /// Hands out an access token for an API with the scopes of the target: the one the session holds, or one that is requested
+    /// from the provider, for which the session's own may have to be refreshed first. `caller` is the caller's identity, for
+    /// the record of the grant.
+    pub async fn api_token(
+        &self,
+        handle: Handle,
+        target: &ApiTarget,
+        force: bool,
+        caller: &str,
+    ) -> Result<GrantedToken, SessionsError> {
+        let since = Instant::now();
+        let session = self.keeper.load(handle).await?;
+        let source = self.refresh.api_token_source(&session.issuer);
+        let margin_ms = self.limits.token_expiry_margin_ms;
+        let refreshes_first =
+            match decide_api(&session, target, source, force, margin_ms, self.keeper.now_ms()) {
+                ApiDecision::Serve(token) => return granted(token),
+                ApiDecision::Refuse(refusal) => return Err(SessionsError::Refused(refusal)),
+                ApiDecision::Request => false,
+                ApiDecision::RefreshThenRequest => true,
+            };
+        let waiting_caller = WaitingCaller { caller, since };
+        match self
+            .requested(&session, target, refreshes_first, waiting_caller)
+            .await
+        {
+            Ok(token) => granted(token),
+            Err(TokenRefreshError::ScopeRefused) => Err(SessionsError::Refused(
+                TokenRefusal::InsufficientScope(target.scopes().to_vec()),
+            )),
+            Err(error @ (TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable))
+                if !force =>
+            {
+                granted(self.still_held(&session, target).ok_or(error)?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Has a token requested, for which the session's own may have to be refreshed first. While the provider is away the one
+    /// before is shown, if that has really not expired.
+    async fn requested(
+        &self,
+        seen: &Session,
+        target: &ApiTarget,
+        refreshes_first: bool,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<ApiToken, TokenRefreshError> {
+        if !refreshes_first {
+            return self.refresh.api_token(seen, target, waiting_caller).await;
+        }
+        match self.refresh.refresh(seen.clone(), waiting_caller).await {
+            Ok(refreshed) => self.refresh.api_token(&refreshed, target, waiting_caller).await,
+            Err(TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable)
+                if still_good(seen, self.keeper.now_ms()).is_some() =>
+            {
+                self.refresh.api_token(seen, target, waiting_caller).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The token held, if it has really not expired: what a caller inside the margin gets when the provider is down.
+    fn still_held(&self, session: &Session, target: &ApiTarget) -> Option<ApiToken> {
+        let held = session.tokens.api.get(target)?;
+        (self.keeper.now_ms() < held.access.expires_at_ms).then(|| held.clone())
+    }
+}
+
+/// A token, if the provider has granted all that was required.
+fn granted(token: ApiToken) -> Result<GrantedToken, SessionsError> {
+    match token.refusal() {
+        Some(refusal) => Err(SessionsError::Refused(refusal)),
+        None => Ok(GrantedToken {
+            access: token.access,
+            scope: token.scope,
+        }),
+    }
+}
