@@ -221,7 +221,7 @@ fn a_route_names_the_api_its_token_is_for() {
         |more: &str| format!("[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a:1\"\n{more}");
     let good = "access_token = true\naudience = \"orders\"\nresource = \"https://orders.example/api?v=1\"";
     let table = parse(&route(good)).expect("a right table");
-    let requirements = &table.routes()[0].requirements;
+    let requirements = &table.routes.all()[0].requirements;
     assert_eq!(
         (requirements.audience.as_str(), requirements.resource.as_str()),
         ("orders", "https://orders.example/api?v=1")

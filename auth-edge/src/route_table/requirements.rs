@@ -10,8 +10,8 @@ use super::missing::Missing;
 use super::principal::Principal;
 use crate::http::errors::HttpError;
 use crate::providers::IdentityProviders;
+use crate::sessions::TokenFor;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::{CachedSession, TokenFor};
 
 /// Separates these hashes from all others of a session ID.
 const LABEL: &[u8] = b"vestibule lacking v1";
