@@ -5,7 +5,7 @@
 //! - Every request is bounded by `OIDC_HTTP_TIMEOUT_MS`; a provider that hangs is a finding.
 //! - No finding holds a secret, and whatever does not fit names what mends it.
 //!
-//! [`examine`] sends no credentials: both services do it at their start too ([`watch`]). [`try_client`] sends those of the client,
+//! [`examine`] sends no credentials: both services do it at their start too ([`watch()`]). [`try_client`] sends those of the client,
 //! and is for the command `doctor` alone.
 
 mod client;
