@@ -156,7 +156,7 @@ export function createProvider(options) {
     fetch: fetchAllowingLoopback,
   });
   if (options.resources.length > 0) {
-    registerTokenExchange(provider, (resource) => resourceServer(options.resources, resource, options.accessTokenTtl));
+    registerTokenExchange(provider, (resource) => resourceServer(options, resource));
   }
   provider.on('server_error', (_ctx, error) => process.stderr.write(`provider error: ${error.stack}\n`));
   provider.on('grant.error', (_ctx, error) => process.stderr.write(`token request refused: ${error.message}: ${error.error_description ?? ''}\n`));
