@@ -40,19 +40,22 @@ database = { type = "sqlite3" path = "${folder}/glewlwyd.db" };
 /** A key whose first coordinate begins with a zero, which Glewlwyd leaves out of its key set: one key in 256 is such. */
 function keyWithAZeroInFront() {
   for (;;) {
-    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    if (Buffer.from(privateKey.export({ format: 'jwk' }).x, 'base64url')[0] === 0) return privateKey;
+    // Encoded while it is made: to export a key object collects garbage under its lock, which the collected ones want (node 20).
+    const { privateKey, publicKey } = generateKeyPairSync('ec', {
+      namedCurve: 'P-256', privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'der' },
+    });
+    if (publicKey.at(-64) === 0) return { privateKey, publicKey: createPublicKey({ key: publicKey, type: 'spki', format: 'der' }) };
   }
 }
 
 function plugin(issuer, accessTokenSecs) {
-  const privateKey = keyWithAZeroInFront();
+  const { privateKey, publicKey } = keyWithAZeroInFront();
   return {
     module: 'oidc', name: 'oidc', display_name: 'OpenID Connect', enabled: true,
     parameters: {
       iss: issuer, 'jwt-type': 'ecdsa', 'jwt-key-size': '256',
-      key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
-      cert: createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }),
+      key: privateKey,
+      cert: publicKey.export({ type: 'spki', format: 'pem' }),
       'access-token-duration': accessTokenSecs, 'refresh-token-duration': 86_400, 'code-duration': 60, 'refresh-token-rolling': true, 'allow-non-oidc': false,
       'auth-type-code-enabled': true, 'auth-type-token-enabled': false, 'auth-type-id-token-enabled': true, 'auth-type-none-enabled': false,
       'auth-type-password-enabled': false, 'auth-type-client-enabled': false, 'auth-type-device-enabled': false, 'auth-type-refresh-enabled': true,
