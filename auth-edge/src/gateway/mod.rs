@@ -176,16 +176,18 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
         // What another proxy passes on is nothing to ask the edge for.
         Upstream::OtherProxy => HttpError::NotFound.into_response(),
     };
-    let mut response = with_session(gateway, response, authorized).await;
-    if let Some(person) = person {
-        response.headers_mut().append(header::SET_COOKIE, person);
-    }
-    response
+    with_session(gateway, response, authorized, person).await
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
-/// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
-async fn with_session(gateway: &Gateway, response: Response, authorized: Authorized) -> Response {
+/// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says. The `person` is
+/// remembered unless they signed out meanwhile.
+async fn with_session(
+    gateway: &Gateway,
+    response: Response,
+    authorized: Authorized,
+    person: Option<HeaderValue>,
+) -> Response {
     if let Some(token) = authorized.bearer {
         return for_client(response, &token);
     }
@@ -196,6 +198,11 @@ async fn with_session(gateway: &Gateway, response: Response, authorized: Authori
     forbid_sharing(&mut response, "cookie");
     if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    if let Some(person) = person
+        && gateway.sessions.get(&current.id).await.is_ok()
+    {
+        response.headers_mut().append(header::SET_COOKIE, person);
     }
     response
         .extensions_mut()

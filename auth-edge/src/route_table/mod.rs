@@ -88,6 +88,12 @@ impl Routes {
         self.0.with(|table| !table.checks.all().is_empty())
     }
 
+    /// Whether a rule keeps forms.
+    #[must_use]
+    pub(crate) fn keep_forms(&self) -> bool {
+        self.0.with(|table| table.keeps_forms)
+    }
+
     /// The names by which applications are told who somebody is.
     #[must_use]
     pub(crate) fn told_names(&self) -> ToldNames {
@@ -302,6 +308,7 @@ pub(crate) struct RouteTable {
     pub(crate) checks: Rules,
     told: ToldNames,
     names_hosts: bool,
+    keeps_forms: bool,
 }
 
 impl RouteTable {
@@ -318,6 +325,7 @@ impl RouteTable {
         }
         Self {
             names_hosts: routes.iter().any(|route| !route.hosts.is_empty()),
+            keeps_forms: table.keeps_forms,
             told: table.told,
             routes: Rules::new(routes),
             checks: Rules::new(checks),

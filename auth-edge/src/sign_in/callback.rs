@@ -178,6 +178,7 @@ fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed:
             .pending
             .clear(&transaction.state, context.provider.response_mode()),
         unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)),
+        person_cookie(sign_in, &session),
     ];
     let mut response = landing(
         sign_in,
@@ -191,6 +192,18 @@ fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed:
         .extensions_mut()
         .insert(SessionHandle(session.handle.clone()));
     response
+}
+
+/// The cookie by which forms are kept for whoever signed in last, whatever the browser still says of somebody before: a form may
+/// stand on a page that no guard sees.
+fn person_cookie(sign_in: &SignIn, session: &CachedSession) -> Option<HeaderValue> {
+    let person = (session.issuer.as_str(), session.subject.as_str());
+    let set = || {
+        sign_in
+            .people
+            .remember(&HeaderMap::new(), person, sign_in.clock.now_ms())
+    };
+    sign_in.routes.keep_forms().then(set).flatten()
 }
 
 /// The transaction: present, sealed by us, unexpired, its state equal.

@@ -231,6 +231,23 @@ async fn the_page_with_the_form_may_have_a_rule_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_form_is_kept_for_who_signed_in_last_on_a_page_nobody_guards_too() {
+    let forms = Forms::start().await;
+    let mut browser = forms.filling_in("ada").await;
+    let adas = browser.jar["session_person"].clone();
+    browser.jar.remove("session");
+    // The provider signs in somebody else, who lands on a page without a guard.
+    assert_eq!(browser.sign_in().await.status, 302);
+    assert_ne!(browser.jar["session_person"], adas);
+    browser.jar.remove("session");
+    let sealed = kept(&submit(&mut browser, "/orders/new", "secret-name=secret-value").await).unwrap();
+    forms.sign_in(&mut browser, "ada").await;
+    let refused = hand_over(&mut browser, &sealed).await;
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(!refused.body.contains("secret"), "{}", refused.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_form_is_offered_to_nobody_but_its_person() {
     let forms = Forms::start().await;
     let mut browser = forms.filling_in("ada").await;
