@@ -46,19 +46,17 @@ impl Routes {
         Self(table)
     }
 
-    /// The rule for a request; its host is looked for only where rules name hosts.
+    /// The rule for a request to this host of the edge's, which is looked for only where rules name hosts.
     #[must_use]
-    pub(crate) fn find(
+    pub(crate) fn find<'h>(
         &self,
         method: &Method,
         path: &RequestPath,
-        host: impl FnOnce() -> Option<HeaderValue>,
+        host: impl FnOnce() -> &'h str,
     ) -> Match {
         self.0.with(|table| {
-            let host = if table.names_hosts { host() } else { None };
-            let host = host.as_ref().and_then(|host| host.to_str().ok());
             table.routes.find(Requested {
-                host: host.unwrap_or_default(),
+                host: if table.names_hosts { host() } else { "" },
                 method,
                 path,
             })
