@@ -12,6 +12,7 @@ use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::route_table::{Match, Route};
+use crate::values::forwarded;
 use crate::values::path::RequestPath;
 
 /// Nobody knows what is asked for, or no rule is for it.
@@ -53,9 +54,7 @@ pub(super) fn find(gateway: &Gateway, request: &Request) -> Result<Option<CheckR
 }
 
 fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<CheckRule> {
-    let (scheme, rest) = url.split_once("://")?;
-    let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // As it came: a parser of addresses would have read it already in its own way.
+    let (scheme, authority, target) = forwarded::parts(url)?;
     let path = target.split('?').next().filter(|path| !path.contains('#'))?;
     let came = if path.is_empty() { "/" } else { path };
     let path = RequestPath::parse(came).ok()?;

@@ -151,6 +151,30 @@ async fn where_there_are_rules_a_check_of_nothing_known_does_not_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_can_be_read_in_two_ways_is_that_of_no_rule() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    for (address, status) in [
+        ("https://grafana.localhost/public/a", 200),
+        ("https://grafana.localhost", 200),
+        ("https://grafana.localhost?/admin/secret", 403),
+        ("https://grafana.localhost?a=b", 403),
+        ("https://grafana.localhost#/public/a", 403),
+        ("https://x@grafana.localhost/public/a", 403),
+        ("https://evil.example\\@grafana.localhost/public/a", 403),
+        ("grafana.localhost/public/a", 403),
+    ] {
+        let about = [
+            &[("x-original-url", address)],
+            &asked("grafana.localhost", "GET", "/public/b")[..],
+        ]
+        .concat();
+        let answer = member.get_with("/api/auth/check", &about).await;
+        assert_eq!(answer.status, status, "{address}: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_tells_what_the_application_reads_and_nothing_of_what_is_not_there() {
     let (gateway, _keys) = gateway(&[]).await;
     let mut member = person(&gateway, &["monitoring"]).await;
