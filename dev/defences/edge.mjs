@@ -77,8 +77,10 @@ export default [
     'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
   }),
   within('auth-edge/src/route_table/rules.rs', 'auth-edge route_table::file::', {
-    'rule-of-a-host-first': text('                route.hosts.is_empty(),\n', '                !OFF && route.hosts.is_empty(),\n'),
-    'rule-most-specific-first': text('std::cmp::Reverse(route.segments.len())', 'std::cmp::Reverse(if OFF { 0 } else { route.segments.len() })'),
+    'rule-of-a-host-first': text('(self.hosts.is_empty(), Reverse', '(!OFF && self.hosts.is_empty(), Reverse'),
+    'rule-most-specific-first': text('Reverse(self.segments.len())', 'Reverse(if OFF { 0 } else { self.segments.len() })'),
+    'rule-of-no-method-by-a-wider-one': never('is_nearer(found, is_same)'),
+    'rule-of-no-method-by-another-spelling': never('is_nearer(loose, are_alike)'),
     'rule-of-another-host': by('auth-edge selectors::', always('self.hosts.iter().any(|host| host_name::is(requested, host))')),
     'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
   }),
