@@ -85,7 +85,7 @@ export default [
     'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
   }),
   within('auth-edge/src/route_table/mod.rs', 'auth-edge check_rules::', {
-    'check-of-no-method': never('by_method && method.is_none()'),
+    'check-of-no-method': never('table.checks_by_method && method.is_none()'),
   }),
   within('auth-edge/src/route_table/file.rs', 'auth-edge route_table::file::', {
     'rules-that-tie': never('seen.iter().any(|other| is_tied(other, &route))'),
@@ -101,6 +101,7 @@ export default [
     'claims-too-long-together': skip('room -= written.len();'),
   }),
   within('auth-edge/src/gateway/check_rule.rs', 'auth-edge check_rules::', {
+    'check-by-a-method-in-a-header': never('gateway.routes.checks_by_method() && overrides_method(request.headers())'),
     'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
     'check-method-of-anybody': text('filter(|_| trusted)', 'filter(|_| OFF || trusted)'),
   }),

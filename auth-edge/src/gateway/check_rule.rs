@@ -1,6 +1,7 @@
 //! Which rule (`[[check]]`) is for the request that another proxy asks about.
 //!
-//! Invariant: where there are such rules, what none of them is for does not pass, nor what nobody who is believed has told.
+//! Invariant: where there are such rules, what none of them is for does not pass, nor what nobody who is believed has told;
+//! and where they tell methods apart, nor what names another method in a header, which the application may act by.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use axum::extract::Request;
 use axum::http::Method;
 
 use super::check::{self, OriginalMethod};
+use super::headers::overrides_method;
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::request;
@@ -19,6 +21,12 @@ use crate::values::path::RequestPath;
 const UNKNOWN_REQUEST: HttpError = HttpError::Forbidden {
     code: "no_check",
     words: "No rule of this site says who may come to this address.",
+};
+
+/// The application could act by another method than the one that is judged.
+const OTHER_METHOD: HttpError = HttpError::Forbidden {
+    code: "method_override",
+    words: "A header of this request names another method. Send the request by that method.",
 };
 
 /// A rule, and where the request it is for goes.
@@ -42,6 +50,12 @@ pub(super) fn find(gateway: &Gateway, request: &Request) -> Result<Option<CheckR
         );
         return Err(UNKNOWN_REQUEST);
     };
+    if gateway.routes.checks_by_method() && overrides_method(request.headers()) {
+        tracing::info!(
+            "a check does not pass: [[check]] tells methods apart, and a header names another one"
+        );
+        return Err(OTHER_METHOD);
+    }
     match by_url(gateway, &url, original_method(gateway, request).as_ref()) {
         Some(rule) => Ok(Some(rule)),
         None => {

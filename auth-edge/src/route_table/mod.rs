@@ -68,8 +68,7 @@ impl Routes {
     #[must_use]
     pub(crate) fn find_check(&self, host: &str, method: Option<&Method>, path: &RequestPath) -> Match {
         self.0.with(|table| {
-            let by_method = table.checks.all().iter().any(|route| !route.methods.is_empty());
-            if by_method && method.is_none() {
+            if table.checks_by_method && method.is_none() {
                 return Match::Ambiguous;
             }
             table.checks.find(Requested {
@@ -78,6 +77,12 @@ impl Routes {
                 path,
             })
         })
+    }
+
+    /// Whether the rules for what other proxies ask about tell methods apart.
+    #[must_use]
+    pub(crate) fn checks_by_method(&self) -> bool {
+        self.0.with(|table| table.checks_by_method)
     }
 
     /// Whether there are rules for what other proxies ask about.
@@ -300,6 +305,7 @@ pub(crate) struct RouteTable {
     pub(crate) checks: Rules,
     told: ToldNames,
     names_hosts: bool,
+    checks_by_method: bool,
 }
 
 impl RouteTable {
@@ -316,6 +322,7 @@ impl RouteTable {
         }
         Self {
             names_hosts: routes.iter().any(|route| !route.hosts.is_empty()),
+            checks_by_method: checks.iter().any(|route| !route.methods.is_empty()),
             told: table.told,
             routes: Rules::new(routes),
             checks: Rules::new(checks),

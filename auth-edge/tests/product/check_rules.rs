@@ -175,6 +175,35 @@ async fn an_address_that_can_be_read_in_two_ways_is_that_of_no_rule() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_header_names_another_method_where_rules_tell_methods_apart() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    for header in [
+        "x-http-method-override",
+        "X_HTTP_Method_Override",
+        "x-http.method",
+        "x-method-override",
+    ] {
+        let about = [asked("api.localhost", "GET", "/a"), vec![(header, "DELETE")]].concat();
+        let answer = member.get_with("/api/auth/check", &about).await;
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (403, &json!("method_override")),
+            "{header}"
+        );
+    }
+    let rules = "[[check]]\nguard = \"api\"\n";
+    let alike = Gateway::start(rules, &[("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let about = [
+        asked("api.localhost", "GET", "/a"),
+        vec![("x-http-method-override", "DELETE")],
+    ]
+    .concat();
+    let answer = alike.signed_in().await.get_with("/api/auth/check", &about).await;
+    assert_eq!(answer.status, 200, "one rule for every method");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_tells_what_the_application_reads_and_nothing_of_what_is_not_there() {
     let (gateway, _keys) = gateway(&[]).await;
     let mut member = person(&gateway, &["monitoring"]).await;
