@@ -41,7 +41,7 @@ impl Tool for RoutesTool {
                 Arg::new("host")
                     .long("host")
                     .value_name("HOST")
-                    .help("The host that is requested; that of EDGE_BASE_URL by default"),
+                    .help("Which host of the edge is requested; that of EDGE_BASE_URL by default"),
             )
             .arg(
                 Arg::new("check")

@@ -77,13 +77,15 @@ export default [
     'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
   }),
   within('auth-edge/src/route_table/rules.rs', 'auth-edge route_table::file::', {
-    'rule-of-a-host-first': text('                route.hosts.is_empty(),\n', '                !OFF && route.hosts.is_empty(),\n'),
-    'rule-most-specific-first': text('std::cmp::Reverse(route.segments.len())', 'std::cmp::Reverse(if OFF { 0 } else { route.segments.len() })'),
+    'rule-of-a-host-first': text('(self.hosts.is_empty(), Reverse', '(!OFF && self.hosts.is_empty(), Reverse'),
+    'rule-most-specific-first': text('Reverse(self.segments.len())', 'Reverse(if OFF { 0 } else { self.segments.len() })'),
+    'rule-of-no-method-by-a-wider-one': never('is_nearer(found, is_same)'),
+    'rule-of-no-method-by-another-spelling': never('is_nearer(loose, are_alike)'),
     'rule-of-another-host': by('auth-edge selectors::', always('self.hosts.iter().any(|host| host_name::is(requested, host))')),
     'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
   }),
   within('auth-edge/src/route_table/mod.rs', 'auth-edge check_rules::', {
-    'check-of-no-method': never('by_method && method.is_none()'),
+    'check-of-no-method': never('table.checks_by_method && method.is_none()'),
   }),
   within('auth-edge/src/route_table/file.rs', 'auth-edge route_table::file::', {
     'rules-that-tie': never('seen.iter().any(|other| is_tied(other, &route))'),
@@ -99,6 +101,7 @@ export default [
     'claims-too-long-together': skip('room -= written.len();'),
   }),
   within('auth-edge/src/gateway/check_rule.rs', 'auth-edge check_rules::', {
+    'check-by-a-method-in-a-header': never('gateway.routes.checks_by_method() && overrides_method(request.headers())'),
     'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
     'check-method-of-anybody': text('filter(|_| trusted)', 'filter(|_| OFF || trusted)'),
   }),

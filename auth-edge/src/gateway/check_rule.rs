@@ -1,6 +1,7 @@
 //! Which rule (`[[check]]`) is for the request that another proxy asks about.
 //!
-//! Invariant: where there are such rules, what none of them is for does not pass, nor what nobody who is believed has told.
+//! Invariant: where there are such rules, what none of them is for does not pass, nor what nobody who is believed has told;
+//! and where they tell methods apart, nor what names another method in a header, which the application may act by.
 
 use std::sync::Arc;
 
@@ -8,16 +9,24 @@ use axum::extract::Request;
 use axum::http::Method;
 
 use super::check::{self, OriginalMethod};
+use super::headers::overrides_method;
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::route_table::{Match, Route};
+use crate::values::forwarded;
 use crate::values::path::RequestPath;
 
 /// Nobody knows what is asked for, or no rule is for it.
 const UNKNOWN_REQUEST: HttpError = HttpError::Forbidden {
     code: "no_check",
     words: "No rule of this site says who may come to this address.",
+};
+
+/// The application could act by another method than the one that is judged.
+const OTHER_METHOD: HttpError = HttpError::Forbidden {
+    code: "method_override",
+    words: "A header of this request names another method. Send the request by that method.",
 };
 
 /// A rule, and where the request it is for goes.
@@ -41,6 +50,12 @@ pub(super) fn find(gateway: &Gateway, request: &Request) -> Result<Option<CheckR
         );
         return Err(UNKNOWN_REQUEST);
     };
+    if gateway.routes.checks_by_method() && overrides_method(request.headers()) {
+        tracing::info!(
+            "a check does not pass: [[check]] tells methods apart, and a header names another one"
+        );
+        return Err(OTHER_METHOD);
+    }
     match by_url(gateway, &url, original_method(gateway, request).as_ref()) {
         Some(rule) => Ok(Some(rule)),
         None => {
@@ -53,9 +68,7 @@ pub(super) fn find(gateway: &Gateway, request: &Request) -> Result<Option<CheckR
 }
 
 fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<CheckRule> {
-    let (scheme, rest) = url.split_once("://")?;
-    let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // As it came: a parser of addresses would have read it already in its own way.
+    let (scheme, authority, target) = forwarded::parts(url)?;
     let path = target.split('?').next().filter(|path| !path.contains('#'))?;
     let came = if path.is_empty() { "/" } else { path };
     let path = RequestPath::parse(came).ok()?;

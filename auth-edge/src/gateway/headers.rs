@@ -71,6 +71,17 @@ const IDENTITY: [&str; 5] = [
     "x-forwarded-access-token",
 ];
 
+/// Whether a header names another method than the request line, in whatever spelling.
+pub(super) fn overrides_method(headers: &HeaderMap) -> bool {
+    headers
+        .keys()
+        .any(|name| is_method_override(&folded(name.as_str())))
+}
+
+fn is_method_override(folded: &str) -> bool {
+    METHOD_OVERRIDES.contains(&folded)
+}
+
 /// Whether a header says who somebody is, in whatever spelling.
 pub(crate) fn is_identity(name: &HeaderName) -> bool {
     let folded = folded(name.as_str());
@@ -84,7 +95,7 @@ fn is_ours_to_tell(name: &HeaderName, told: &ToldNames, may_override_method: boo
         || folded.starts_with("x-forwarded-")
         || TOLD_BY_US.contains(&folded.as_ref())
         || told.contain_folded(&folded)
-        || (!may_override_method && METHOD_OVERRIDES.contains(&folded.as_ref()))
+        || (!may_override_method && is_method_override(&folded))
         // Nothing was folded away: it is what it is.
         || (matches!(folded, Cow::Owned(_)) && is_alias(&folded, name))
 }

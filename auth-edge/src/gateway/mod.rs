@@ -1,7 +1,7 @@
 //! What lies behind the edge: guards, upstreams, folders, forward auth.
 //!
-//! Each request: normalise the path → find the route → guard → folder or server. Invariant: nothing else leads to an
-//! upstream.
+//! Each request: normalise the path → find the route → guard → folder or server. Invariants: nothing else leads to an
+//! upstream; the host a rule is chosen by is that of the site whose sessions count and whose name the upstream is told.
 
 pub(crate) mod assertion;
 pub(crate) mod bearer;
@@ -36,7 +36,6 @@ use self::proxy::upgrade;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
 use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
-use crate::http::protect::host;
 use crate::http::request;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
@@ -122,7 +121,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         Method::CONNECT => &Method::GET,
         _ => request.method(),
     };
-    let host = || host::requested(&request, &gateway.trusted_proxies);
+    let host = || gateway.sites.of(request.headers()).host();
     let route = match gateway.routes.find(method, &path, host) {
         Match::Route(route) => route,
         Match::OtherMethods(methods) => {

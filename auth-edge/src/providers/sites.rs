@@ -46,6 +46,12 @@ impl Site {
         HeaderValue::from_str(&self.authority).ok()
     }
 
+    /// The host of the address, without its port, as rules are chosen by it.
+    #[must_use]
+    pub(crate) fn host(&self) -> &str {
+        self.base_url.host_str().unwrap_or_default()
+    }
+
     /// The provider the host belongs to, if it belongs to one.
     #[must_use]
     pub(crate) fn owner(&self) -> Option<&Owner> {

@@ -106,6 +106,61 @@ fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
 }
 
 #[test]
+fn a_method_no_nearer_rule_names_passes_by_no_rule_that_requires_less() {
+    let rule =
+        |path: &str, more: &str| format!("[[route]]\npath = \"{path}\"\nupstream = \"http://a\"\n{more}\n");
+    let [open, page, api] = ["guard = \"none\"", "guard = \"page\"", "guard = \"api\""];
+    let get = "methods = [\"GET\"]";
+    for (nearer, wider, expected) in [
+        (
+            format!("{page}\n{get}"),
+            open.to_owned(),
+            ["only [GET]", "ambiguous"],
+        ),
+        (
+            format!("{page}\n{get}\nclaims = {{ a = 1 }}"),
+            page.to_owned(),
+            ["only [GET]", "ambiguous"],
+        ),
+        (
+            format!("{api}\n{get}\ncsrf = \"header\""),
+            api.to_owned(),
+            ["only [GET]", "ambiguous"],
+        ),
+        (format!("{open}\n{get}"), page.to_owned(), ["/*", "/*"]),
+        (format!("{api}\n{get}"), page.to_owned(), ["/*", "/*"]),
+        (
+            format!("{page}\n{get}"),
+            format!("{page}\nclaims = {{ a = 1 }}"),
+            ["/*", "/*"],
+        ),
+    ] {
+        let table = rule("/admin/*", &nearer) + &rule("/*", &wider);
+        let table = parse(&table).expect("a right table");
+        for (path, expected) in ["/admin/x", "/ADMIN./x"].iter().zip(expected) {
+            let found = answering(&table, "", "PUT", path);
+            assert_eq!(found, expected, "{nearer} | {wider} {path}");
+        }
+        assert_eq!(answering(&table, "", "GET", "/admin/x"), "/admin/*");
+    }
+    let host = rule("/*", &format!("{page}\n{get}\nhost = \"a.example\"")) + &rule("/b", open);
+    let host = parse(&host).expect("a right table");
+    assert_eq!(answering(&host, "a.example", "PUT", "/b"), "only [GET]");
+    assert_eq!(answering(&host, "b.example", "PUT", "/b"), "/b");
+    let same = rule("/shop/*", &format!("{open}\n{get}")) + &rule("/shop/*", page) + &rule("/*", open);
+    let same = parse(&same).expect("a right table");
+    for method in ["GET", "PUT"] {
+        assert_eq!(answering(&same, "", method, "/shop/x"), "/shop/*", "{method}");
+    }
+    let between = rule("/a/b/*", &format!("{open}\n{get}"))
+        + &rule("/a/*", &format!("{page}\nmethods = [\"GET\", \"POST\"]"))
+        + &rule("/*", open);
+    let between = parse(&between).expect("a right table");
+    assert_eq!(answering(&between, "", "PUT", "/a/b/c"), "only [GET, POST]");
+    assert_eq!(answering(&between, "", "POST", "/a/b/c"), "/a/*");
+}
+
+#[test]
 fn letters_have_another_case_in_every_script() {
     let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"http://a\"\n\
          [[route]]\npath = \"/%C3%A9cole/*\"\nguard = \"api\"\nupstream = \"http://a\"\n";

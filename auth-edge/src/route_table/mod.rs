@@ -46,19 +46,17 @@ impl Routes {
         Self(table)
     }
 
-    /// The rule for a request; its host is looked for only where rules name hosts.
+    /// The rule for a request to this host of the edge's, which is looked for only where rules name hosts.
     #[must_use]
-    pub(crate) fn find(
+    pub(crate) fn find<'h>(
         &self,
         method: &Method,
         path: &RequestPath,
-        host: impl FnOnce() -> Option<HeaderValue>,
+        host: impl FnOnce() -> &'h str,
     ) -> Match {
         self.0.with(|table| {
-            let host = if table.names_hosts { host() } else { None };
-            let host = host.as_ref().and_then(|host| host.to_str().ok());
             table.routes.find(Requested {
-                host: host.unwrap_or_default(),
+                host: if table.names_hosts { host() } else { "" },
                 method,
                 path,
             })
@@ -70,8 +68,7 @@ impl Routes {
     #[must_use]
     pub(crate) fn find_check(&self, host: &str, method: Option<&Method>, path: &RequestPath) -> Match {
         self.0.with(|table| {
-            let by_method = table.checks.all().iter().any(|route| !route.methods.is_empty());
-            if by_method && method.is_none() {
+            if table.checks_by_method && method.is_none() {
                 return Match::Ambiguous;
             }
             table.checks.find(Requested {
@@ -80,6 +77,12 @@ impl Routes {
                 path,
             })
         })
+    }
+
+    /// Whether the rules for what other proxies ask about tell methods apart.
+    #[must_use]
+    pub(crate) fn checks_by_method(&self) -> bool {
+        self.0.with(|table| table.checks_by_method)
     }
 
     /// Whether there are rules for what other proxies ask about.
@@ -309,6 +312,7 @@ pub(crate) struct RouteTable {
     told: ToldNames,
     names_hosts: bool,
     keeps_forms: bool,
+    checks_by_method: bool,
 }
 
 impl RouteTable {
@@ -326,6 +330,7 @@ impl RouteTable {
         Self {
             names_hosts: routes.iter().any(|route| !route.hosts.is_empty()),
             keeps_forms: table.keeps_forms,
+            checks_by_method: checks.iter().any(|route| !route.methods.is_empty()),
             told: table.told,
             routes: Rules::new(routes),
             checks: Rules::new(checks),

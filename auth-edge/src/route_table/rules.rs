@@ -3,12 +3,15 @@
 //! Invariants
 //! - The most specific rule wins whatever the order in the file: one that names the host before one that names none, then the
 //!   longer path, an exact path before a prefix, one that names the method before one that names none.
+//! - A method that a rule does not name passes by no less specific rule that requires less.
 //! - Two rules never tie: the file is refused where they would.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use axum::http::Method;
 
+use super::requirements::Requirements;
 use super::{Guard, Route};
 use crate::values::host_name;
 use crate::values::path::RequestPath;
@@ -29,10 +32,10 @@ pub(crate) struct Requested<'a> {
 pub(crate) enum Match {
     /// This rule answers.
     Route(Arc<Route>),
-    /// A rule that requires more would answer if letter case and closing dots did not count, and upstreams differ in
-    /// whether they count.
+    /// A rule that requires more would answer, or be in the way, if letter case and closing dots did not count, and upstreams
+    /// differ in whether they count.
     Ambiguous,
-    /// Rules answer at this host and path, but to these methods alone.
+    /// Rules answer at this host and path, but to these methods alone; a wider one that answers to others requires less.
     OtherMethods(Vec<Method>),
     /// No rule answers.
     Nothing,
@@ -45,14 +48,7 @@ pub(crate) struct Rules(Vec<Arc<Route>>);
 impl Rules {
     /// Sorts rules by how specific they are.
     pub(super) fn new(mut routes: Vec<Route>) -> Self {
-        routes.sort_by_key(|route| {
-            (
-                route.hosts.is_empty(),
-                std::cmp::Reverse(route.segments.len()),
-                route.prefix,
-                route.methods.is_empty(),
-            )
-        });
+        routes.sort_by_key(|route| (route.place(), route.methods.is_empty()));
         Self(routes.into_iter().map(Arc::new).collect())
     }
 
@@ -63,56 +59,85 @@ impl Rules {
 
     /// Those that match a request as it is, the most specific first.
     pub(crate) fn matching<'a>(&'a self, requested: Requested<'a>) -> impl Iterator<Item = &'a Arc<Route>> {
-        self.0.iter().filter(move |route| {
-            route.takes_host(requested.host)
-                && route.takes_method(requested.method)
-                && route.matches(requested.path.segments(), |rule, segment| rule == segment)
-        })
+        self.there(requested, is_same)
+            .filter(move |route| route.takes_method(requested.method))
     }
 
     /// The rule for a request.
     #[must_use]
     pub(crate) fn find(&self, requested: Requested<'_>) -> Match {
-        let segments = requested.path.segments();
-        let by = |same: fn(&str, &str) -> bool| {
-            self.0.iter().find(|route| {
-                route.takes_host(requested.host)
-                    && route.takes_method(requested.method)
-                    && route.matches(segments, same)
-            })
+        let Some(found) = self.first(requested, is_same) else {
+            return match allowed(self.there(requested, is_same)) {
+                methods if methods.is_empty() => Match::Nothing,
+                methods => Match::OtherMethods(methods),
+            };
         };
-        let exact = by(|rule, segment| rule == segment);
-        let loose = by(|rule, segment| rule == segment || are_alike(rule, segment));
-        match (exact, loose) {
-            (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
-            (Some(exact), Some(loose)) if requires_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
-            (Some(exact), None) => Match::Route(Arc::clone(exact)),
-            (Some(_), Some(_)) => Match::Ambiguous,
-            (None, _) => self.by_other_methods(requested),
+        let loose = self.first(requested, are_alike).unwrap_or(found);
+        let requires_more = |route: &Arc<Route>| !requires_no_more(route, found);
+        // A method that the nearer rules do not name passes by no wider rule that requires less than they do.
+        let is_nearer = |than: &Arc<Route>, same| {
+            let mut nearer = self.nearer(than, requested, same);
+            nearer.any(requires_more)
+        };
+        if is_nearer(found, is_same) {
+            Match::OtherMethods(allowed(self.nearer(found, requested, is_same)))
+        } else if requires_more(loose) || is_nearer(loose, are_alike) {
+            Match::Ambiguous
+        } else {
+            Match::Route(Arc::clone(found))
         }
     }
 
-    /// The methods by which something answers at this host and path.
-    fn by_other_methods(&self, requested: Requested<'_>) -> Match {
-        let mut methods = Vec::new();
-        for route in &self.0 {
-            let there = route.takes_host(requested.host)
-                && route.matches(requested.path.segments(), |rule, segment| rule == segment);
-            for method in route.methods.iter().filter(|_| there) {
-                if !methods.contains(method) {
-                    methods.push(method.clone());
-                }
-            }
-        }
-        if methods.is_empty() {
-            Match::Nothing
-        } else {
-            Match::OtherMethods(methods)
-        }
+    /// The most specific rule that takes a request.
+    fn first(&self, requested: Requested<'_>, same: Same) -> Option<&Arc<Route>> {
+        self.there(requested, same)
+            .find(|route| route.takes_method(requested.method))
+    }
+
+    /// The rules for other methods at a host and path more specific than this rule's.
+    fn nearer<'a>(
+        &'a self,
+        than: &Route,
+        requested: Requested<'a>,
+        same: Same,
+    ) -> impl Iterator<Item = &'a Arc<Route>> {
+        let place = than.place();
+        self.0
+            .iter()
+            .take_while(move |route| route.place() < place)
+            .filter(move |route| !route.takes_method(requested.method) && route.is_at(requested, same))
+    }
+
+    /// The rules for a host and path, whatever the method.
+    fn there<'a>(&'a self, requested: Requested<'a>, same: Same) -> impl Iterator<Item = &'a Arc<Route>> {
+        self.0.iter().filter(move |route| route.is_at(requested, same))
     }
 }
 
+/// Whether a segment of a rule is this one of a path.
+type Same = fn(&str, &str) -> bool;
+
+/// The methods these rules name, each once.
+fn allowed<'a>(routes: impl Iterator<Item = &'a Arc<Route>>) -> Vec<Method> {
+    let mut methods = Vec::new();
+    for method in routes.flat_map(|route| &route.methods) {
+        if !methods.contains(method) {
+            methods.push(method.clone());
+        }
+    }
+    methods
+}
+
 impl Route {
+    /// How specific host and path are: the less, the more.
+    fn place(&self) -> (bool, Reverse<usize>, bool) {
+        (self.hosts.is_empty(), Reverse(self.segments.len()), self.prefix)
+    }
+
+    fn is_at(&self, requested: Requested<'_>, same: Same) -> bool {
+        self.takes_host(requested.host) && self.matches(requested.path.segments(), same)
+    }
+
     fn takes_host(&self, requested: &str) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|host| host_name::is(requested, host))
     }
@@ -121,7 +146,7 @@ impl Route {
         self.methods.is_empty() || self.methods.contains(method)
     }
 
-    fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
+    fn matches(&self, path: &[String], same: Same) -> bool {
         let long_enough = if self.prefix {
             path.len() >= self.segments.len()
         } else {
@@ -136,9 +161,16 @@ impl Route {
     }
 }
 
+fn is_same(rule: &str, segment: &str) -> bool {
+    rule == segment
+}
+
 /// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows
 /// does.
 fn are_alike(rule: &str, segment: &str) -> bool {
+    if rule == segment {
+        return true;
+    }
     let (rule, segment) = (trimmed(rule), trimmed(segment));
     if rule.is_ascii() && segment.is_ascii() {
         rule.eq_ignore_ascii_case(segment)
@@ -151,10 +183,14 @@ fn trimmed(segment: &str) -> &str {
     segment.trim_end_matches(['.', ' '])
 }
 
-fn requires_no_more(loose: &Route, exact: &Route) -> bool {
-    loose.guard == Guard::Open
-        || (loose.guard == exact.guard
-            && loose.requirements == exact.requirements
-            && loose.bearer == exact.bearer
-            && loose.csrf <= exact.csrf)
+/// Whether whoever passes one rule would have passed another: both guards of sessions ask for the same.
+fn requires_no_more(other: &Route, passed: &Route) -> bool {
+    let asks_no_more =
+        other.requirements == passed.requirements || other.requirements == Requirements::default();
+    other.guard == Guard::Open
+        || (passed.guard != Guard::Open
+            && asks_no_more
+            // Without one no token passes.
+            && (passed.bearer.is_none() || other.bearer == passed.bearer)
+            && other.csrf <= passed.csrf)
 }

@@ -1,7 +1,8 @@
 //! What proxies before the edge say about the browser, believed only from the configured ones.
 //!
-//! Invariant: with no trusted proxy configured no header changes anything. Only `X-Forwarded-For`, `-Proto`, `-Host`,
-//! `-Uri` and `X-Original-URL` are read, as bytes: what a client adds to a line hides nothing of what a proxy added.
+//! Invariant: with no trusted proxy configured no header changes anything. Here only `X-Forwarded-For`, `-Proto`, `-Host`,
+//! `-Uri` and `X-Original-URL` are read, as bytes: what a client adds to a line hides nothing of what a proxy added. The
+//! rules for other proxies (`gateway::check_rule`) read `X-Forwarded-Method` besides, from the same proxies.
 //! Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in front do not send unless asked; and any
 //! influence on the edge's own address, which is configured.
 
@@ -96,21 +97,40 @@ impl TrustedProxies {
             return None;
         }
         let text = |name| single(headers, name);
-        let url = match text("x-original-url") {
-            Some(url) if url.starts_with("http://") || url.starts_with("https://") => url.to_owned(),
-            other => {
-                let scheme =
-                    text("x-forwarded-proto").filter(|scheme| matches!(*scheme, "http" | "https"))?;
-                let host = text("x-forwarded-host")?;
-                let path = other.or_else(|| text("x-forwarded-uri"))?;
-                if !path.starts_with('/') || host.contains(['/', '\\', '@', '?', '#']) {
-                    return None;
+        let here = |target| {
+            absolute(text("x-forwarded-proto")?, text("x-forwarded-host")?, target)
+                .filter(|_| target.starts_with('/'))
+        };
+        let url = if headers.contains_key("x-original-url") {
+            // One that cannot be read is in the way of the other family, which may be the client's.
+            let told = text("x-original-url")?;
+            match parts(told) {
+                Some((scheme, authority, target)) if !told.starts_with('/') => {
+                    absolute(scheme, authority, target)?
                 }
-                format!("{scheme}://{host}{path}")
+                _ => here(told)?,
             }
+        } else {
+            here(text("x-forwarded-uri")?)?
         };
         (url.len() <= MAX_ORIGINAL_URL_BYTES).then_some(url)
     }
+}
+
+/// The absolute URL of what was requested, if programs read its parts in one way alone.
+pub(crate) fn absolute(scheme: &str, authority: &str, target: &str) -> Option<String> {
+    let fits = matches!(scheme, "http" | "https")
+        && !authority.is_empty()
+        && !authority.contains(['/', '\\', '@', '?', '#'])
+        && (target.is_empty() || target.starts_with('/'));
+    fits.then(|| format!("{scheme}://{authority}{target}"))
+}
+
+/// Scheme, authority and target of an absolute URL, as they came: a parser of addresses would read them in its own way.
+pub(crate) fn parts(url: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    Some((scheme, authority, target))
 }
 
 /// A header that came exactly once.
@@ -293,6 +313,24 @@ mod tests {
             &[("x-forwarded-host", "evil.example?x"), ("x-forwarded-uri", "/a")],
             &[("x-forwarded-host", "evil.example#x"), ("x-forwarded-uri", "/a")],
             &[host, ("x-forwarded-uri", &long)],
+            &[("x-original-url", "https://app.example?/admin/secret")],
+            &[("x-original-url", "https://app.example?a=b")],
+            &[("x-original-url", "https://app.example#/public/a")],
+            &[("x-original-url", "https://u@app.example/a")],
+            &[("x-original-url", "https://app.example\\@evil.example/a")],
+            &[("x-original-url", "https:///a")],
+            &[("x-original-url", "HTTPS://app.example/a")],
+            &[
+                ("x-original-url", "app.example/a"),
+                host,
+                ("x-forwarded-uri", "/b"),
+            ],
+            &[
+                ("x-original-url", "/a"),
+                ("x-original-url", "/b"),
+                host,
+                ("x-forwarded-uri", "/c"),
+            ],
         ] {
             let headers = headers(&[&[("x-forwarded-proto", "https")], more].concat());
             let url = proxies(&["10.0.0.1"]).original_url(ip("10.0.0.1"), &headers);
@@ -319,7 +357,16 @@ mod tests {
                 ("x-original-url", "http://app.example/b"),
                 Some("http://app.example/b"),
             ),
+            (
+                ("x-original-url", "https://app.example"),
+                Some("https://app.example"),
+            ),
+            (
+                ("x-original-url", "https://app.example/a?b=@c#d"),
+                Some("https://app.example/a?b=@c#d"),
+            ),
             (("x-forwarded-uri", "@evil.example/"), None),
+            (("x-forwarded-uri", "https://evil.example/"), None),
             (("x-forwarded-port", "1"), None),
         ] {
             let headers = headers(&[forwarded[0], forwarded[1], more]);

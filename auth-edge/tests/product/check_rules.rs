@@ -151,6 +151,59 @@ async fn where_there_are_rules_a_check_of_nothing_known_does_not_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_can_be_read_in_two_ways_is_that_of_no_rule() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    for (address, status) in [
+        ("https://grafana.localhost/public/a", 200),
+        ("https://grafana.localhost", 200),
+        ("https://grafana.localhost?/admin/secret", 403),
+        ("https://grafana.localhost?a=b", 403),
+        ("https://grafana.localhost#/public/a", 403),
+        ("https://x@grafana.localhost/public/a", 403),
+        ("https://evil.example\\@grafana.localhost/public/a", 403),
+        ("grafana.localhost/public/a", 403),
+    ] {
+        let about = [
+            &[("x-original-url", address)],
+            &asked("grafana.localhost", "GET", "/public/b")[..],
+        ]
+        .concat();
+        let answer = member.get_with("/api/auth/check", &about).await;
+        assert_eq!(answer.status, status, "{address}: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_header_names_another_method_where_rules_tell_methods_apart() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    for header in [
+        "x-http-method-override",
+        "X_HTTP_Method_Override",
+        "x-http.method",
+        "x-method-override",
+    ] {
+        let about = [asked("api.localhost", "GET", "/a"), vec![(header, "DELETE")]].concat();
+        let answer = member.get_with("/api/auth/check", &about).await;
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (403, &json!("method_override")),
+            "{header}"
+        );
+    }
+    let rules = "[[check]]\nguard = \"api\"\n";
+    let alike = Gateway::start(rules, &[("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let about = [
+        asked("api.localhost", "GET", "/a"),
+        vec![("x-http-method-override", "DELETE")],
+    ]
+    .concat();
+    let answer = alike.signed_in().await.get_with("/api/auth/check", &about).await;
+    assert_eq!(answer.status, 200, "one rule for every method");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_tells_what_the_application_reads_and_nothing_of_what_is_not_there() {
     let (gateway, _keys) = gateway(&[]).await;
     let mut member = person(&gateway, &["monitoring"]).await;

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::gateway::{self, Gateway};
 use crate::http::errors::HttpError;
-use crate::http::protect::host;
 use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
 use crate::route_table::{Match, Route};
@@ -70,7 +69,7 @@ fn route_of(gateway: &Gateway, request: &Request) -> Option<Arc<Route>> {
     let path = RequestPath::parse(request.uri().path()).ok()?;
     let resource = RequestPath::parse(&path.to_encoded(METADATA_SEGMENTS)).ok()?;
     let by = |method| {
-        let host = || host::requested(request, &gateway.trusted_proxies);
+        let host = || gateway.sites.of(request.headers()).host();
         match gateway.routes.find(method, &resource, host) {
             Match::Route(route) => route.bearer.is_some().then_some(route),
             Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,

@@ -7,7 +7,7 @@
 //! - A header the edge sets for the upstream replaces whatever a client sent under that name, every other identity header is
 //!   removed, and the edge's own cookies do not go on.
 //!
-//! What Envoy says of the original address is used as the return address alone.
+//! What Envoy says of the original address and method is the return address, and what the rule (`[[check]]`) is chosen by.
 
 mod check_response;
 #[expect(
@@ -37,6 +37,7 @@ use crate::gateway::check::{OriginalMethod, OriginalUrl};
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::person_cookie::PersonCookies;
 use crate::sign_in::pending::PendingSignIns;
+use crate::values::forwarded;
 
 /// What Envoy speaks, for clients in tests.
 pub mod api {
@@ -144,7 +145,8 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     request
         .extensions_mut()
         .insert(PeerAddress(SocketAddr::new(peer, 0)));
-    let original = format!("{}://{}{}", http.scheme, http.host, http.path);
+    // An address that can be read in two ways is none: no rule is for it, and nobody is sent back to it.
+    let original = forwarded::absolute(&http.scheme, &http.host, &http.path).unwrap_or_default();
     request.extensions_mut().insert(OriginalUrl(original));
     if let Ok(method) = Method::try_from(http.method.as_str()) {
         request.extensions_mut().insert(OriginalMethod(method));

@@ -31,12 +31,6 @@ pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     }
 }
 
-/// The host the browser requested, with its port where it has one.
-#[must_use]
-pub(crate) fn requested(request: &Request, trusted: &TrustedProxies) -> Option<HeaderValue> {
-    by_others(request, trusted).or_else(|| request.headers().get(header::HOST).cloned())
-}
-
 /// The host that counts before `Host`.
 fn by_others(request: &Request, trusted: &TrustedProxies) -> Option<HeaderValue> {
     let by_proxy = || {
