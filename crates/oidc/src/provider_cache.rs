@@ -101,7 +101,7 @@ impl ProviderCache {
     }
 
     /// Verifies by the provider's keys. One that is not known is looked for at the provider, as often and as long as the
-    /// token's origin is worth it.
+    /// token's origin is worth it, and so is, once, another key under the name of one that does not verify the token.
     ///
     /// # Errors
     /// [`IdTokenError::UnknownKey`] and [`IdTokenError::Provider`] are no verdict: the token cannot be judged now.
@@ -114,8 +114,13 @@ impl ProviderCache {
     ) -> Result<(), IdTokenError> {
         let keys = self.keys(http, settings).await?;
         let mut verdict = keys.verify(token);
-        if verdict == SignatureVerdict::NoSuchKey {
-            let sought = self.seek(http, settings, token, origin);
+        if verdict != SignatureVerdict::Verified {
+            let sought = async {
+                match verdict {
+                    SignatureVerdict::BadSignature => self.verdict_anew(http, settings, token, origin).await,
+                    _ => self.seek(http, settings, token, origin).await,
+                }
+            };
             verdict = tokio::time::timeout(settings.http_timeout, sought)
                 .await
                 .unwrap_or(Ok(SignatureVerdict::NoSuchKey))?;
@@ -135,10 +140,7 @@ impl ProviderCache {
         token: &Unverified<'_>,
         origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
-        let refetches = match origin {
-            TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_refetches,
-            TokenOrigin::Unauthenticated => &self.unauthenticated_refetches,
-        };
+        let refetches = self.refetches(origin);
         let mut verdict = SignatureVerdict::NoSuchKey;
         for _ in 0..origin.rounds() {
             let mut turn = refetches.begin();
@@ -161,6 +163,33 @@ impl ProviderCache {
             }
         }
         Ok(verdict)
+    }
+
+    /// Judges once more by new keys a token that the key it names does not verify: some providers make a new key under the name
+    /// of the old one. A bad signature by keys that could not be fetched within the interval is no verdict.
+    async fn verdict_anew(
+        self: &Arc<Self>,
+        http: &HttpClient,
+        settings: &Arc<ProviderSettings>,
+        token: &Unverified<'_>,
+        origin: TokenOrigin,
+    ) -> Result<SignatureVerdict, IdTokenError> {
+        let refetches = self.refetches(origin);
+        let verdict = match refetches.begin() {
+            Ok(()) => self.refetch_keys(http, settings).await?.verify(token),
+            Err(_) => self.verdict_of_others(token).await,
+        };
+        if verdict == SignatureVerdict::BadSignature && !self.keys.fetched_within(refetches.interval()) {
+            return Ok(SignatureVerdict::NoSuchKey);
+        }
+        Ok(verdict)
+    }
+
+    fn refetches(&self, origin: TokenOrigin) -> &RefetchThrottle {
+        match origin {
+            TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_refetches,
+            TokenOrigin::Unauthenticated => &self.unauthenticated_refetches,
+        }
     }
 
     /// By the keys there are once a fetch under way is over.
