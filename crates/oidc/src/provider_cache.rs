@@ -1,19 +1,17 @@
 //! The provider's metadata and keys as this process knows them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::jws::Unverified;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::{ClientAuth, Disagreement, IdTokenError, Metadata, ProviderError, ProviderSettings};
+use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
 pub(crate) struct ProviderCache {
     metadata: Cached<Metadata>,
-    /// Where it does not fit the settings, as it was logged last.
-    disagreements: Mutex<Vec<Disagreement>>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
     provider_refetches: RefetchThrottle,
@@ -25,7 +23,6 @@ impl Default for ProviderCache {
     fn default() -> Self {
         Self {
             metadata: Cached::default(),
-            disagreements: Mutex::default(),
             keys: Cached::default(),
             provider_refetches: RefetchThrottle::for_provider_tokens(),
             unauthenticated_refetches: RefetchThrottle::for_unauthenticated_tokens(),
@@ -58,19 +55,7 @@ impl ProviderCache {
         http: &HttpClient,
         settings: &ProviderSettings,
     ) -> Result<Arc<Metadata>, ProviderError> {
-        let metadata = self.metadata.fetch(|| fetch_metadata(http, settings)).await?;
-        self.log_disagreements(settings, &metadata);
-        Ok(metadata)
-    }
-
-    /// Logs what is new of it: the metadata is fetched again every few minutes.
-    fn log_disagreements(&self, settings: &ProviderSettings, metadata: &Metadata) {
-        let all = Disagreement::between(settings, metadata);
-        let mut logged = self.disagreements.lock().unwrap_or_else(PoisonError::into_inner);
-        for disagreement in all.iter().filter(|one| !logged.contains(one)) {
-            tracing::warn!(issuer = settings.issuer, "{disagreement}");
-        }
-        *logged = all;
+        self.metadata.fetch(|| fetch_metadata(http, settings)).await
     }
 
     async fn keys(
