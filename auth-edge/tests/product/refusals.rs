@@ -35,7 +35,7 @@ async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_cause
         ("OIDC_ID_TOKEN_SIGNING_ALG", "RS256"),
     ])
     .await;
-    let cases: [Case; 9] = [
+    let cases: [Case; 11] = [
         ("token_algorithm", "another algorithm", |script| {
             script.algorithm = "ES256";
         }),
@@ -54,6 +54,21 @@ async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_cause
             |script| {
                 let refusal = Script::json(401, &json!({ "error": "invalid_client" }));
                 script.answers.insert(Endpoint::Token, refusal);
+            },
+        ),
+        (
+            "client_refused",
+            "status 401, as for a client it does not believe (check OIDC_CLIENT_ID",
+            |script| {
+                script.answers.insert(Endpoint::Token, Script::status(401));
+            },
+        ),
+        (
+            "client_refused",
+            "status 403, as for a client it does not believe (check OIDC_CLIENT_ID",
+            |script| {
+                let page = Script::text(403, "text/html", "<p>Forbidden");
+                script.answers.insert(Endpoint::Token, page);
             },
         ),
         ("code_refused", "invalid_grant", |script| {
@@ -75,6 +90,7 @@ async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_cause
         }),
     ];
     for (reason, cause, misbehave) in cases {
+        let counted = stack.counter("sign_in_refusals_total", reason);
         let mut browser = stack.browser();
         let callback = browser.until_callback("/api/auth/login").await;
         stack.provider.script(misbehave);
@@ -89,7 +105,11 @@ async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_cause
         let record = record(&log, &answer);
         says(&record, "callback", reason);
         assert!(record.contains(cause), "{cause}: {record}");
-        assert_eq!(stack.counter("sign_in_refusals_total", reason), 1, "{reason}");
+        assert_eq!(
+            stack.counter("sign_in_refusals_total", reason),
+            counted + 1,
+            "{reason}"
+        );
     }
 }
 

@@ -60,6 +60,14 @@ impl<T> Cached<T> {
         (age < entry.fresh_for).then(|| (entry.value.clone(), age > entry.fresh_for / 2))
     }
 
+    /// Whether the value is no older than this.
+    pub(crate) fn fetched_within(&self, age: Duration) -> bool {
+        let entry = self.entry.load();
+        entry
+            .as_ref()
+            .is_some_and(|entry| entry.fetched_at.elapsed() <= age)
+    }
+
     /// Whether the caller is the one to refresh in the background.
     pub(crate) fn begin_refresh(&self) -> bool {
         !self.refreshing.swap(true, Ordering::AcqRel)

@@ -126,6 +126,18 @@ pub enum ProviderError {
         /// The OAuth error.
         refusal: OAuthError,
     },
+    /// The provider refused the client by the status alone, 401 or 403, where RFC 6749 section 5.2 has `invalid_client`.
+    #[error(
+        "the provider's {endpoint} answered with status {status}, as for a client it does not believe ({hint})"
+    )]
+    ClientRefused {
+        /// Which endpoint.
+        endpoint: &'static str,
+        /// HTTP status.
+        status: u16,
+        /// What an operator may try.
+        hint: &'static str,
+    },
     /// A client assertion, a request object or a proof could not be signed.
     #[error("what proves who we are can not be signed")]
     ClientAssertion,
@@ -151,6 +163,7 @@ impl ProviderError {
             | Self::NoS256
             | Self::PushedRequests
             | Self::Refused { .. }
+            | Self::ClientRefused { .. }
             | Self::ClientAssertion => Outage::BadAnswer,
         }
     }

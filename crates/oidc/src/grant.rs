@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::http_client::ProviderResponse;
 use crate::json::seconds;
+use crate::oauth_error::client_hint;
 use crate::{
     OAuthError, ProviderError, ProviderSettings, RefreshError, RefreshedTokens, TokenError, TokenSet,
 };
@@ -28,6 +29,20 @@ fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAu
     (!transient).then(|| OAuthError::new(error).with_hint(settings))
 }
 
+/// What an answer without tokens that is no refusal says. Some providers refuse a client by the status alone.
+fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderError {
+    let document: Option<Map<String, Value>> = answer.json().ok();
+    let is_told = document.is_some_and(|document| document.contains_key("error"));
+    if is_told || !matches!(answer.status, 401 | 403) {
+        return answer.status_error();
+    }
+    ProviderError::ClientRefused {
+        endpoint: answer.endpoint,
+        status: answer.status,
+        hint: client_hint(settings),
+    }
+}
+
 /// What an answer that holds nothing else says.
 pub(crate) fn refused(
     answer: &ProviderResponse,
@@ -35,7 +50,7 @@ pub(crate) fn refused(
     endpoint: &'static str,
 ) -> ProviderError {
     refusal(answer, settings).map_or_else(
-        || answer.status_error(),
+        || outage(answer, settings),
         |refusal| ProviderError::Refused { endpoint, refusal },
     )
 }
@@ -48,7 +63,7 @@ pub(crate) fn code_answer(
 ) -> Result<TokenSet, TokenError> {
     if answer.status != 200 {
         return Err(
-            refusal(answer, settings).map_or_else(|| answer.status_error().into(), TokenError::Refused)
+            refusal(answer, settings).map_or_else(|| outage(answer, settings).into(), TokenError::Refused)
         );
     }
     let document: Map<String, Value> = answer.json()?;
@@ -72,7 +87,7 @@ pub(crate) fn refresh_answer(
 ) -> Result<RefreshedTokens, RefreshError> {
     if answer.status != 200 {
         return Err(refusal(answer, settings).map_or_else(
-            || RefreshError::Transient(answer.status_error()),
+            || RefreshError::Transient(outage(answer, settings)),
             RefreshError::Refused,
         ));
     }

@@ -38,7 +38,7 @@ pub(crate) struct ProviderResponse {
     pub(crate) dpop_nonce: Option<String>,
     challenge: String,
     pub(crate) body: Vec<u8>,
-    endpoint: &'static str,
+    pub(crate) endpoint: &'static str,
 }
 
 impl ProviderResponse {

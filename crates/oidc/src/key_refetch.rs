@@ -1,7 +1,8 @@
 //! When an unknown key is worth another request to the provider.
 //!
 //! A token under a key that is not known makes the whole key set be fetched anew, so that a rotation is followed by the very
-//! token that meets it. How often depends on whom the token came from alone, never on the key it names: one forced fetch an
+//! token that meets it; so does a token that the key it names does not verify, for providers that make a new key under the name
+//! of the old one. How often depends on whom the token came from alone, never on the key it names: one forced fetch an
 //! interval brings every key there is, and who invents key names changes nothing.
 
 use std::sync::{Mutex, PoisonError};
@@ -63,6 +64,11 @@ impl RefetchThrottle {
             interval,
             last: Mutex::new(None),
         }
+    }
+
+    /// Least time between two fetches.
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// Begins a fetch.

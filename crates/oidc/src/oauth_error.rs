@@ -22,7 +22,7 @@ impl OAuthError {
 
     /// The same, with what an operator may try where the provider did not believe who this client is.
     pub(crate) fn with_hint(self, settings: &ProviderSettings) -> Self {
-        let hint = (self.code == "invalid_client").then(|| hint(settings));
+        let hint = (self.code == "invalid_client").then(|| client_hint(settings));
         Self { hint, ..self }
     }
 
@@ -55,7 +55,7 @@ impl std::fmt::Display for OAuthError {
 }
 
 /// What may be wrong with a client's proof that is refused.
-fn hint(settings: &ProviderSettings) -> &'static str {
+pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
     match (&settings.client_auth, settings.assertion_audience) {
         (ClientAuth::PrivateKeyJwt(_), AssertionAudience::Issuer) => {
             "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there, and some providers want their token endpoint as its audience: OIDC_ASSERTION_AUDIENCE=token-endpoint"

@@ -1,19 +1,17 @@
 //! The provider's metadata and keys as this process knows them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::jws::Unverified;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::{ClientAuth, Disagreement, IdTokenError, Metadata, ProviderError, ProviderSettings};
+use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
 pub(crate) struct ProviderCache {
     metadata: Cached<Metadata>,
-    /// Where it does not fit the settings, as it was logged last.
-    disagreements: Mutex<Vec<Disagreement>>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
     provider_refetches: RefetchThrottle,
@@ -25,7 +23,6 @@ impl Default for ProviderCache {
     fn default() -> Self {
         Self {
             metadata: Cached::default(),
-            disagreements: Mutex::default(),
             keys: Cached::default(),
             provider_refetches: RefetchThrottle::for_provider_tokens(),
             unauthenticated_refetches: RefetchThrottle::for_unauthenticated_tokens(),
@@ -58,19 +55,7 @@ impl ProviderCache {
         http: &HttpClient,
         settings: &ProviderSettings,
     ) -> Result<Arc<Metadata>, ProviderError> {
-        let metadata = self.metadata.fetch(|| fetch_metadata(http, settings)).await?;
-        self.log_disagreements(settings, &metadata);
-        Ok(metadata)
-    }
-
-    /// Logs what is new of it: the metadata is fetched again every few minutes.
-    fn log_disagreements(&self, settings: &ProviderSettings, metadata: &Metadata) {
-        let all = Disagreement::between(settings, metadata);
-        let mut logged = self.disagreements.lock().unwrap_or_else(PoisonError::into_inner);
-        for disagreement in all.iter().filter(|one| !logged.contains(one)) {
-            tracing::warn!(issuer = settings.issuer, "{disagreement}");
-        }
-        *logged = all;
+        self.metadata.fetch(|| fetch_metadata(http, settings)).await
     }
 
     async fn keys(
@@ -101,7 +86,7 @@ impl ProviderCache {
     }
 
     /// Verifies by the provider's keys. One that is not known is looked for at the provider, as often and as long as the
-    /// token's origin is worth it.
+    /// token's origin is worth it, and so is, once, another key under the name of one that does not verify the token.
     ///
     /// # Errors
     /// [`IdTokenError::UnknownKey`] and [`IdTokenError::Provider`] are no verdict: the token cannot be judged now.
@@ -114,8 +99,13 @@ impl ProviderCache {
     ) -> Result<(), IdTokenError> {
         let keys = self.keys(http, settings).await?;
         let mut verdict = keys.verify(token);
-        if verdict == SignatureVerdict::NoSuchKey {
-            let sought = self.seek(http, settings, token, origin);
+        if verdict != SignatureVerdict::Verified {
+            let sought = async {
+                match verdict {
+                    SignatureVerdict::BadSignature => self.verdict_anew(http, settings, token, origin).await,
+                    _ => self.seek(http, settings, token, origin).await,
+                }
+            };
             verdict = tokio::time::timeout(settings.http_timeout, sought)
                 .await
                 .unwrap_or(Ok(SignatureVerdict::NoSuchKey))?;
@@ -135,10 +125,7 @@ impl ProviderCache {
         token: &Unverified<'_>,
         origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
-        let refetches = match origin {
-            TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_refetches,
-            TokenOrigin::Unauthenticated => &self.unauthenticated_refetches,
-        };
+        let refetches = self.refetches(origin);
         let mut verdict = SignatureVerdict::NoSuchKey;
         for _ in 0..origin.rounds() {
             let mut turn = refetches.begin();
@@ -161,6 +148,33 @@ impl ProviderCache {
             }
         }
         Ok(verdict)
+    }
+
+    /// Judges once more by new keys a token that the key it names does not verify: some providers make a new key under the name
+    /// of the old one. A bad signature by keys that could not be fetched within the interval is no verdict.
+    async fn verdict_anew(
+        self: &Arc<Self>,
+        http: &HttpClient,
+        settings: &Arc<ProviderSettings>,
+        token: &Unverified<'_>,
+        origin: TokenOrigin,
+    ) -> Result<SignatureVerdict, IdTokenError> {
+        let refetches = self.refetches(origin);
+        let verdict = match refetches.begin() {
+            Ok(()) => self.refetch_keys(http, settings).await?.verify(token),
+            Err(_) => self.verdict_of_others(token).await,
+        };
+        if verdict == SignatureVerdict::BadSignature && !self.keys.fetched_within(refetches.interval()) {
+            return Ok(SignatureVerdict::NoSuchKey);
+        }
+        Ok(verdict)
+    }
+
+    fn refetches(&self, origin: TokenOrigin) -> &RefetchThrottle {
+        match origin {
+            TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_refetches,
+            TokenOrigin::Unauthenticated => &self.unauthenticated_refetches,
+        }
     }
 
     /// By the keys there are once a fetch under way is over.

@@ -31,6 +31,7 @@
 //!     script.delays.insert(Endpoint::Token, Duration::from_secs(8));      // answers late
 //! });
 //! provider.rotate_keys();                                // new key, new kid; the old one is gone from the JWKS
+//! provider.remake_keys();                                // new key, old kid
 //! provider.publish_key();                                // the JWKS carries the next key before it is used
 //! let gate = provider.hold(Endpoint::Token);             // answers wait until `gate` is released or dropped
 //! provider.wait_for_calls(Endpoint::Token, 1).await;     // until a call has arrived (held or not)

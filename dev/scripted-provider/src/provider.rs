@@ -184,6 +184,14 @@ impl ScriptedProvider {
         memory.keys = memory.upcoming.take().unwrap_or(next);
     }
 
+    /// Signs with a new key under the name of the old one from now on; only it is in the JWKS.
+    pub fn remake_keys(&self) {
+        let mut memory = self.state.lock();
+        memory.remade += 1;
+        let (generation, next) = (memory.generation, memory.generation + memory.remade);
+        memory.keys = Keys::new(next).named_as_of(generation);
+    }
+
     /// Publishes the next key beside the current one; `rotate_keys` then begins to use it.
     pub fn publish_key(&self) {
         let mut memory = self.state.lock();

@@ -57,6 +57,11 @@ impl Keys {
         }
     }
 
+    /// These keys under the names of another generation.
+    pub(crate) fn named_as_of(self, generation: usize) -> Self {
+        Self { generation, ..self }
+    }
+
     pub(crate) fn kid(&self, algorithm: &str) -> String {
         let kind = if algorithm.starts_with('R') || algorithm.starts_with('P') {
             "rsa"

@@ -32,6 +32,8 @@ pub(crate) struct Memory {
     pub(crate) keys: Keys,
     pub(crate) upcoming: Option<Keys>,
     pub(crate) generation: usize,
+    /// How often keys were made anew under their old names.
+    pub(crate) remade: usize,
     pub(crate) counter: u64,
     pub(crate) codes: HashMap<String, Login>,
     pub(crate) access_tokens: HashMap<String, Login>,
@@ -72,6 +74,7 @@ impl State {
             keys: Keys::new(0),
             upcoming: None,
             generation: 0,
+            remade: 0,
             counter: 0,
             codes: HashMap::new(),
             access_tokens: HashMap::new(),

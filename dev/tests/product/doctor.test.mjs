@@ -301,9 +301,11 @@ test('what does not fit is a warning at the start and in readiness, and keeps no
     assert.deepEqual(report.conditions.provider_settings, {
       met: false, required: false, detail: 'provider "default": id_token_algorithm (OIDC_ID_TOKEN_SIGNING_ALG); the command `doctor` says more',
     });
-    const warnings = edge.output.split('\n').filter((line) => line.includes('do not fit the provider'));
-    assert.equal(warnings.length, 1, edge.output);
-    assert.match(warnings[0], /"WARN".*OIDC_ID_TOKEN_SIGNING_ALG/s);
+    const login = await fetch(`http://127.0.0.1:${port}/api/auth/login`, { redirect: 'manual', headers: { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' } });
+    assert.equal(login.status, 302);
+    const warnings = edge.output.split('\n').filter((line) => line.includes('OIDC_ID_TOKEN_SIGNING_ALG'));
+    assert.equal(warnings.length, 1, `told once, and not again by a sign-in:\n${edge.output}`);
+    assert.match(warnings[0], /"WARN".*do not fit the provider/s);
   } finally {
     await edge.stop();
   }

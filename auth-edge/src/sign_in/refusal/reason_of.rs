@@ -21,6 +21,7 @@ pub(in crate::sign_in) fn of_provider(error: &ProviderError) -> Reason {
         ProviderError::NoS256 => Reason::NoPkce,
         ProviderError::PushedRequests => Reason::PushedRequests,
         ProviderError::Refused { refusal, .. } => of_refusal(refusal, Reason::RequestRefused),
+        ProviderError::ClientRefused { .. } => Reason::ClientRefused,
         ProviderError::ClientAssertion => Reason::NotSigned,
         ProviderError::Recent(earlier) => of_provider(earlier),
     }

@@ -6,7 +6,7 @@ use oidc::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 use scripted_provider::{Answer, Endpoint, IdTokenShape};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, bench, bench_with, request};
+use crate::support::{Bench, bench, bench_with, later, request};
 
 /// Longer than anything is kept without being fetched again.
 const BEYOND_ALL_CACHES: Duration = Duration::from_secs(601);
@@ -17,13 +17,6 @@ async fn published(bench: &Bench) -> Vec<Value> {
         .expect("keys");
     let document: Value = serde_json::from_slice(&document.bytes().await.expect("keys")).expect("JSON");
     document["keys"].as_array().expect("a list").clone()
-}
-
-/// Lets time pass for caches; the network is only used while the clock runs.
-async fn later(time: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(time).await;
-    tokio::time::resume();
 }
 
 /// A number of all but so many times six bits, in base64url.

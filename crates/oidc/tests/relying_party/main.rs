@@ -15,4 +15,5 @@ mod keys;
 mod lagging_keys;
 mod logout_tokens;
 mod provider;
+mod remade_keys;
 mod support;

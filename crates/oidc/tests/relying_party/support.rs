@@ -71,6 +71,13 @@ pub(crate) fn param(url: &Url, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
+/// Lets time pass for caches; the network is only used while the clock runs.
+pub(crate) async fn later(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
 impl Bench {
     pub(crate) async fn code(&self) -> String {
         let url = self

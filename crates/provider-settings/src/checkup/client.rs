@@ -35,7 +35,7 @@ pub(super) fn credentials(
             );
             Finding::problem(id, found, instead.unwrap_or_else(|| mend(settings)))
         }
-        Err(ProviderError::Status { status: 401, .. }) => {
+        Err(ProviderError::ClientRefused { status: 401, .. }) => {
             let found = format!("the provider does not believe who we are ({method}): status 401");
             Finding::problem(id, found, instead.unwrap_or_else(|| mend(settings)))
         }

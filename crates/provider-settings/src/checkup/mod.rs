@@ -196,7 +196,7 @@ async fn other_method(
 ) -> Option<Remedy> {
     let doubted = matches!(
         verdict,
-        Ok(ClientVerdict::NotBelieved(_)) | Err(ProviderError::Status { status: 401, .. })
+        Ok(ClientVerdict::NotBelieved(_)) | Err(ProviderError::ClientRefused { status: 401, .. })
     );
     if !doubted {
         return None;

@@ -306,9 +306,10 @@ fn what_the_token_endpoint_says_of_a_made_up_code_is_told_as_what_it_means() {
             Some("OIDC_CLIENT_SECRET"),
         ),
         (
-            Err(ProviderError::Status {
+            Err(ProviderError::ClientRefused {
                 endpoint: "token_endpoint",
                 status: 401,
+                hint: "",
             }),
             Problem,
             Some("OIDC_CLIENT_SECRET"),

@@ -209,7 +209,7 @@ fn assertion_algorithm(document: Document<'_>, auth: &ClientAuth) -> Option<Find
             ),
             Remedy::set(
                 "OIDC_CLIENT_KEY_FILE",
-                "use a key of another kind: RSA signs RS256, P-256 signs ES256, Ed25519 signs EdDSA",
+                "use a key of another kind: P-256 signs ES256, Ed25519 signs EdDSA; what an RSA key signs with is OIDC_CLIENT_KEY_ALG",
             ),
         )
     })
