@@ -82,7 +82,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             method: method.as_ref().map_or("", Method::as_str),
             origin: &rule.origin,
             path: &rule.path,
-            resource: &bearer::Resource::elsewhere(&rule.origin, required),
+            resource: &bearer::Resource::elsewhere(&rule.resource_origin, required),
         };
         let judged = Box::pin(bearer::authorize(
             &gateway,

@@ -35,6 +35,9 @@ pub(super) struct CheckRule {
     pub(super) route: Arc<Route>,
     /// Scheme, host and port that the browser requested: the application, to which assertions are addressed.
     pub(super) origin: String,
+    /// What clients with tokens of their own know the application by: its scheme, and the host as the rule names it. What a
+    /// request says of host and port is its client's to choose, and with it would be the audience.
+    pub(super) resource_origin: String,
     /// The path the browser requested, as it came.
     pub(super) path: String,
 }
@@ -74,6 +77,7 @@ fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<Check
     let path = RequestPath::parse(came).ok()?;
     match gateway.routes.find_check(authority, method, &path) {
         Match::Route(route) => Some(CheckRule {
+            resource_origin: origin(scheme, route.host_named_by(authority).unwrap_or(authority)),
             route,
             origin: origin(scheme, authority),
             path: came.to_owned(),

@@ -144,6 +144,10 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
             "bearer needs guard = \"page\" or \"api\": guard = \"none\" lets everybody pass without a token",
         ),
         (
+            is_check && hosts.is_empty() && bearer.as_ref().is_some_and(|rule| rule.audience.is_none()),
+            "bearer of a check needs host = \"…\" of the application, or an audience of its own: with neither, the client would choose by the host it names which tokens count",
+        ),
+        (
             folder && bearer.as_ref().is_some_and(|rule| rule.pass_authorization),
             "pass_authorization needs an http upstream: files take no token",
         ),

@@ -139,7 +139,13 @@ impl Route {
     }
 
     fn takes_host(&self, requested: &str) -> bool {
-        self.hosts.is_empty() || self.hosts.iter().any(|host| host_name::is(requested, host))
+        self.hosts.is_empty() || self.host_named_by(requested).is_some()
+    }
+
+    /// The host of this rule that an authority names, as the rule has it; `None` where the rule names none.
+    pub(crate) fn host_named_by(&self, authority: &str) -> Option<&str> {
+        let mut hosts = self.hosts.iter().map(String::as_str);
+        hosts.find(|host| host_name::is(authority, host))
     }
 
     fn takes_method(&self, method: &Method) -> bool {

@@ -25,8 +25,8 @@ const FOLDED = [
   'Remote.User', 'remote_user', 'REMOTE_Groups', 'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
   'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
 ];
-/** Of the names below X-Auth- an application may read, only the three the edge sets may come. */
-const OTHER_IDENTITIES = ['x-auth-issuer', 'X-AUTH-FOO', 'x-auth-groups', 'x-auth-request-user', 'X-Auth-Assertion', 'x-auth-session-'];
+/** Of the names below X-Auth- an application may read, only those the edge sets may come. */
+const OTHER_IDENTITIES = ['x-auth-issuer', 'X-Auth-Client', 'X-AUTH-FOO', 'x-auth-groups', 'x-auth-request-user', 'X-Auth-Assertion', 'x-auth-session-'];
 const IDENTITY = ['x-auth-issuer', 'x-auth-session', 'x-auth-subject'];
 
 /** The check as somebody outside may try to reach it. */
@@ -40,6 +40,9 @@ const CONFUSING = [
   '/api/auth/../orders', '/api/auth/%2e%2e/orders', '/api/auth/..%2forders', '/api/auth/..%2f..%2forders', '/api/auth/..;/orders', '/api/auth/..%5corders', '/api/auth//../../orders',
   '//api/auth/../orders', '/api/auth%2f..%2forders', '/api/auth/%252e%252e/orders', '/API/AUTH/../orders', '/orders#/api/auth/', '/orders?/api/auth/', '/orders/%2e%2e/api/auth/../orders', '/x/../orders', '/orders%00/api/auth/',
 ];
+
+/** A program with tokens of its own, and what they are for. */
+const [MACHINE, ORDERS] = ['a-service', 'https://orders.example.test/'];
 
 /** What the application reads, and what requests for it require. */
 const CHECKS_FILE = `[[check]]
@@ -57,6 +60,11 @@ guard = "none"
 path = "/open/*"
 methods = ["DELETE"]
 guard = "api"
+[[check]]
+path = "/machines/*"
+guard = "api"
+[check.bearer]
+audience = "${ORDERS}"
 `;
 
 /** An application that says what it got. */
@@ -82,7 +90,7 @@ for (const name of Object.keys(START)) {
       app = await application();
       const routes = join(folder, 'routes.toml');
       writeFileSync(routes, CHECKS_FILE);
-      stack = await startStack({ routes, publicUrl: url, secondProvider: true, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
+      stack = await startStack({ routes, publicUrl: url, secondProvider: true, machineClient: MACHINE, resources: [ORDERS], edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
       const edge = Number(new URL(stack.edgeUrls[0]).port);
       program = await START[name](folder, { front, edge, extAuthz, application: app.port }).listening(front);
       // Traefik listens before it has read its routes.
@@ -139,6 +147,23 @@ for (const name of Object.keys(START)) {
         assert.equal(got['remote-groups'], undefined, 'nobody has this claim');
         const open = (await client.fetch(`${url}/open/a`, { headers })).json().headers;
         assert.deepEqual(Object.keys(open).filter((name) => name.startsWith('remote-')), []);
+      }
+    });
+
+    test('the application tells a program from a person, and no client makes itself one', async () => {
+      const granted = await fetch(`${stack.issuer}/token`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${Buffer.from(`${MACHINE}:${stack.secrets.client}`).toString('base64')}` },
+        body: new URLSearchParams({ grant_type: 'client_credentials', resource: ORDERS, scope: 'orders:read' }),
+      });
+      const authorization = `Bearer ${(await granted.json()).access_token}`;
+      const identity = (headers) => Object.entries(headers).filter(([name]) => name.startsWith('x-auth-')).sort();
+      for (const spoofed of [{}, { 'X-Auth-Client': 'admin', 'X-Auth-Session': 'admin', 'X-Auth-Subject': 'admin' }]) {
+        const answer = await request(`${url}/machines/1`, { headers: { authorization, ...spoofed } });
+        assert.equal(answer.status, 200, answer.text);
+        assert.deepEqual(identity(answer.json().headers), [['x-auth-client', MACHINE], ['x-auth-issuer', stack.issuer], ['x-auth-subject', MACHINE]]);
+        const open = await request(`${url}/open/a`, { headers: spoofed });
+        assert.deepEqual(identity(open.json().headers), []);
       }
     });
 

@@ -152,6 +152,22 @@ mod tests {
             let mistakes = read(lines, connections).unwrap_err();
             assert!(mistakes.contains(told), "{lines}: {mistakes}");
         }
+        let checks = |lines: &str| {
+            let around = RouteFileContext {
+                signs: false,
+                hosts: None,
+                connections: None,
+                own_paths: &[],
+            };
+            let text = format!("[[check]]\nguard = \"api\"\n{lines}\n");
+            parse(&text, around).map_err(|mistakes| mistakes.to_string())
+        };
+        let told = "line 1: bearer of a check needs host";
+        for nobodys in ["[check.bearer]", "host = []\n[check.bearer]"] {
+            assert!(checks(nobodys).unwrap_err().contains(told), "{nobodys}");
+        }
+        assert!(checks("host = \"a.example\"\n[check.bearer]").is_ok());
+        assert!(checks("[check.bearer]\naudience = \"api://orders\"").is_ok());
         let named = "guard = \"api\"\nconnection = \"two\"\n[route.bearer]\nintrospection = true";
         assert!(read(named, &["one", "two"]).is_ok());
     }

@@ -123,3 +123,18 @@ async fn a_proof_is_for_the_request_the_proxy_asks_about() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_port_a_client_names_is_no_part_of_the_audience() {
+    let (machines, _keys) = machines().await;
+    for (host, aud, status) in [
+        // Another application at the same host gets tokens of its own for this one, and may show them here.
+        ("orders.localhost:8443", "https://orders.localhost:8443", 401),
+        ("ORDERS.localhost.:8443", "https://orders.localhost.:8443", 401),
+        ("ORDERS.localhost.:8443", "https://orders.localhost", 200),
+    ] {
+        let authorization = format!("Bearer {}", machines.token(json!({ "aud": aud })));
+        let answer = ask(&machines, host, &[("authorization", &authorization)]).await;
+        assert_eq!(answer.status, status, "{host} {aud}");
+    }
+}
