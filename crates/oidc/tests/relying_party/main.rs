@@ -14,5 +14,6 @@ mod id_tokens;
 mod keys;
 mod lagging_keys;
 mod logout_tokens;
+mod new_algorithms;
 mod provider;
 mod support;
