@@ -219,7 +219,7 @@ pub enum IdTokenError {
     /// The header has `crit`, or a `typ` of another kind of token.
     #[error("the token's header asks for something we do not do")]
     Header,
-    /// No key of the provider fits the header: perhaps it is not published yet.
+    /// No key of the provider fits the header, or its metadata does not list the algorithm: perhaps it is not published yet.
     #[error("no key of the provider fits the token")]
     UnknownKey,
     /// The signature does not verify by the key the token names.

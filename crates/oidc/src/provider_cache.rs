@@ -17,6 +17,10 @@ pub(crate) struct ProviderCache {
     provider_refetches: RefetchThrottle,
     /// The same for logout tokens, which anybody can send.
     unauthenticated_refetches: RefetchThrottle,
+    /// Forced fetches of metadata, for tokens the provider handed us.
+    provider_metadata_refetches: RefetchThrottle,
+    /// The same for tokens anybody can send.
+    unauthenticated_metadata_refetches: RefetchThrottle,
 }
 
 impl Default for ProviderCache {
@@ -26,6 +30,8 @@ impl Default for ProviderCache {
             keys: Cached::default(),
             provider_refetches: RefetchThrottle::for_provider_tokens(),
             unauthenticated_refetches: RefetchThrottle::for_unauthenticated_tokens(),
+            provider_metadata_refetches: RefetchThrottle::for_provider_tokens(),
+            unauthenticated_metadata_refetches: RefetchThrottle::for_unauthenticated_tokens(),
         }
     }
 }
@@ -48,6 +54,27 @@ impl ProviderCache {
             });
         }
         Ok(metadata)
+    }
+
+    /// The metadata past the cache, for a token that does not fit it: fetched as often as the token's origin is worth it, and
+    /// otherwise as it is known once a fetch under way is over.
+    pub(crate) async fn metadata_anew(
+        self: &Arc<Self>,
+        http: &HttpClient,
+        settings: &Arc<ProviderSettings>,
+        origin: TokenOrigin,
+    ) -> Result<Arc<Metadata>, ProviderError> {
+        let refetches = match origin {
+            TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_metadata_refetches,
+            TokenOrigin::Unauthenticated => &self.unauthenticated_metadata_refetches,
+        };
+        if refetches.begin().is_ok() {
+            return self.fetched_metadata(http, settings).await;
+        }
+        match self.metadata.settled().await {
+            Some(metadata) => Ok(metadata),
+            None => self.metadata(http, settings).await,
+        }
     }
 
     async fn fetched_metadata(

@@ -114,7 +114,16 @@ impl RefreshFlight {
                 log(why, "its answer to the exchange is of no use");
                 (FlightOutcome::Unusable, TokenRefreshError::ExchangeRefused)
             }
-            RefreshError::Refused(_) | RefreshError::Unusable(_) | RefreshError::Transient(_) => {
+            // The session's own refreshes may work all the same, and another sign-in would meet the same refusal.
+            RefreshError::Refused(refusal) if !refusal.is_final() => {
+                log(refusal, "it refuses this client a refresh that names the API");
+                (FlightOutcome::Rejected, TokenRefreshError::TargetRefused)
+            }
+            RefreshError::Unusable(why) => {
+                log(why, "its answer to the refresh that names the API is of no use");
+                (FlightOutcome::Unusable, TokenRefreshError::TargetRefused)
+            }
+            RefreshError::Refused(_) | RefreshError::Transient(_) => {
                 return self.fail(session, error).await;
             }
         };
@@ -194,9 +203,10 @@ impl RefreshFlight {
             // The ID token says that the provider's session is over.
             return Err(TokenRefreshError::Missing);
         }
-        if session.tokens.api.get(target).is_none() {
+        let token = granted(&session, target, tokens);
+        let held = session.tokens.api.get(target);
+        if held.is_none_or(|held| held.access.value != token.access.value) {
             tracing::warn!(session = %session.handle, "a session has no room for a token for an API: each call requests one");
-            let token = granted(&session, target, tokens);
             session.tokens.api.put(token, now_ms);
         }
         self.record_outcome(FlightOutcome::Refreshed);
@@ -204,8 +214,9 @@ impl RefreshFlight {
     }
 
     /// Puts a token into a session, without the oldest others where the session would be too large; not at all where it would be
-    /// too large all the same.
+    /// too large all the same. The one before for the same target goes in any case.
     fn put_bounded(&self, session: &mut Session, token: ApiToken, now_ms: u64) {
+        session.tokens.api.remove(&token.target);
         let before = session.tokens.api.clone();
         session.tokens.api.put(token, now_ms);
         while !self.refresher.fits(session) {

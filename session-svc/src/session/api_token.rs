@@ -100,6 +100,11 @@ impl ApiTokens {
         }
     }
 
+    /// Lets the one for a target go.
+    pub(crate) fn remove(&mut self, target: &ApiTarget) {
+        self.0.retain(|held| held.target != *target);
+    }
+
     /// Lets the oldest go, but never the newest; false if there is no other.
     pub(crate) fn drop_oldest(&mut self) -> bool {
         let spare = self.0.len() > 1;

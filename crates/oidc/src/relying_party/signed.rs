@@ -69,7 +69,7 @@ impl RelyingParty {
     ) -> Result<(), IdTokenError> {
         let access = self.access.load_full();
         if token.algorithm.hmac().is_none() {
-            self.check_algorithm(token.algorithm, used).await?;
+            self.check_algorithm(token.algorithm, used, origin).await?;
             return self.verify_by_published_key(token, origin).await;
         }
         let secret = access.auth().secret().ok_or(IdTokenError::UnknownKey)?;
@@ -79,16 +79,33 @@ impl RelyingParty {
         }
     }
 
-    /// Whether the provider says that it signs such tokens with the algorithm, unless it was named in the settings.
-    async fn check_algorithm(&self, algorithm: SigningAlgorithm, used: TokenUse) -> Result<(), IdTokenError> {
-        let accepted = match &self.settings.signing_algs {
+    /// Whether the provider says that it signs such tokens with the algorithm, unless it was named in the settings. Metadata that
+    /// does not list it may be old, and is fetched anew. That it lists it late is no verdict, but for a sign-in, which cannot wait.
+    async fn check_algorithm(
+        &self,
+        algorithm: SigningAlgorithm,
+        used: TokenUse,
+        origin: TokenOrigin,
+    ) -> Result<(), IdTokenError> {
+        let auto = match &self.settings.signing_algs {
             AcceptedAlgorithms::Named(_) => return Ok(()), // parsing has seen to it
-            auto @ AcceptedAlgorithms::Auto => auto.shared_with(used.listed(&*self.metadata().await?)),
+            auto @ AcceptedAlgorithms::Auto => auto,
         };
-        if accepted.contains(&algorithm) {
-            Ok(())
-        } else {
-            Err(IdTokenError::Algorithm)
+        let lists = |metadata: &Metadata| auto.shared_with(used.listed(metadata)).contains(&algorithm);
+        if lists(&*self.metadata().await?) {
+            return Ok(());
+        }
+        let access = self.access.load_full();
+        let anew = self
+            .cache
+            .metadata_anew(&access.http, &self.settings, origin)
+            .await?;
+        if lists(&anew) {
+            return Ok(());
+        }
+        match origin {
+            TokenOrigin::Interactive => Err(IdTokenError::Algorithm),
+            TokenOrigin::Background | TokenOrigin::Unauthenticated => Err(IdTokenError::UnknownKey),
         }
     }
 }

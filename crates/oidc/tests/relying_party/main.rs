@@ -14,6 +14,7 @@ mod id_tokens;
 mod keys;
 mod lagging_keys;
 mod logout_tokens;
+mod new_algorithms;
 mod provider;
 mod remade_keys;
 mod support;

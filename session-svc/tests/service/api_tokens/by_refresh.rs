@@ -1,6 +1,7 @@
 //! A refresh that names the API: it rotates the refresh token like any other, and never races with one.
 
-use scripted_provider::Endpoint;
+use scripted_provider::{Answer, Endpoint};
+use serde_json::json;
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 
@@ -99,6 +100,29 @@ async fn a_resource_the_provider_does_not_know_costs_no_session() {
     );
 }
 
+/// Whoever signs in again meets the same refusal: only a dead refresh token is a reason to.
+#[tokio::test]
+async fn no_refusal_of_the_client_or_the_request_sends_anybody_to_sign_in() {
+    let world = world_by_refresh().await;
+    let signed_in = world.sign_in().await;
+    for answer in [
+        Answer::json(400, &json!({"error": "unauthorized_client"})),
+        Answer::json(400, &json!({"error": "invalid_request"})),
+        Answer::json(400, &json!({"error": "unsupported_grant_type"})),
+        Answer::json(400, &json!({"error": "invalid_scope"})),
+        Answer::json(200, &json!({"token_type": "N_A", "access_token": "x"})),
+    ] {
+        let told = format!("{answer:?}");
+        world
+            .provider
+            .script(|script| _ = script.answers.insert(Endpoint::Token, answer));
+        let refused = ask(&world.one, for_resource(&signed_in.id, ORDERS)).await;
+        assert_eq!(reason(refused), ErrorReason::ErrInvalidTarget, "{told}");
+    }
+    world.provider.script(|script| script.answers.clear());
+    token(&world.one, for_resource(&signed_in.id, ORDERS)).await;
+}
+
 #[tokio::test]
 async fn a_dead_refresh_token_is_not_tried_for_one_api_after_the_other() {
     let world = world_by_refresh().await;
@@ -128,7 +152,7 @@ async fn an_answer_about_somebody_else_ends_the_session() {
     let signed_in = world.sign_in().await;
     world
         .provider
-        .script(|script| _ = script.claims.insert("sub".into(), serde_json::json!("mallory")));
+        .script(|script| _ = script.claims.insert("sub".into(), json!("mallory")));
     let refused = ask(&world.one, for_resource(&signed_in.id, ORDERS)).await;
     assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
     assert!(world.two.session(&signed_in.id).await.is_err());

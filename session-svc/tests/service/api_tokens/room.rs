@@ -66,3 +66,17 @@ async fn what_callers_want_remembered_comes_before_tokens_that_can_be_had_again(
     world.one.client.clone().update_session(request).await.unwrap();
     assert!(world.two.session(&signed_in.id).await.unwrap().attributes.len() > 1_500);
 }
+
+#[tokio::test]
+async fn an_expired_token_is_not_shown_in_the_place_of_one_that_has_no_room() {
+    let world = world_with(small()).await;
+    let signed_in = world.sign_in().await;
+    let before = token(&world.one, for_audience(&signed_in.id, "a", &[])).await;
+    world.advance_ms(3_600_000);
+    tokens_of(&world, 5_000);
+    for count in 2..4 {
+        let huge = token(&world.one, for_audience(&signed_in.id, "a", &[])).await;
+        assert!(huge != before && huge.len() > 5_000);
+        assert_eq!(exchanges(&world), count, "each call requests one");
+    }
+}
