@@ -89,7 +89,7 @@ impl Rules {
     }
 
     /// The most specific rule that takes a request.
-    fn first(&self, requested: Requested<'_>, same: Same) -> Option<&Arc<Route>> {
+    fn first<'a>(&'a self, requested: Requested<'a>, same: Same) -> Option<&'a Arc<Route>> {
         self.there(requested, same)
             .find(|route| route.takes_method(requested.method))
     }
