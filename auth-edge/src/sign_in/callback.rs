@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::response::Response;
 use oidc::IdTokenError;
