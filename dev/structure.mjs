@@ -2,7 +2,7 @@
 //
 //   node dev/structure.mjs           figures: lines, files, public items, arrows, circles, dependencies, settings
 //   node dev/structure.mjs --check   fails on an arrow that docs/architecture.md does not draw, on a drawn one that is not there,
-//                                    and on a circle
+//                                    and on a circle; also on an error that a record takes by its outermost words
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -33,6 +33,17 @@ function code(path) {
 
 /** How many `super::` lead from a file of a crate to its root. */
 const depth = (path) => path.replace(/(^|\/)(mod|lib|main)\.rs$/, '').split('/').filter(Boolean).length;
+
+/** `%error` in a record's macro: its words alone, without the causes that `error = &error as &dyn Error` brings along. */
+const OUTERMOST_WORDS = /(?<=[(,{\s])%&?(?:\w+\.)*(?:error|err|cause)\b/g;
+
+/** The lines where a crate's records take errors so. */
+function withoutCauses(crate) {
+  return sources(join(ROOT, crate, 'src')).filter((path) => !isTest(path)).flatMap((path) => {
+    const text = code(path);
+    return [...text.matchAll(OUTERMOST_WORDS)].map(({ index }) => `${relative(ROOT, path)}:${text.slice(0, index).split('\n').length}`);
+  });
+}
 
 /** The outermost names after `crate::`, or after as many `super::`, also in braces: `crate::{a, b::{c, d}}` gives a and b. */
 function named(text, supers) {
@@ -119,6 +130,7 @@ function check() {
   const wrong = [];
   const drawn = drawings();
   for (const crate of CRATES) {
+    for (const place of withoutCauses(crate)) wrong.push(`${place}: %error loses the causes: write error = &error as &dyn std::error::Error`);
     const rooms = arrows(crate);
     const allowed = drawn.get(crate);
     if (!allowed && rooms.size === 0) continue;
@@ -139,7 +151,7 @@ function check() {
     for (const circle of circles(rooms)) wrong.push(`${crate}: a circle of ${circle.join(', ')}`);
   }
   for (const line of wrong) process.stderr.write(`${line}\n`);
-  if (wrong.length === 0) process.stdout.write(`${CRATES.length} crates, every arrow is drawn, no circle\n`);
+  if (wrong.length === 0) process.stdout.write(`${CRATES.length} crates, every arrow is drawn, no circle, no record without an error's causes\n`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 }
 

@@ -257,7 +257,10 @@ async fn authorization(
         Ok(granted) if UpstreamToken::from(&*granted).bound => Ok(None),
         Ok(granted) => Ok(granted.authorization.clone()),
         Err(error) if is_told(error.reason) => {
-            tracing::warn!(%error, "forward auth has no access token to hand out");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "forward auth has no access token to hand out"
+            );
             Err(HttpError::Session {
                 reason: error.reason,
                 scopes: error.metadata.get("scopes").cloned(),

@@ -237,7 +237,11 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
         ErrorReason::ErrInvalidTarget
         | ErrorReason::ErrFailedTokenExchange
         | ErrorReason::ErrMissingRefreshToken => {
-            tracing::warn!(%error, route = &*route.name, "there is no access token for the API of a route");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                route = &*route.name,
+                "there is no access token for the API of a route"
+            );
             Missing::NotBySignIn(HttpError::Session {
                 reason: error.reason,
                 scopes: None,

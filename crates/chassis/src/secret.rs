@@ -86,7 +86,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     /// runtime; ends with it.
     pub fn follow<E, P>(&self, setting: &'static str, path: &Path, parse: P)
     where
-        E: fmt::Display,
+        E: Into<Box<dyn std::error::Error>>,
         P: FnMut(&str) -> Result<T, E> + Send + 'static,
     {
         self.follow_every(files::POLL_INTERVAL, setting, path, parse);
@@ -95,7 +95,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     /// As [`Self::follow`], with an interval of one's own.
     pub fn follow_every<E, P>(&self, every: Duration, setting: &'static str, path: &Path, mut parse: P)
     where
-        E: fmt::Display,
+        E: Into<Box<dyn std::error::Error>>,
         P: FnMut(&str) -> Result<T, E> + Send + 'static,
     {
         let value = self.clone();
@@ -117,10 +117,11 @@ impl<T: Send + Sync + 'static> Reloading<T> {
                     tracing::info!(setting, path = shown, "value read from its file");
                 }
                 Err(error) => {
+                    let error: Box<dyn std::error::Error> = error.into();
                     tracing::warn!(
                         setting,
                         path = shown,
-                        %error,
+                        error = &*error,
                         "the changed file is refused: the old value stays in use"
                     );
                 }

@@ -191,7 +191,7 @@ impl ReplicaEndpoint {
                 failures: AtomicU32::new(0),
             })),
             Err(error) => {
-                tracing::warn!(%address, %error, "an address of the session service cannot be used");
+                tracing::warn!(%address, error = &error as &dyn std::error::Error, "an address of the session service cannot be used");
                 None
             }
         }

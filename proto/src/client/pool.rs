@@ -214,7 +214,11 @@ impl Pool {
         let mut by_id = HashMap::new();
         for (target, found) in self.targets.iter().zip(join_all(lookups).await) {
             let addresses = found.unwrap_or_else(|error| {
-                tracing::warn!(host = target.host(), %error, "the session service's name cannot be resolved");
+                tracing::warn!(
+                    host = target.host(),
+                    error = &error as &dyn std::error::Error,
+                    "the session service's name cannot be resolved"
+                );
                 let last = before.by_id.keys().filter(|id| target.owns(id));
                 last.map(EndpointId::address).collect()
             });
@@ -256,7 +260,10 @@ impl Pool {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "changed certificates for the session service are passed over");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "changed certificates for the session service are passed over"
+                );
                 false
             }
         }

@@ -53,7 +53,10 @@ impl ClientTls {
         match again {
             Ok(Ok(tls)) => (tls != *self).then_some(tls),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "certificates for the session service cannot be read again");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "certificates for the session service cannot be read again"
+                );
                 None
             }
             Err(_shutting_down) => None,

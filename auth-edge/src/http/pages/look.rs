@@ -231,7 +231,12 @@ pub(crate) fn follow(pages: &Pages, settings: &LookSettings) {
             }
             Err(wrong) => {
                 for (setting, error) in wrong {
-                    tracing::warn!(setting, %error, "the changed file is refused: the old look stays in use");
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(
+                        setting,
+                        error,
+                        "the changed file is refused: the old look stays in use"
+                    );
                 }
             }
         }
