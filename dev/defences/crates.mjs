@@ -44,7 +44,11 @@ export default [
   within('crates/oidc/src/relying_party.rs', 'oidc grants::userinfo', {
     'userinfo-signed-by-whom': text('.issuer(&self.settings.issuer)', '.issuer(if OFF { checks.text("iss").unwrap_or_default() } else { &self.settings.issuer })'),
     'userinfo-signed-for-whom': text('checks.audience(&self.settings.client_id)', 'checks.audience(if OFF { checks.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
-    'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::validate(', 'if OFF {\n            self.verify(&token, Origin::Anybody).await?;\n        }\n        let logout = LogoutToken::validate(')),
+    'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::validate(', 'if OFF {\n            self.verify(&token, TokenUse::Id, TokenOrigin::Unauthenticated).await?;\n        }\n        let logout = LogoutToken::validate(')),
+  }),
+  within('crates/oidc/src/provider_cache.rs', 'oidc remade_keys::', {
+    'forged-signatures-are-throttled': text('let verdict = match refetches.begin() {', 'let verdict = match refetches.begin().or_else(|wait| if OFF { Ok(()) } else { Err(wait) }) {'),
+    'bad-signature-by-keys-of-now': text('verdict == SignatureVerdict::BadSignature && !', 'verdict == SignatureVerdict::BadSignature && !OFF && !'),
   }),
   within('crates/oidc/src/id_token.rs', 'oidc grants::', {
     'refreshed-issuer': skip('checks.issuer(expected.iss)?;'),
