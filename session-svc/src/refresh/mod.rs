@@ -4,7 +4,8 @@
 //! up changes nothing, and a process that is to stop waits for it. Between replicas a lease of the store decides
 //! who calls the provider; the others are woken by the event of its write, or take over when the lease has run out.
 //!
-//! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own.
+//! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own; what the provider refused of them
+//! is not asked again for a moment (`refused_targets`).
 //!
 //! Tokens of sessions that end are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
 //!
@@ -33,6 +34,7 @@ mod measures;
 mod moved;
 mod provider;
 mod record;
+mod refused_targets;
 mod revocation;
 mod revocation_notes;
 mod validation;
@@ -54,6 +56,7 @@ use self::ahead::Ahead;
 use self::flight::RefreshFlight;
 use self::flights::{FlightResult, FlightWaiter, Flights};
 use self::record::RefreshRecord;
+use self::refused_targets::RefusedTargets;
 use self::wakes::Wakes;
 use self::wanted::Wanted;
 use crate::keeper::Keeper;
@@ -78,6 +81,7 @@ pub struct Refresher {
     /// The most bytes a sealed session may take.
     max_bytes: usize,
     flights: Flights,
+    refused_targets: RefusedTargets,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
     wakes: Arc<Wakes>,
@@ -105,6 +109,7 @@ impl Refresher {
             lease,
             max_bytes,
             flights: Flights::default(),
+            refused_targets: RefusedTargets::default(),
             name: Arc::default(),
             ahead: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
@@ -181,9 +186,16 @@ impl TokenRefresh for Refresher {
         target: &ApiTarget,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
+        if let Some(refused) = self.refused_targets.find(seen, target, self.keeper.now_ms()) {
+            return Err(refused);
+        }
         let source = self.api_token_source(&seen.issuer);
         let wanted = Wanted::api(seen, target.clone(), source);
-        let session = self.wait_for(seen, wanted, waiting_caller).await?;
+        let outcome = self.wait_for(seen, wanted, waiting_caller).await;
+        let session = outcome.inspect_err(|error| {
+            let now_ms = self.keeper.now_ms();
+            self.refused_targets.remember(seen, target, *error, now_ms);
+        })?;
         session
             .tokens
             .api

@@ -146,6 +146,7 @@ async fn what_the_provider_refuses_has_its_reason_and_touches_nothing_else() {
         world
             .provider
             .script(|script| script.exchange_error = Some(error.to_owned()));
+        world.advance_ms(REMEMBERED_MS);
         let refused = ask(&world.one, for_audience(&signed_in.id, "orders", &["read"])).await;
         let status = refused.unwrap_err();
         assert_eq!(status.code(), Code::PermissionDenied, "{error}");
@@ -166,6 +167,7 @@ async fn what_the_provider_refuses_has_its_reason_and_touches_nothing_else() {
         world
             .provider
             .script(|script| script.exchange = [(patch.0.to_owned(), patch.1.clone())].into_iter().collect());
+        world.advance_ms(REMEMBERED_MS);
         let refused = ask(&world.one, for_audience(&signed_in.id, "orders", &[])).await;
         assert_eq!(reason(refused), ErrorReason::ErrFailedTokenExchange, "{patch:?}");
     }

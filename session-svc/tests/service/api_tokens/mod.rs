@@ -4,5 +4,6 @@
 mod by_exchange;
 mod by_refresh;
 mod endings;
+mod refused;
 mod room;
 mod support;

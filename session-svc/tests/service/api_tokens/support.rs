@@ -31,6 +31,9 @@ pub(super) fn for_resource(id: &str, resource: &str) -> GetAccessTokenRequest {
     }
 }
 
+/// How long a replica remembers what the provider refused.
+pub(super) const REMEMBERED_MS: u64 = 30_000;
+
 pub(super) async fn ask(
     replica: &Replica,
     request: GetAccessTokenRequest,
