@@ -79,7 +79,7 @@ export default [
   within('auth-edge/src/route_table/rules.rs', 'auth-edge route_table::file::', {
     'rule-of-a-host-first': text('                route.hosts.is_empty(),\n', '                !OFF && route.hosts.is_empty(),\n'),
     'rule-most-specific-first': text('std::cmp::Reverse(route.segments.len())', 'std::cmp::Reverse(if OFF { 0 } else { route.segments.len() })'),
-    'rule-of-another-host': by('auth-edge selectors::', always('self.hosts.iter().any(|host| host_name::is(requested, host))')),
+    'rule-of-another-host': by('auth-edge selectors::', always('self.host_named_by(requested).is_some()')),
     'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
   }),
   within('auth-edge/src/route_table/mod.rs', 'auth-edge check_rules::', {
