@@ -81,7 +81,7 @@ export default [
     'rule-most-specific-first': text('Reverse(self.segments.len())', 'Reverse(if OFF { 0 } else { self.segments.len() })'),
     'rule-of-no-method-by-a-wider-one': never('is_nearer(found, is_same)'),
     'rule-of-no-method-by-another-spelling': never('is_nearer(loose, are_alike)'),
-    'rule-of-another-host': by('auth-edge selectors::', always('host_name::is(authority, host)')),
+    'rule-of-another-host': by('auth-edge selectors::', always('self.host_named_by(requested).is_some()')),
     'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
   }),
   within('auth-edge/src/route_table/mod.rs', 'auth-edge check_rules::', {

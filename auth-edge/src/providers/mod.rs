@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use oidc::{BuildError, RelyingParty, ResponseMode};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::providers::sites::{Owner, Site, Sites};
@@ -28,8 +29,13 @@ pub(crate) struct IdentityProvider {
     pub(crate) relying_party: RelyingParty,
     /// The path of its callback.
     pub(crate) callback_path: String,
+    /// Places for questions about access tokens that are open at once (RFC 7662): one slow provider takes none of another's.
+    pub(crate) open_questions: Semaphore,
     name: Option<String>,
 }
+
+/// Questions to one provider that are open at once: more wait nowhere, they are told to come again.
+const MAX_OPEN_QUESTIONS: usize = 64;
 
 impl IdentityProvider {
     /// Its issuer identifier.
@@ -104,6 +110,7 @@ impl IdentityProviders {
                 id: provider.id.clone(),
                 relying_party: RelyingParty::new(provider.settings.clone())?,
                 callback_path: callback_path(provider),
+                open_questions: Semaphore::new(MAX_OPEN_QUESTIONS),
                 name: name::name(provider.settings.name.as_deref(), &provider.settings.issuer),
             }));
             let patterns = provider

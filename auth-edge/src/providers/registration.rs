@@ -68,6 +68,7 @@ mod tests {
             id: "partner".to_owned(),
             relying_party: RelyingParty::new(ProviderSettings::new(issuer, "client")).unwrap(),
             callback_path: "/api/auth/callback/partner".to_owned(),
+            open_questions: tokio::sync::Semaphore::new(1),
             name: None,
         };
         let base = Url::parse("https://app.example").unwrap();

@@ -76,10 +76,11 @@ impl AccessToken {
     }
 
     /// What an introspection response says of an active token (RFC 7662 section 2.2). The subject of a token that is nobody's
-    /// is its client, as RFC 9068 section 2.2 has it.
+    /// is its client, as RFC 9068 section 2.2 has it. A token of a person (`username`) of whom `sub` does not tell is refused:
+    /// all the people of a client would be one, under the client's name.
     ///
     /// # Errors
-    /// What it says is malformed, of another issuer, or of another kind of token.
+    /// What it says is malformed, of another issuer, or of another kind of token, or does not say whose it is.
     pub(crate) fn of_introspection(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
@@ -95,6 +96,8 @@ impl AccessToken {
         }
         let sub = if claims.contains_key("sub") {
             checks.subject()?.to_owned()
+        } else if claims.contains_key("username") {
+            return Err(IdTokenError::Subject.into());
         } else {
             client_id(&checks)?.to_owned()
         };

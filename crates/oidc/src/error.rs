@@ -97,6 +97,14 @@ pub enum ProviderError {
         /// Which endpoint.
         endpoint: &'static str,
     },
+    /// The signature of the answer does not verify, by a key that is published late perhaps, or it was made for somebody else.
+    #[error("the provider's {endpoint} answered with what does not verify")]
+    Unverified {
+        /// Which endpoint.
+        endpoint: &'static str,
+        /// Why.
+        source: Box<IdTokenError>,
+    },
     /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
     #[error("the provider's metadata names another issuer than the configured one")]
     IssuerMismatch,
@@ -157,6 +165,7 @@ impl ProviderError {
             | Self::TooLarge { .. }
             | Self::ContentType { .. }
             | Self::Malformed { .. }
+            | Self::Unverified { .. }
             | Self::IssuerMismatch
             | Self::MissingEndpoint { .. }
             | Self::InsecureEndpoint { .. }

@@ -49,9 +49,9 @@ pub(crate) fn signed(body: &[u8]) -> Result<Unverified<'_>, ProviderError> {
 pub(crate) fn said_to_us(
     mut claims: Map<String, Value>,
     settings: &ProviderSettings,
-) -> Result<Map<String, Value>, AccessTokenError> {
+) -> Result<Map<String, Value>, ProviderError> {
     if claims.get("iss").and_then(Value::as_str) != Some(&settings.issuer) {
-        return Err(IdTokenError::Issuer.into());
+        return Err(not_for_us(IdTokenError::Issuer));
     }
     let is_us = |one: &Value| one.as_str() == Some(&settings.client_id);
     let to_us = match claims.get("aud") {
@@ -60,11 +60,26 @@ pub(crate) fn said_to_us(
         None => false,
     };
     if !to_us {
-        return Err(AccessTokenError::Audience);
+        return Err(not_for_us(IdTokenError::Audience));
     }
     match claims.remove("token_introspection") {
         Some(Value::Object(said)) => Ok(said),
-        _ => Err(AccessTokenError::Provider(malformed())),
+        _ => Err(malformed()),
+    }
+}
+
+/// A response that is not the provider's, or cannot be seen to be yet, is no verdict on the token.
+pub(crate) fn unverified(error: IdTokenError) -> AccessTokenError {
+    AccessTokenError::Provider(match error {
+        IdTokenError::Provider(error) => error,
+        other => not_for_us(other),
+    })
+}
+
+fn not_for_us(error: IdTokenError) -> ProviderError {
+    ProviderError::Unverified {
+        endpoint: ENDPOINT,
+        source: Box::new(error),
     }
 }
 

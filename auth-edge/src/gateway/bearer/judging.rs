@@ -4,7 +4,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use oidc::{AccessToken, AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, verify_proof};
+use oidc::{
+    AccessToken, AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, VerifiedProof, verify_proof,
+};
 use url::Url;
 
 use super::ShownRequest;
@@ -109,9 +111,7 @@ impl Presentation<'_> {
             Arc::new(error)
         })?;
         let verdict = Ok(Arc::clone(&token));
-        memory
-            .tokens
-            .keep(key, raw, &verdict, now_ms, SIGNATURE_MAX_AGE_MS);
+        memory.tokens.keep(key, &verdict, now_ms, SIGNATURE_MAX_AGE_MS);
         Ok(token)
     }
 
@@ -125,17 +125,18 @@ impl Presentation<'_> {
         }
         self.may_cost(&memory.unknown, now_ms)?;
         let ask = async {
-            let open = memory.questions.try_acquire();
+            let open = provider.open_questions.try_acquire();
             let _open = open.map_err(|_all_are_open| Refusal::Overloaded)?;
             let said = provider.relying_party.introspect(raw, now_ms / 1_000).await;
-            match &said {
-                Ok(_) => {}
-                Err(AccessTokenError::Provider(error)) => tracing::warn!(
+            if said.is_err() {
+                self.has_cost(&memory.unknown, now_ms);
+            }
+            if let Err(AccessTokenError::Provider(error)) = &said {
+                tracing::warn!(
                     provider = &*provider.id,
                     error = error as &dyn std::error::Error,
                     "a provider cannot be asked about an access token"
-                ),
-                Err(_) => self.has_cost(&memory.unknown, now_ms),
+                );
             }
             Ok::<Verdict, Refusal>(said.map(Arc::new).map_err(Arc::new))
         };
@@ -143,7 +144,7 @@ impl Presentation<'_> {
             ask.await?
         } else {
             let times = (now_ms, max_age_ms);
-            memory.tokens.find_or_ask(&key, raw, times, ask).await?
+            memory.tokens.find_or_ask(&key, times, ask).await?
         };
         Ok(verdict?)
     }
@@ -165,27 +166,38 @@ impl Presentation<'_> {
     /// Whether it is presented as it is bound, and is enough for the route.
     fn judge_use(&self, token: &AccessToken, scheme: Scheme, raw: &str) -> Result<(), Refusal> {
         let headers = self.request.headers;
-        match (&token.binding, scheme) {
-            (TokenBinding::Key(thumbprint), Scheme::Dpop) => self.judge_proof(thumbprint, raw)?,
+        let proof = match (&token.binding, scheme) {
+            (TokenBinding::Key(thumbprint), Scheme::Dpop) => {
+                Some((thumbprint, self.judge_proof(thumbprint, raw)?))
+            }
             (TokenBinding::Key(_), Scheme::Bearer) => return Err(Refusal::WithoutProof),
             (TokenBinding::None, Scheme::Dpop) => return Err(Refusal::NotBound),
             (TokenBinding::None, Scheme::Bearer) => {
                 if self.rule.dpop_required || headers.contains_key(presented::PROOF) {
                     return Err(Refusal::NotBound);
                 }
+                None
             }
-        }
+        };
         if !self.rule.scopes.iter().all(|scope| token.has_scope(scope)) {
             return Err(Refusal::Scope);
         }
         let requirements = &self.route.requirements;
         requirements.check(token, self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;
-        Ok(())
+        // Last: only a request that passes uses its proof up.
+        proof.map_or(Ok(()), |(thumbprint, proof)| self.take(thumbprint, &proof))
     }
 
-    fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<(), Refusal> {
+    /// The proof, if it is for this request and this token; it may have been used before.
+    fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, Refusal> {
         let now_ms = self.gateway.clock.now_ms();
+        if self.request.method.is_empty() {
+            tracing::warn!(
+                "a bound access token does not pass: the proxy does not tell the method (X-Forwarded-Method), which its proof is for"
+            );
+            return Err(DpopProofError::Method.into());
+        }
         let proof = presented::proof(self.request.headers).ok_or(DpopProofError::Malformed)?;
         let url = Url::parse(&format!("{}{}", self.request.origin, self.request.path));
         let url = url.map_err(|_unreadable| DpopProofError::Address)?;
@@ -197,17 +209,18 @@ impl Presentation<'_> {
             access_token: raw,
             thumbprint,
         };
-        let proof = verify_proof(proof, &expected, now_ms / 1_000).inspect_err(|error| {
+        let verified = verify_proof(proof, &expected, now_ms / 1_000).inspect_err(|error| {
             if *error == DpopProofError::Signature {
                 self.has_cost(&memory.forged, now_ms);
             }
         })?;
-        let taken = self
-            .gateway
-            .bearer
-            .memory()
-            .proofs
-            .take(thumbprint, &proof.jti, now_ms);
+        Ok(verified)
+    }
+
+    /// Uses a proof up.
+    fn take(&self, thumbprint: &str, proof: &VerifiedProof) -> Result<(), Refusal> {
+        let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
+        let taken = memory.proofs.take(thumbprint, &proof.jti, now_ms);
         taken.map_err(|not_taken| match not_taken {
             NotTaken::Replay => Refusal::Replay,
             NotTaken::TooMany(retry_after_secs) => Refusal::TooMany { retry_after_secs },

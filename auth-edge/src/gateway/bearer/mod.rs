@@ -24,7 +24,6 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use oidc::{AccessToken, SigningAlgorithm};
 use prometheus::IntCounterVec;
-use tokio::sync::Semaphore;
 
 use self::judging::Presentation;
 use self::presented::PresentedToken;
@@ -42,10 +41,9 @@ pub(super) use self::resource::Resource;
 /// Signatures of one address in a minute that did not verify: a thousandth of a core, and enough that one mistaken client keeps
 /// nobody out who shares its address.
 const FORGED_PER_MINUTE: u64 = 1_200;
-/// Questions about tokens of one address in a minute that the provider answered with no: more than a client that retries.
+/// Questions about tokens of one address in a minute that the provider answered with no, or not at all: more than a client that
+/// retries.
 const UNKNOWN_PER_MINUTE: u64 = 120;
-/// Questions to providers that are open at once: more wait nowhere, they are told to come again.
-const MAX_OPEN_QUESTIONS: usize = 64;
 
 /// What judges access tokens. Clones share it.
 #[derive(Clone)]
@@ -63,7 +61,6 @@ struct Memory {
     proofs: ProofsSeen,
     forged: RateLimiter,
     unknown: RateLimiter,
-    questions: Semaphore,
 }
 
 impl BearerTokens {
@@ -83,7 +80,6 @@ impl BearerTokens {
             proofs: ProofsSeen::new(),
             forged: RateLimiter::new(FORGED_PER_MINUTE),
             unknown: RateLimiter::new(UNKNOWN_PER_MINUTE),
-            questions: Semaphore::new(MAX_OPEN_QUESTIONS),
         })
     }
 

@@ -61,8 +61,6 @@ impl ProofsSeen {
 
     /// Uses up the proof `jti` of the key of this thumbprint.
     pub(super) fn take(&self, thumbprint: &str, jti: &str, now_ms: u64) -> Result<(), NotTaken> {
-        let limited = self.of_key.check(thumbprint, now_ms);
-        limited.map_err(|too_many| NotTaken::TooMany(too_many.retry_after_secs))?;
         let name = name(thumbprint, jti);
         let mut seen = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         let age_ms = now_ms.saturating_sub(seen.began_ms);
@@ -81,6 +79,9 @@ impl ProofsSeen {
         if seen.current.len() >= MAX_PROOFS {
             return Err(NotTaken::Full);
         }
+        // Only what takes room counts for the share: whoever repeats a proof of somebody's uses none of it up.
+        let limited = self.of_key.check(thumbprint, now_ms);
+        limited.map_err(|too_many| NotTaken::TooMany(too_many.retry_after_secs))?;
         seen.current.insert(name);
         Ok(())
     }
@@ -128,6 +129,16 @@ mod tests {
         for (thumbprint, jti) in [("a", "bc"), ("ab", "c"), ("", "abc"), ("b", "bc")] {
             assert_eq!(seen.take(thumbprint, jti, START), Ok(()), "{thumbprint} {jti}");
         }
+    }
+
+    #[test]
+    fn a_proof_that_is_repeated_uses_up_none_of_its_keys_share() {
+        let seen = ProofsSeen::new();
+        assert_eq!(seen.take("key", "one", START), Ok(()));
+        for _ in 0..7_000 {
+            assert_eq!(seen.take("key", "one", START), Err(NotTaken::Replay));
+        }
+        assert_eq!(seen.take("key", "another", START), Ok(()));
     }
 
     #[test]

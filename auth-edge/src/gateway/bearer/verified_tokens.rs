@@ -4,16 +4,18 @@
 //! - A verdict is found by all it depends on: the token, the provider, and how it was judged. What it is compared with for each
 //!   request (audience, scopes, the time) is no part of it.
 //! - Nothing is remembered beyond the token's own end.
-//! - Memory is bounded in bytes, whoever sends what.
+//! - Memory is bounded in bytes, whoever sends what and whatever a provider says of it, and given back when its time is over.
 //!
 //! Keys are hashes: no token is kept.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use oidc::{AccessToken, AccessTokenError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use ring::digest;
+use serde_json::{Map, Value};
 
 /// Memory of all verdicts together, in bytes: about two thousand tokens with the usual claims.
 const WEIGHT_MAX: u64 = 16 * 1024 * 1024;
@@ -21,8 +23,13 @@ const WEIGHT_MAX: u64 = 16 * 1024 * 1024;
 const EXPECTED: usize = 4_096;
 /// What a verdict weighs besides its claims: its place, its key, its fields.
 const ENTRY_BYTES: usize = 256;
-/// Claims as values take so many times their text.
-const CLAIMS_FACTOR: usize = 4;
+/// Lists and trees take up to so many times what they hold: half of their places may be free.
+const SPARE_FACTOR: usize = 2;
+/// The heaviest verdict that is remembered, in bytes: many times the usual claims, and 256 of them fit. What is heavier is judged
+/// anew each time.
+const MAX_VERDICT_BYTES: u64 = 64 * 1024;
+/// How often what is past its time is looked for.
+const SWEEP_INTERVAL_MS: u64 = 10_000;
 /// How long nobody asks again after a provider could not be asked: those who waited for the answer share it.
 const FAILURE_PAUSE_MS: u64 = 500;
 /// How long a verified signature counts: a key that was withdrawn is noticed so much later than with every other token.
@@ -77,22 +84,48 @@ impl Weighter<VerdictKey, Remembered> for ByBytes {
 }
 
 /// The verdicts remembered.
-pub(super) struct VerifiedTokens(Cache<VerdictKey, Remembered, ByBytes>);
+pub(super) struct VerifiedTokens {
+    remembered: Cache<VerdictKey, Remembered, ByBytes>,
+    next_sweep_ms: AtomicU64,
+}
 
 impl VerifiedTokens {
     pub(super) fn new() -> Self {
-        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes))
+        Self {
+            remembered: Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes),
+            next_sweep_ms: AtomicU64::new(0),
+        }
     }
 
     /// A verdict that still counts.
     pub(super) fn find(&self, key: &VerdictKey, now_ms: u64) -> Option<Verdict> {
-        let found = self.0.get(key)?;
+        let found = self.remembered.get(key)?;
         (now_ms < found.until_ms).then_some(found.verdict)
     }
 
     /// Remembers a verdict made at `now_ms` for `max_age_ms`, or as long as the token lasts.
-    pub(super) fn keep(&self, key: VerdictKey, token: &str, verdict: &Verdict, now_ms: u64, max_age_ms: u64) {
-        self.0.insert(key, remembered(token, verdict, now_ms, max_age_ms));
+    pub(super) fn keep(&self, key: VerdictKey, verdict: &Verdict, now_ms: u64, max_age_ms: u64) {
+        self.sweep(now_ms);
+        if let Some(remembered) = remembered(verdict, now_ms, max_age_ms) {
+            self.remembered.insert(key, remembered);
+        }
+    }
+
+    /// Forgets, once in a while, what is past its time.
+    fn sweep(&self, now_ms: u64) {
+        let due = self.next_sweep_ms.load(Ordering::Relaxed);
+        let next = now_ms.saturating_add(SWEEP_INTERVAL_MS);
+        // A time beyond the next one is from before the clock was set back.
+        let is_due = now_ms >= due || due > next;
+        let is_ours = || {
+            let replaced =
+                self.next_sweep_ms
+                    .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
+            replaced.is_ok()
+        };
+        if is_due && is_ours() {
+            self.remembered.retain(|_, found| now_ms < found.until_ms);
+        }
     }
 
     /// The verdict on a token, from memory, from whoever is asking already, or from `ask`; where that gives none, the next one asks
@@ -100,27 +133,34 @@ impl VerifiedTokens {
     pub(super) async fn find_or_ask<E>(
         &self,
         key: &VerdictKey,
-        token: &str,
         (now_ms, max_age_ms): (u64, u64),
         ask: impl Future<Output = Result<Verdict, E>>,
     ) -> Result<Verdict, E> {
-        if self.0.get(key).is_some_and(|found| found.until_ms <= now_ms) {
+        self.sweep(now_ms);
+        if self
+            .remembered
+            .get(key)
+            .is_some_and(|found| found.until_ms <= now_ms)
+        {
             // Unless somebody has just replaced it.
-            self.0.remove_if(key, |found| found.until_ms <= now_ms);
+            self.remembered.remove_if(key, |found| found.until_ms <= now_ms);
         }
-        match self.0.get_value_or_guard_async(key).await {
+        match self.remembered.get_value_or_guard_async(key).await {
             Ok(found) => Ok(found.verdict),
             Err(place) => {
                 let verdict = ask.await?;
-                // Refused only where the place was taken meanwhile; the verdict is good all the same.
-                let _ = place.insert(remembered(token, &verdict, now_ms, max_age_ms));
+                if let Some(remembered) = remembered(&verdict, now_ms, max_age_ms) {
+                    // Refused only where the place was taken meanwhile; the verdict is good all the same.
+                    let _ = place.insert(remembered);
+                }
                 Ok(verdict)
             }
         }
     }
 }
 
-fn remembered(token: &str, verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> Remembered {
+/// What is remembered of a verdict; nothing of one that weighs too much.
+fn remembered(verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> Option<Remembered> {
     let until_ms = match verdict {
         Err(error) if matches!(**error, AccessTokenError::Provider(_)) => {
             now_ms.saturating_add(max_age_ms.min(FAILURE_PAUSE_MS))
@@ -131,19 +171,38 @@ fn remembered(token: &str, verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> R
             now_ms.saturating_add(max_age_ms).min(ends_ms)
         }
     };
-    // An opaque token is short, and what the provider says of it is about as long as a usual JWT.
     let claims = verdict
         .as_ref()
-        .map_or(0, |_| token.len().max(1_024) * CLAIMS_FACTOR);
-    Remembered {
+        .map_or(0, |token| members(token.claims()) * SPARE_FACTOR);
+    let bytes = u64::try_from(ENTRY_BYTES + claims).unwrap_or(u64::MAX);
+    (bytes <= MAX_VERDICT_BYTES).then(|| Remembered {
         verdict: verdict.clone(),
         until_ms,
-        bytes: u64::try_from(ENTRY_BYTES + claims).unwrap_or(u64::MAX),
-    }
+        bytes,
+    })
+}
+
+/// The memory the members of an object take, in bytes.
+fn members(object: &Map<String, Value>) -> usize {
+    let member = |(name, value): (&String, &Value)| size_of::<String>() + name.len() + memory(value);
+    object.iter().map(member).sum()
+}
+
+/// The memory a value takes, in bytes.
+fn memory(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len(),
+            Value::Array(all) => all.iter().map(memory).sum(),
+            Value::Object(object) => members(object),
+        }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -168,19 +227,29 @@ mod tests {
         let tokens = VerifiedTokens::new();
         let one = key(JudgedBy::Provider, "a", "one");
         let inactive = Err(Arc::new(AccessTokenError::Inactive));
-        tokens.keep(one, "one", &inactive, 1_000, 10_000);
+        tokens.keep(one, &inactive, 1_000, 10_000);
         assert!(tokens.find(&one, 10_999).is_some());
         assert!(tokens.find(&one, 11_000).is_none());
         for number in 0..200_000 {
             let token = format!("token-{number}");
-            tokens.keep(
-                key(JudgedBy::Provider, "a", &token),
-                &token,
-                &inactive,
-                1_000,
-                10_000,
-            );
+            tokens.keep(key(JudgedBy::Provider, "a", &token), &inactive, 1_000, 10_000);
         }
-        assert!(tokens.0.weight() <= WEIGHT_MAX, "{}", tokens.0.weight());
+        let weight = tokens.remembered.weight();
+        assert!(weight <= WEIGHT_MAX, "{weight}");
+        // All of them are past their time, whether anybody asks for them again or not.
+        let late = 1_000 + 10_000 + SWEEP_INTERVAL_MS;
+        tokens.keep(one, &inactive, late, 10_000);
+        assert_eq!(tokens.remembered.len(), 1);
+    }
+
+    #[test]
+    fn what_a_claim_weighs_is_what_it_takes() {
+        let short = json!({ "list": [0, 0, 0, 0], "text": "abc" });
+        let weight = memory(&short);
+        assert!(weight >= 7 * size_of::<Value>() + "listtextabc".len(), "{weight}");
+        let zeros = json!(vec![0; 1_000]);
+        assert!(memory(&zeros) >= 1_000 * size_of::<Value>());
+        let nested = json!({ "a": { "b": "x".repeat(10_000) } });
+        assert!(memory(&nested) >= 10_000);
     }
 }

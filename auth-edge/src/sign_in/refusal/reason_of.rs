@@ -13,7 +13,8 @@ pub(in crate::sign_in) fn of_provider(error: &ProviderError) -> Reason {
         ProviderError::Status { .. }
         | ProviderError::TooLarge { .. }
         | ProviderError::ContentType { .. }
-        | ProviderError::Malformed { .. } => Reason::ProviderAnswer,
+        | ProviderError::Malformed { .. }
+        | ProviderError::Unverified { .. } => Reason::ProviderAnswer,
         ProviderError::IssuerMismatch => Reason::ProviderIssuer,
         ProviderError::MissingEndpoint { .. } | ProviderError::InsecureEndpoint { .. } => {
             Reason::ProviderMetadata

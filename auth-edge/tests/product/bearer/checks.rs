@@ -33,10 +33,14 @@ async fn machines() -> (Machines, tempfile::NamedTempFile) {
 }
 
 async fn ask(machines: &Machines, host: &str, further: &[(&str, &str)]) -> Answer {
+    let told = [&[("x-forwarded-method", "GET")], further].concat();
+    ask_without_method(machines, host, &told).await
+}
+
+async fn ask_without_method(machines: &Machines, host: &str, further: &[(&str, &str)]) -> Answer {
     let asked = [
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", host),
-        ("x-forwarded-method", "GET"),
         ("x-forwarded-uri", "/orders/7?page=2"),
     ];
     let mut proxy = machines.stack.browser();
@@ -136,5 +140,26 @@ async fn the_port_a_client_names_is_no_part_of_the_audience() {
         let authorization = format!("Bearer {}", machines.token(json!({ "aud": aud })));
         let answer = ask(&machines, host, &[("authorization", &authorization)]).await;
         assert_eq!(answer.status, status, "{host} {aud}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_proxy_does_not_tell_the_method_no_proof_passes() {
+    let (machines, _keys) = machines().await;
+    let holder = Holder::new();
+    let token =
+        machines.token(json!({ "aud": "https://orders.localhost", "cnf": { "jkt": holder.thumbprint() } }));
+    let authorization = format!("DPoP {token}");
+    for htm in ["", "GET"] {
+        let htu = "https://orders.localhost/orders/7";
+        let said =
+            json!({ "htm": htm, "htu": htu, "iat": machines.stack.now_secs(), "jti": htm.len().to_string() });
+        let proof = holder.proof(&token, said);
+        let sent = [
+            ("authorization", authorization.as_str()),
+            ("dpop", proof.as_str()),
+        ];
+        let answer = ask_without_method(&machines, "orders.localhost", &sent).await;
+        assert_eq!(answer.status, 401, "{htm:?}");
     }
 }

@@ -221,3 +221,19 @@ async fn a_token_is_presented_as_it_is_bound_or_not_at_all() {
     }
     assert_eq!(bound.machines.upstream.requests().len(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_refused_for_something_else_uses_no_proof_up() {
+    let bound = Bound::start().await;
+    let token = bound
+        .machines
+        .token(json!({ "cnf": { "jkt": bound.holder.thumbprint() }, "scope": "other" }));
+    let proof = bound.holder.proof(&token, bound.said("GET", "/orders/7", "one"));
+    for _ in 0..2 {
+        let authorization = format!("DPoP {token}");
+        let answer = bound
+            .send(Method::GET, "/orders/7", &authorization, &[&proof])
+            .await;
+        assert_eq!(answer.status, 403, "{answer:?}");
+    }
+}

@@ -211,3 +211,41 @@ async fn who_makes_up_tokens_is_told_to_wait_before_the_provider_is() {
     );
     assert_eq!(questions(&machines), 121);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_the_provider_answers_with_an_error_count_for_who_causes_them() {
+    let machines = Machines::start().await;
+    machines.provider().script(|script| {
+        script
+            .answers
+            .insert(Endpoint::Introspection, Answer::status(500));
+    });
+    for number in 0..120 {
+        let token = format!("made-up-{number}");
+        assert_eq!(machines.bearer("/opaque/a", &token).await.status, 503, "{number}");
+    }
+    assert_eq!(machines.bearer("/opaque/a", "another").await.status, 429);
+    assert_eq!(questions(&machines), 120);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_the_provider_does_not_name_is_not_taken_for_the_client() {
+    let machines = Machines::start().await;
+    machines.say(json!({ "aud": ORDERS, "sub": null, "username": "Alice" }));
+    assert_eq!(machines.bearer("/opaque/a", &machines.opaque()).await.status, 401);
+    machines.say(json!({ "aud": ORDERS, "sub": null }));
+    assert_eq!(machines.bearer("/opaque/a", &machines.opaque()).await.status, 200);
+    let seen = &machines.upstream.requests()[0];
+    assert_eq!(seen.all("x-auth-subject"), seen.all("x-auth-client"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_weighs_too_much_is_not_remembered() {
+    let machines = Machines::start().await;
+    machines.say(json!({ "aud": ORDERS, "groups": vec![0; 10_000] }));
+    let token = machines.opaque();
+    for asked in 1..3 {
+        assert_eq!(machines.bearer("/opaque/a", &token).await.status, 200);
+        assert_eq!(questions(&machines), asked);
+    }
+}

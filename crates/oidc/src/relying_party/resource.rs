@@ -54,9 +54,11 @@ impl RelyingParty {
             return introspection::token(said, &self.settings);
         }
         let signed = introspection::signed(&answer.body).map_err(AccessTokenError::Provider)?;
-        self.verify_by_published_key(&signed, TokenOrigin::Background)
-            .await?;
-        let said = introspection::said_to_us(signed.claims()?, &self.settings)?;
+        // What is wrong with the answer says nothing of the token.
+        let verified = self.verify_by_published_key(&signed, TokenOrigin::Background);
+        verified.await.map_err(introspection::unverified)?;
+        let claims = signed.claims().map_err(introspection::unverified)?;
+        let said = introspection::said_to_us(claims, &self.settings).map_err(AccessTokenError::Provider)?;
         introspection::token(said, &self.settings)
     }
 }
