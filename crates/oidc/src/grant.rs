@@ -26,7 +26,11 @@ fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAu
     let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
     let error = document.get("error")?.as_str()?;
     let transient = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
-    (!transient).then(|| OAuthError::new(error).with_hint(settings))
+    (!transient).then(|| {
+        OAuthError::new(error)
+            .with_status(answer.status)
+            .with_hint(settings)
+    })
 }
 
 /// What an answer without tokens that is no refusal says. Some providers refuse a client by the status alone.

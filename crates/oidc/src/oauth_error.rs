@@ -7,6 +7,8 @@ use crate::{AssertionAudience, ClientAuth, ProviderSettings};
 pub struct OAuthError {
     code: String,
     hint: Option<&'static str>,
+    /// HTTP status of the answer, where it came in one.
+    status: Option<u16>,
 }
 
 impl OAuthError {
@@ -17,12 +19,19 @@ impl OAuthError {
         Self {
             code: code.chars().filter(legal).take(LONGEST).collect(),
             hint: None,
+            status: None,
         }
+    }
+
+    /// The same, as it came in an answer with this HTTP status.
+    pub(crate) fn with_status(self, status: u16) -> Self {
+        let status = Some(status);
+        Self { status, ..self }
     }
 
     /// The same, with what an operator may try where the provider did not believe who this client is.
     pub(crate) fn with_hint(self, settings: &ProviderSettings) -> Self {
-        let hint = (self.code == "invalid_client").then(|| client_hint(settings));
+        let hint = self.is_about_client().then(|| client_hint(settings));
         Self { hint, ..self }
     }
 
@@ -31,9 +40,25 @@ impl OAuthError {
         &self.code
     }
 
+    /// Whether the provider does not believe who this client is: `invalid_client`, or the status 401, which stands for that alone
+    /// (RFC 6749 section 5.2), whatever code some providers put beside it. Who judges a grant has believed the client.
+    pub fn is_about_client(&self) -> bool {
+        self.code == "invalid_client" || (self.status == Some(401) && !self.is_final())
+    }
+
     /// Whether the provider issues no token for the audience or resource named (RFC 8693, section 2.2.2; RFC 8707, section 2).
     pub fn is_about_target(&self) -> bool {
         self.code == "invalid_target"
+    }
+
+    /// Whether the provider does not take the token that was shown for an exchange (`invalid_request`: RFC 8693, section 2.2.2; other
+    /// codes that providers use for a dead token). The first says so of other mistakes too.
+    pub fn is_about_subject_token(&self) -> bool {
+        match self.code() {
+            "invalid_grant" | "invalid_token" => true,
+            "invalid_request" => !self.is_about_client(),
+            _ => false,
+        }
     }
 
     /// Whether the scope requested is unknown, or more than the person has granted.

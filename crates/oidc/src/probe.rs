@@ -85,7 +85,7 @@ impl KeySetProbe {
 pub enum ClientVerdict {
     /// It refused a grant that nobody was given, and not the client (RFC 6749 section 5.2).
     Believed,
-    /// It does not believe who we are.
+    /// It does not believe who we are ([`OAuthError::is_about_client`]).
     NotBelieved(OAuthError),
     /// It knows the client, which may not use this grant.
     NotAllowed(OAuthError),
@@ -97,7 +97,7 @@ impl From<OAuthError> for ClientVerdict {
     fn from(error: OAuthError) -> Self {
         match error.code() {
             "invalid_grant" => Self::Believed,
-            "invalid_client" => Self::NotBelieved(error),
+            _ if error.is_about_client() => Self::NotBelieved(error),
             "unauthorized_client" | "unsupported_grant_type" => Self::NotAllowed(error),
             _ => Self::Unclear(error),
         }
@@ -224,5 +224,13 @@ mod tests {
             ClientVerdict::NotAllowed(_)
         ));
         assert!(matches!(verdict("invalid_request"), ClientVerdict::Unclear(_)));
+        let unauthorized = |code| ClientVerdict::from(OAuthError::new(code).with_status(401));
+        assert_eq!(unauthorized("invalid_grant"), ClientVerdict::Believed);
+        for code in ["unauthorized_client", "invalid_request"] {
+            assert!(
+                matches!(unauthorized(code), ClientVerdict::NotBelieved(_)),
+                "{code}"
+            );
+        }
     }
 }

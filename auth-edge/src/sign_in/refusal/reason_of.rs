@@ -42,7 +42,8 @@ pub(in crate::sign_in) fn of_token(error: &TokenError) -> Reason {
 /// RFC 6749, section 5.2: whether it is the client, the grant, or something else.
 fn of_refusal(refusal: &OAuthError, otherwise: Reason) -> Reason {
     match refusal.code() {
-        "invalid_client" | "unauthorized_client" => Reason::ClientRefused,
+        _ if refusal.is_about_client() => Reason::ClientRefused,
+        "unauthorized_client" => Reason::ClientRefused,
         "invalid_grant" => Reason::CodeRefused,
         _ => otherwise,
     }

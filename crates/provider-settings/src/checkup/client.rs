@@ -109,7 +109,7 @@ pub(super) fn sign_in_request(
             "the provider shows a page, though it was asked to show none: sign in once to see",
         ),
         // Told by the credentials already.
-        Err(ProviderError::Refused { refusal, .. }) if refusal.code() == "invalid_client" => {
+        Err(ProviderError::Refused { refusal, .. }) if refusal.is_about_client() => {
             Finding::unknown(id, "not judged: the provider does not believe who we are")
         }
         Err(ProviderError::Refused { refusal, .. }) => refused(id, refusal, redirect_uri),

@@ -145,13 +145,9 @@ pub struct SignInUris<'a> {
 pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) -> Vec<Finding> {
     let redirect_uri = uris.redirect_uri.as_str();
     let asked = party.probe_authorization(uris.redirect_uri, now).await;
-    // A pushed request that was taken, or refused for what it asks, came from a client that was believed (RFC 9126 section 2.1).
-    let proven = pushes(party).await
-        && match &asked {
-            Ok(_) => true,
-            Err(ProviderError::Refused { refusal, .. }) => refusal.code() != "invalid_client",
-            Err(_) => false,
-        };
+    // A pushed request that was taken came from a client that was believed (RFC 9126 section 2.1). One that was refused proves
+    // nothing, whatever the code: some providers judge the request first, and some have other codes for a client.
+    let proven = asked.is_ok() && pushes(party).await;
     let verdict = if proven && !matches!(party.settings().client_auth, ClientAuth::None) {
         Ok(ClientVerdict::Believed)
     } else {

@@ -2,6 +2,7 @@
 
 use chassis::findings::Verdict::{Fits, Information, Problem, Unknown, Warning};
 use oidc::{AcceptedAlgorithms, ClientSecret, OAuthError, ResponseMode, SigningAlgorithm};
+use scripted_provider::{Answer, CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use serde_json::json;
 
 use super::*;
@@ -415,4 +416,57 @@ fn readiness_is_told_ids_and_settings_and_nothing_the_provider_said() {
         Finding::problem("clock", "from the provider", Remedy::elsewhere("NTP")),
     ];
     assert_eq!(amiss(&findings), "scope (OIDC_SCOPE), clock");
+}
+
+/// What Keycloak answers to a wrong secret, with a body where other providers say `invalid_client`; and a provider that judges
+/// what a pushed request asks.
+#[tokio::test]
+async fn a_pushed_request_that_is_refused_says_nothing_of_the_client() {
+    let provider = ScriptedProvider::start();
+    let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
+    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    let party = RelyingParty::new(settings).unwrap();
+    let redirect_uri = RedirectUrl::new("http://127.0.0.1:3000/api/auth/callback".to_owned()).unwrap();
+    let uris = SignInUris {
+        redirect_uri: &redirect_uri,
+        landing: None,
+    };
+    let error = |status, code: &str| Answer::json(status, &json!({ "error": code }));
+    for (pushed, token, expected) in [
+        (
+            error(401, "invalid_request"),
+            error(401, "unauthorized_client"),
+            Problem,
+        ),
+        (
+            error(400, "invalid_request"),
+            error(401, "invalid_client"),
+            Problem,
+        ),
+        (error(400, "invalid_scope"), error(400, "invalid_grant"), Fits),
+        (
+            error(401, "invalid_client"),
+            error(401, "invalid_client"),
+            Problem,
+        ),
+    ] {
+        let told = format!("{pushed:?} {token:?}");
+        provider.script(|script| {
+            script.offer_par = true;
+            script.answers.insert(Endpoint::Par, pushed);
+            script.answers.insert(Endpoint::Token, token);
+        });
+        let findings = try_client(&party, uris, 1_800_000_000).await;
+        let [credentials, request] = &findings[..] else {
+            panic!("{findings:?}");
+        };
+        assert_eq!(credentials.verdict, expected, "{told}: {credentials:?}");
+        let setting = credentials
+            .remedy
+            .as_ref()
+            .and_then(|remedy| remedy.setting.as_deref());
+        let doubted = expected == Problem;
+        assert_eq!(setting, doubted.then_some("OIDC_CLIENT_SECRET"), "{told}");
+        assert_ne!(request.verdict, Fits, "{told}: {request:?}");
+    }
 }
