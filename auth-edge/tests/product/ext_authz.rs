@@ -224,6 +224,11 @@ async fn envoy_is_told_what_the_application_reads_and_what_no_client_may_send() 
         401,
         "a method of the client's own saying is none"
     );
+    for name in ["x-http-method-override", "X_Method_Override"] {
+        let sent = [("cookie", cookie.as_str()), (name, "DELETE")];
+        let (_, refused) = denied(envoy.ask(&sent, &[]).await);
+        assert_eq!(refused.status.unwrap().code, 403, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-// The configurations in docs/integrations with the real programs, from Debian and PyPI: only addresses and ports are replaced.
+// The configurations in docs/integrations with the real programs, from Debian and PyPI: only addresses, names and ports are replaced.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -65,6 +65,9 @@ path = "/machines/*"
 guard = "api"
 [check.bearer]
 audience = "${ORDERS}"
+[[check]]
+host = "open.example"
+guard = "none"
 `;
 
 /** An application that says what it got. */
@@ -179,6 +182,22 @@ for (const name of Object.keys(START)) {
       assert.equal((await request(`${url}/open/a`, stranger)).status, 200);
       assert.equal((await request(`${url}/open/a`, { ...stranger, method: 'DELETE' })).status, 401);
       assert.equal((await client.fetch(`${url}/open/a`, { method: 'DELETE' })).status, 200);
+    });
+
+    test('the host a rule is chosen by is the one the proxy has routed by', async () => {
+      const before = app.asked;
+      // The request line counts (RFC 9112, section 3.2.2); "open.example" would be open to everybody.
+      for (const [target, host] of [[`${url}/orders`, 'open.example'], [`${url}/orders`, 'open.example:80'], ['/orders', `open.example,${new URL(url).host}`]]) {
+        const status = await new Promise((resolve, reject) => {
+          const headers = { host, accept: 'application/json' };
+          http.get({ host: '127.0.0.1', port: new URL(url).port, path: target, agent: false, headers }, (answer) => {
+            answer.resume().on('end', () => resolve(answer.statusCode));
+          }).on('error', reject);
+        });
+        assert.ok(status >= 300 || app.asked === before, `${target} ${host}: ${status}`);
+        assert.equal(app.asked, before, `${target} ${host}`);
+      }
+      if (name === 'nginx') assert.equal((await request(`${url}/orders`, { headers: { host: 'open.example' } })).status, 404);
     });
 
     test('namesakes at two providers are two people to the application', async () => {

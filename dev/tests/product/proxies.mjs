@@ -49,7 +49,7 @@ const FROM_PYPI = join(ROOT, '.cache/proxies/bin');
 /** Starts a proxy by its name: `(folder, {front, edge, application, extAuthz})`, ports of 127.0.0.1; the edge is asked, the application answers. */
 export const START = {
   nginx: (folder, ports) => new Program('nginx', ['-p', folder, '-e', 'stderr', '-c', configuration(folder, 'nginx.conf', {
-    '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`, '/run/nginx-vestibule.pid': join(folder, 'nginx.pid'),
+    '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`, 'app.example.com': '127.0.0.1', '/run/nginx-vestibule.pid': join(folder, 'nginx.pid'),
   })]),
   caddy: (folder, ports) => new Program('caddy', ['run', '--adapter', 'caddyfile', '--config', configuration(folder, 'Caddyfile', {
     '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`,
