@@ -14,6 +14,7 @@ use crate::browser::analytics::Analytics;
 use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
 use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
+use crate::gateway::claim_headers::LeftOutHeaders;
 use crate::gateway::kept_form::KeptForms;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
@@ -281,6 +282,7 @@ impl Shared<'_> {
             routes: self.routes.clone(),
             proxy: Arc::new(proxy),
             assertions,
+            left_out_headers: LeftOutHeaders::default(),
             bearer: BearerTokens::new(settings.introspection_cache, self.metrics.access_tokens()),
             cookies: self.cookies.clone(),
             pending: self.pending.clone(),

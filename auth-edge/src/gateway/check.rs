@@ -189,7 +189,7 @@ fn tell(
     mut told: ForApplication,
 ) -> Response {
     let mut headers = HeaderMap::new();
-    add_told(&mut headers, &rule.route, authorized);
+    add_told(&mut headers, gateway, &rule.route, authorized);
     if let Some(who) = authorized.principal().filter(|_| rule.route.upstream_jwt)
         && let Err(failure) = assertion::add(response.headers_mut(), gateway, who, &rule.origin)
     {

@@ -7,11 +7,14 @@
 //! - The members of a list are told apart by commas alone.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
 
+use crate::http::protect::rate_limit::RateLimiter;
 use crate::route_table::upstream_headers::{HeaderEncoding, HeaderSource, UpstreamHeaders};
 
 /// The longest value, in bytes: a few hundred groups, and half of what servers take for one line (8 KiB).
@@ -36,6 +39,32 @@ pub(crate) struct Identity<'a> {
     pub(crate) claims: &'a Map<String, Value>,
 }
 
+/// How often the log tells of one header of one session: every request leaves it out.
+const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
+
+/// Which headers the log has told of as left out. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct LeftOutHeaders(
+    /// Made by the first one: where all are sent, it takes no memory.
+    Arc<OnceLock<RateLimiter>>,
+);
+
+impl LeftOutHeaders {
+    /// Tells of a header that is left out, unless it was told of lately. The session is named by its handle, a person never.
+    fn tell(&self, header: &HeaderName, who: &Identity<'_>, reason: Unsendable, now_ms: u64) {
+        let told = self.0.get_or_init(|| RateLimiter::within(TOLD_AGAIN_AFTER, 1));
+        let key = format!("{header} {}", who.session.unwrap_or(who.subject));
+        if told.check(key.as_str(), now_ms).is_ok() {
+            tracing::warn!(
+                header = header.as_str(),
+                session = who.session,
+                %reason,
+                "a header for the application is left out: its value cannot be written"
+            );
+        }
+    }
+}
+
 /// Why a header is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Unsendable {
@@ -55,7 +84,12 @@ enum Unsendable {
 
 /// The headers of a table for somebody. One whose claim is absent, empty or can not be written is left out; the latter is told
 /// in the log, by the name of the header.
-pub(crate) fn of(table: &UpstreamHeaders, who: &Identity<'_>) -> Vec<(HeaderName, HeaderValue)> {
+pub(crate) fn of(
+    table: &UpstreamHeaders,
+    who: &Identity<'_>,
+    left_out: &LeftOutHeaders,
+    now_ms: u64,
+) -> Vec<(HeaderName, HeaderValue)> {
     let mut room = MAX_TOTAL_BYTES;
     let mut headers = Vec::with_capacity(table.all.len());
     for header in &table.all {
@@ -81,12 +115,7 @@ pub(crate) fn of(table: &UpstreamHeaders, who: &Identity<'_>) -> Vec<(HeaderName
         });
         match value {
             Ok(value) => headers.extend(value.map(|value| (header.name.clone(), value))),
-            Err(reason) => tracing::warn!(
-                header = header.name.as_str(),
-                subject = who.subject,
-                %reason,
-                "a header for the application is left out: its value cannot be written"
-            ),
+            Err(reason) => left_out.tell(&header.name, who, reason, now_ms),
         }
     }
     headers
@@ -167,7 +196,7 @@ mod tests {
             claims: claims.as_object().unwrap(),
         };
         let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
-        of(&table(headers, encoding), &who)
+        of(&table(headers, encoding), &who, &LeftOutHeaders::default(), 0)
             .iter()
             .map(|(name, value)| (name.to_string(), text(value)))
             .collect()

@@ -18,6 +18,7 @@ use http_body::Frame;
 
 use super::claim_headers;
 use super::guard::Authorized;
+use crate::gateway::Gateway;
 use crate::route_table::Route;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::values::header_name::folded;
@@ -269,7 +270,7 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
 }
 
 /// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
-pub(super) fn add_told(headers: &mut HeaderMap, route: &Route, authorized: &Authorized) {
+pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route, authorized: &Authorized) {
     let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
     let Some(principal) = principal else {
         return;
@@ -280,7 +281,13 @@ pub(super) fn add_told(headers: &mut HeaderMap, route: &Route, authorized: &Auth
         session: principal.handle(),
         claims: principal.claims(),
     };
-    headers.extend(claim_headers::of(&route.headers, &who));
+    let now_ms = gateway.clock.now_ms();
+    headers.extend(claim_headers::of(
+        &route.headers,
+        &who,
+        &gateway.left_out_headers,
+        now_ms,
+    ));
 }
 
 /// Whether a request speaks gRPC, whose answers end with trailers.

@@ -8,7 +8,7 @@ pub(crate) mod bearer;
 mod challenge;
 pub(crate) mod check;
 mod check_rule;
-mod claim_headers;
+pub(crate) mod claim_headers;
 mod cross_site;
 mod directory;
 mod ending;
@@ -30,6 +30,7 @@ use oidc::AccessToken;
 
 use self::assertion::Assertions;
 use self::bearer::BearerTokens;
+use self::claim_headers::LeftOutHeaders;
 use self::guard::Authorized;
 use self::kept_form::KeptForms;
 use self::proxy::upgrade;
@@ -67,6 +68,8 @@ pub(crate) struct Gateway {
     pub(crate) proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,
+    /// Which headers for applications the log has told of as left out.
+    pub(crate) left_out_headers: LeftOutHeaders,
     /// What judges access tokens of API clients.
     pub(crate) bearer: BearerTokens,
     /// The session cookie.

@@ -195,6 +195,17 @@ async fn what_cannot_be_written_is_left_out_and_told_in_the_log() {
     assert_eq!(seen.all("x-forwarded-user"), ["mallory-1"], "the others go on");
     log.wait_for(&["remote-user", "control character"]).await;
     log.wait_for(&["remote-groups", "header_encoding"]).await;
+    for _ in 0..3 {
+        assert_eq!(browser.get("/app/a").await.status, 200);
+    }
+    let text = log.text();
+    let told: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("for the application is left out"))
+        .collect();
+    assert_eq!(told.len(), 4, "each header once: {told:?}");
+    let by_handle = |line: &&str| line.contains("session=") && !line.contains("mallory");
+    assert!(told.iter().all(by_handle), "{told:?}");
     browser.get("/encoded/a").await;
     let seen = gateway.upstream.requests().pop().unwrap();
     assert_eq!(

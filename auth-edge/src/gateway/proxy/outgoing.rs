@@ -79,7 +79,7 @@ impl<'a> OutgoingRequest<'a> {
             is_ours(gateway, name)
         });
         headers::add_identity(&mut head.headers, context.authorized);
-        headers::add_told(&mut head.headers, context.route, context.authorized);
+        headers::add_told(&mut head.headers, gateway, context.route, context.authorized);
         trace::continue_trace(&mut head.headers, self.head.extensions.get::<RequestId>());
         if let Some(granted) = access_token {
             set_authorization(&mut head.headers, granted);
