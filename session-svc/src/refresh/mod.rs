@@ -33,6 +33,7 @@ mod measures;
 mod moved;
 mod provider;
 mod record;
+mod replaced_subject;
 mod revocation;
 mod revocation_notes;
 mod validation;
@@ -182,8 +183,15 @@ impl TokenRefresh for Refresher {
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
         let source = self.api_token_source(&seen.issuer);
-        let wanted = Wanted::api(seen, target.clone(), source);
-        let session = self.wait_for(seen, wanted, waiting_caller).await?;
+        let wanted = |seen: &Session| Wanted::api(seen, target.clone(), source);
+        let session = match self.wait_for(seen, wanted(seen), waiting_caller).await {
+            Err(TokenRefreshError::SubjectRefused) => {
+                let replaced = self.replace_subject(seen, waiting_caller).await?;
+                self.wait_for(&replaced, wanted(&replaced), waiting_caller)
+                    .await?
+            }
+            outcome => outcome?,
+        };
         session
             .tokens
             .api
