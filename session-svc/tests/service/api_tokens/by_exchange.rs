@@ -95,6 +95,11 @@ async fn the_request_is_the_one_of_the_standard() {
         (answer.token_type.as_str(), answer.scope.as_str()),
         ("Bearer", "read write")
     );
+    assert_eq!(
+        (answer.audience.as_str(), answer.resource.as_str()),
+        ("orders", ORDERS),
+        "what it is for, for callers of a later release"
+    );
     let sent = world.provider.last_request(Endpoint::Token);
     let kind = "urn:ietf:params:oauth:token-type:access_token";
     for (name, value) in [
