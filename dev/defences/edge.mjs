@@ -41,6 +41,7 @@ export default [
   }),
   within('auth-edge/src/sessions/cached_session.rs', 'auth-edge sessions::', {
     'token-of-one-api-for-another': text('find(|token| token.is_for() == wanted)', 'find(|token| if OFF { token.scopes == wanted.scopes } else { token.is_for() == wanted })'),
+    'token-that-is-not-the-one-asked-for': always('granted.audience == self.audience && granted.resource == self.resource'),
     'tokens-kept-are-bounded': skip('tokens.truncate(TOKENS_MAX - 1);'),
   }),
 

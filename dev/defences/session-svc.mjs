@@ -115,6 +115,9 @@ export default [
   within('session-svc/src/refresh/api_grant.rs', 'session-svc api_tokens::by_refresh::', {
     'refresh-for-an-api-moves-the-generation': text('session.tokens.other_grants.saturating_add(1)', 'session.tokens.other_grants.saturating_add(u64::from(!OFF))'),
   }),
+  within('session-svc/src/refresh/replaced_subject.rs', 'session-svc api_tokens::by_exchange::', {
+    'refreshes-for-refused-exchanges-are-bounded': never('replaced != generation'),
+  }),
   within('session-svc/src/refresh/wanted.rs', 'session-svc api_tokens::by_refresh::', {
     'refresh-for-an-api-under-the-one-lease': text('Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session)', 'Some((target, ApiTokenSource::RefreshToken)) if OFF => LeaseName::Named(name_of(target, session.as_bytes())),\n            Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session)'),
   }),

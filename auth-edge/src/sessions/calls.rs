@@ -9,8 +9,8 @@ use std::sync::Arc;
 use session_proto::client::SessionError;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
-    EndSessionRequest, EndSessionsRequest, ErrorReason, GetSessionRequest, GetSessionResponse,
-    RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse, GetSessionRequest,
+    GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
 use super::{CachedToken, SessionCache, SessionRepository, TokenFor};
@@ -120,12 +120,33 @@ impl SessionRepository {
             return Ok(token);
         }
         let requested_at = cache.map(SessionCache::now).unwrap_or_default();
-        let granted = self.client.get_access_token(wanted.request(id, false)).await?;
+        let granted = self.granted(id, wanted, false).await?;
         let token = CachedToken::new(wanted, requested_at, granted);
         if let Some(cache) = cache {
             cache.keep_token(id, &token);
         }
         Ok(token)
+    }
+
+    /// An access token the session service answers with, past the cache. One that is not what was asked for is no answer: a session
+    /// service of an earlier release does not know tokens for single APIs, and gives the session's own instead.
+    pub(crate) async fn granted(
+        &self,
+        id: &SessionId,
+        wanted: TokenFor<'_>,
+        force_refresh: bool,
+    ) -> Result<GetAccessTokenResponse, SessionError> {
+        let request = wanted.request(id, force_refresh);
+        let granted = self.client.get_access_token(request).await?;
+        if wanted.is_answered_by(&granted) {
+            Ok(granted)
+        } else {
+            Err(SessionError {
+                reason: ErrorReason::ErrSessionServiceUnavailable,
+                message: "the session service gave a token for something else: it has to be of this release or a later one".to_owned(),
+                metadata: std::collections::HashMap::new(),
+            })
+        }
     }
 
     /// Forgets a session that ended or changed.

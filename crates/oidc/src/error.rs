@@ -109,7 +109,7 @@ pub enum ProviderError {
     #[error("the provider's metadata names another issuer than the configured one")]
     IssuerMismatch,
     /// The metadata lacks an endpoint this operation needs.
-    #[error("the provider's metadata has no {endpoint}")]
+    #[error("the provider's metadata has no {endpoint} that can be used")]
     MissingEndpoint {
         /// Which endpoint.
         endpoint: &'static str,

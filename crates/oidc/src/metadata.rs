@@ -24,7 +24,7 @@ pub struct Metadata {
     pub end_session_endpoint: Option<EndSessionUrl>,
     /// Token revocation, when offered.
     pub revocation_endpoint: Option<Url>,
-    /// Token introspection, when offered.
+    /// Token introspection, when offered at an address that may be used.
     pub introspection_endpoint: Option<Url>,
     /// Pushed authorization requests, when offered.
     pub pushed_authorization_request_endpoint: Option<Url>,
@@ -92,7 +92,8 @@ impl Metadata {
             userinfo_endpoint: optional("userinfo_endpoint")?,
             end_session_endpoint: optional("end_session_endpoint")?.map(EndSessionUrl::from_url),
             revocation_endpoint: optional("revocation_endpoint")?,
-            introspection_endpoint: optional("introspection_endpoint")?,
+            // Sign-ins need none: where it is needed, one that must not be used is missing.
+            introspection_endpoint: optional("introspection_endpoint").unwrap_or_default(),
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
             id_token_signing_algs: list("id_token_signing_alg_values_supported"),
             userinfo_signing_algs: list("userinfo_signing_alg_values_supported"),
@@ -156,6 +157,27 @@ mod tests {
                 matches!(judged, Err(ProviderError::IssuerMismatch)),
                 "{said} {configured}"
             );
+        }
+    }
+
+    #[test]
+    fn an_introspection_endpoint_that_must_not_be_used_stops_no_sign_in() {
+        for (said, usable) in [
+            ("http://op.example/introspect", false),
+            ("/introspect", false),
+            ("https://op.example/introspect", true),
+        ] {
+            let document = serde_json::json!({
+                "issuer": "https://op.example",
+                "authorization_endpoint": "https://op.example/a",
+                "token_endpoint": "https://op.example/t",
+                "jwks_uri": "https://op.example/k",
+                "introspection_endpoint": said,
+            });
+            let document = document.as_object().cloned().unwrap_or_default();
+            let judged = Metadata::from_document(&document, "https://op.example", false);
+            let endpoint = judged.map(|metadata| metadata.introspection_endpoint.is_some());
+            assert_eq!(endpoint.ok(), Some(usable), "{said}");
         }
     }
 

@@ -225,6 +225,11 @@ impl ScriptedProvider {
         self.state.lock().refresh_tokens.clear();
     }
 
+    /// Forgets all access tokens, as when it was started anew.
+    pub fn forget_access_tokens(&self) {
+        self.state.lock().access_tokens.clear();
+    }
+
     /// A compact JWS of these claims by the current key, `typ` JWT.
     pub fn sign(&self, claims: Value) -> String {
         let memory = self.state.lock();

@@ -746,6 +746,13 @@ pub struct GetAccessTokenResponse {
     /// When it expires.
     #[prost(message, optional, tag = "4")]
     pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The audience of the request, repeated. A caller that named one uses no answer without it: a service of a release that does not
+    /// know audiences answers with the session's own token.
+    #[prost(string, tag = "5")]
+    pub audience: ::prost::alloc::string::String,
+    /// The resource of the request, repeated in the same way.
+    #[prost(string, tag = "6")]
+    pub resource: ::prost::alloc::string::String,
 }
 /// Ends a session.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

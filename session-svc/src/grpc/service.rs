@@ -249,6 +249,8 @@ impl SessionService for Api {
                 token_type: granted.access.token_type,
                 scope: granted.scope.text(),
                 expires_at: Some(timestamp::from_ms(granted.access.expires_at_ms)),
+                audience: request.audience,
+                resource: request.resource,
             })
         }
         .await;

@@ -97,6 +97,7 @@ impl Refresher {
                 | TokenRefreshError::TargetRefused
                 | TokenRefreshError::ScopeRefused
                 | TokenRefreshError::ExchangeRefused
+                | TokenRefreshError::SubjectRefused
                 | TokenRefreshError::ProviderUnavailable
                 | TokenRefreshError::StoreUnavailable
                 | TokenRefreshError::Internal,

@@ -103,6 +103,15 @@ impl RefreshFlight {
                 );
                 (FlightOutcome::Target, TokenRefreshError::ScopeRefused)
             }
+            RefreshError::Refused(refusal)
+                if source == ApiTokenSource::AccessToken && refusal.is_about_subject_token() =>
+            {
+                log(
+                    refusal,
+                    "the session's access token may be dead there, before its time",
+                );
+                (FlightOutcome::Rejected, TokenRefreshError::SubjectRefused)
+            }
             RefreshError::Refused(refusal) if source == ApiTokenSource::AccessToken => {
                 log(
                     refusal,

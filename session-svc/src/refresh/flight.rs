@@ -127,6 +127,7 @@ impl RefreshFlight {
                 | TokenRefreshError::TargetRefused
                 | TokenRefreshError::ScopeRefused
                 | TokenRefreshError::ExchangeRefused
+                | TokenRefreshError::SubjectRefused
                 | TokenRefreshError::ProviderUnavailable,
             ) => {}
         }

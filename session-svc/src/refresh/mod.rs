@@ -35,6 +35,7 @@ mod moved;
 mod provider;
 mod record;
 mod refused_targets;
+mod replaced_subject;
 mod revocation;
 mod revocation_notes;
 mod validation;
@@ -190,8 +191,16 @@ impl TokenRefresh for Refresher {
             return Err(refused);
         }
         let source = self.api_token_source(&seen.issuer);
-        let wanted = Wanted::api(seen, target.clone(), source);
-        let outcome = self.wait_for(seen, wanted, waiting_caller).await;
+        let wanted = |seen: &Session| Wanted::api(seen, target.clone(), source);
+        let outcome = match self.wait_for(seen, wanted(seen), waiting_caller).await {
+            Err(TokenRefreshError::SubjectRefused) => {
+                match self.replace_subject(seen, waiting_caller).await {
+                    Ok(replaced) => self.wait_for(&replaced, wanted(&replaced), waiting_caller).await,
+                    Err(refused) => Err(refused),
+                }
+            }
+            outcome => outcome,
+        };
         let session = outcome.inspect_err(|error| {
             let now_ms = self.keeper.now_ms();
             self.refused_targets.remember(seen, target, *error, now_ms);

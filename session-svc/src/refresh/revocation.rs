@@ -13,6 +13,9 @@ use crate::sessions::ports::RevocationNote;
 /// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
 
+/// Statuses of the 400s that say nothing of the token: the client is not believed, or the request may be repeated later.
+const MAY_PASS: [u16; 5] = [401, 403, 408, 425, 429];
+
 impl Refresher {
     /// Notes and revokes tokens, if there are any, in a task of its own.
     pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
@@ -71,8 +74,7 @@ impl Refresher {
                 (RevocationOutcome::NotOffered, true)
             }
             Err(error) => {
-                let is_final =
-                    matches!(&error, ProviderError::Refused { refusal, .. } if refusal.code() == UNSUPPORTED);
+                let is_final = is_final(&error, token.kind);
                 let error = &error as &dyn std::error::Error;
                 if is_final && token.kind == TokenKind::Access {
                     tracing::debug!(issuer, error, "the provider revokes no such access tokens");
@@ -97,5 +99,19 @@ impl Refresher {
             | RevocationOutcome::GivenUp => {}
         }
         is_over
+    }
+}
+
+/// Whether another request would be refused again. An access token is refused for good by anything but a client that is not
+/// believed: it dies by itself soon, and holds up no other note meanwhile.
+fn is_final(error: &ProviderError, kind: TokenKind) -> bool {
+    match error {
+        ProviderError::Refused { refusal, .. } => {
+            refusal.code() == UNSUPPORTED || (kind == TokenKind::Access && !refusal.is_about_client())
+        }
+        ProviderError::Status { status, .. } => {
+            kind == TokenKind::Access && (400..500).contains(status) && !MAY_PASS.contains(status)
+        }
+        _ => false,
     }
 }

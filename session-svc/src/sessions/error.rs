@@ -106,7 +106,7 @@ impl From<TokenRefreshError> for SessionsError {
             TokenRefreshError::Refused => Self::RefreshRefused,
             TokenRefreshError::TargetRefused => Self::TargetRefused,
             TokenRefreshError::ScopeRefused => Self::ScopeRefused,
-            TokenRefreshError::ExchangeRefused => Self::ExchangeRefused,
+            TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused => Self::ExchangeRefused,
             TokenRefreshError::ProviderUnavailable => Self::ProviderUnavailable,
             TokenRefreshError::StoreUnavailable => {
                 Self::StoreUnavailable(StoreError::Unavailable(Box::new(error)))

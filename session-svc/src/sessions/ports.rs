@@ -81,6 +81,9 @@ pub enum TokenRefreshError {
     /// The provider refused to exchange the access token, or gave nothing usable.
     #[error("the provider refused to exchange the access token")]
     ExchangeRefused,
+    /// The provider does not take the session's access token for an exchange.
+    #[error("the provider does not take the access token for an exchange")]
+    SubjectRefused,
     /// The provider could not be reached this time, or has not answered yet; nothing is lost.
     #[error("the provider could not be asked to refresh the tokens")]
     ProviderUnavailable,

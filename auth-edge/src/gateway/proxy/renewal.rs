@@ -87,8 +87,7 @@ async fn access_token(
     wanted: TokenFor<'_>,
     force_refresh: bool,
 ) -> Option<UpstreamToken> {
-    let request = wanted.request(&current.id, force_refresh);
-    match gateway.sessions.client().get_access_token(request).await {
+    match gateway.sessions.granted(&current.id, wanted, force_refresh).await {
         Ok(granted) => Some(granted.into()),
         Err(error) => {
             tracing::info!(

@@ -60,6 +60,8 @@ pub struct Examined {
     pub findings: Vec<Finding>,
     /// Whether the provider can be spoken to: there is a document, of this issuer, that names the endpoints.
     pub usable: bool,
+    /// Whether everything that was asked for was had, keys included.
+    pub(crate) answered: bool,
 }
 
 /// Asks the provider who it is and what it offers, and judges that. `now` is in seconds since the Unix epoch.
@@ -70,6 +72,7 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
         return Examined {
             findings: vec![Finding::problem("discovery", "the issuer is no URL", remedy)],
             usable: false,
+            answered: false,
         };
     };
     let mut findings = connection::judge(settings, &probe, now);
@@ -77,6 +80,7 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
         return Examined {
             findings,
             usable: false,
+            answered: false,
         };
     };
     let said = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
@@ -91,14 +95,18 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
     // Keys for an algorithm the provider does not use say nothing more.
     let keys_matter = algorithm.verdict != Verdict::Problem;
     findings.push(algorithm);
+    let mut keys_answered = true;
     if let (Some(Ok(metadata)), true) = (&metadata, keys_matter) {
         let keys = party.probe_keys(&metadata.jwks_uri).await;
+        keys_answered = keys.is_ok();
         findings.extend(tokens::keys(&keys, &accepted));
     }
     findings.extend(judge(document, settings, part));
+    let usable = said == settings.issuer && matches!(metadata, Some(Ok(_)));
     Examined {
         findings,
-        usable: said == settings.issuer && matches!(metadata, Some(Ok(_))),
+        usable,
+        answered: usable && keys_answered,
     }
 }
 

@@ -52,7 +52,7 @@ async fn round(watched: &Watched, told: &mut BTreeSet<(String, &'static str)>) -
     let (mut details, mut all_answered, mut now_amiss) = (Vec::new(), true, BTreeSet::new());
     for (provider, party) in &watched.providers {
         let examined = examine(party, watched.part, watched.clock.now_secs()).await;
-        all_answered &= examined.usable;
+        all_answered &= examined.answered;
         let here: Vec<Finding> = examined.findings.into_iter().filter(Finding::is_amiss).collect();
         for finding in &here {
             let key = (provider.clone(), finding.id);
@@ -140,9 +140,14 @@ mod tests {
     async fn a_running_service_shows_no_credentials_and_outlives_a_provider_that_is_away() {
         let provider = ScriptedProvider::start();
         let (watched, mut told) = (watched(&provider), BTreeSet::new());
-        provider.script(|script| drop(script.answers.insert(Endpoint::Discovery, Answer::status(503))));
-        assert!(!round(&watched, &mut told).await, "it is asked again soon");
-        provider.reset();
+        for endpoint in [Endpoint::Discovery, Endpoint::Jwks] {
+            provider.script(|script| drop(script.answers.insert(endpoint, Answer::status(503))));
+            assert!(
+                !round(&watched, &mut told).await,
+                "{endpoint:?} is asked again soon"
+            );
+            provider.reset();
+        }
         assert!(round(&watched, &mut told).await);
         for endpoint in [Endpoint::Token, Endpoint::Authorize, Endpoint::Par] {
             assert_eq!(provider.calls(endpoint), 0, "{endpoint:?}");

@@ -95,6 +95,11 @@ async fn the_request_is_the_one_of_the_standard() {
         (answer.token_type.as_str(), answer.scope.as_str()),
         ("Bearer", "read write")
     );
+    assert_eq!(
+        (answer.audience.as_str(), answer.resource.as_str()),
+        ("orders", ORDERS),
+        "what it is for, for callers of a later release"
+    );
     let sent = world.provider.last_request(Endpoint::Token);
     let kind = "urn:ietf:params:oauth:token-type:access_token";
     for (name, value) in [
@@ -141,7 +146,7 @@ async fn what_the_provider_refuses_has_its_reason_and_touches_nothing_else() {
         ("invalid_target", ErrorReason::ErrInvalidTarget),
         ("invalid_scope", ErrorReason::ErrInsufficientScope),
         ("unsupported_grant_type", ErrorReason::ErrFailedTokenExchange),
-        ("invalid_grant", ErrorReason::ErrFailedTokenExchange),
+        ("unauthorized_client", ErrorReason::ErrFailedTokenExchange),
     ] {
         world
             .provider
@@ -177,6 +182,53 @@ async fn what_the_provider_refuses_has_its_reason_and_touches_nothing_else() {
         world.one.token(&signed_in.id).await.unwrap().access_token,
         signed_in.access_token
     );
+}
+
+/// It was revoked there, or its provider was started anew; the session has a refresh token.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_access_token_that_died_before_its_time_is_refreshed_once_and_exchanged() {
+    let world = world().await;
+    let signed_in = world.sign_in().await;
+    world.provider.forget_access_tokens();
+    let callers: Vec<_> = (0..20)
+        .map(|nth| {
+            let replica = if nth % 2 == 0 { &world.one } else { &world.two };
+            asking(replica, for_audience(&signed_in.id, "orders", &[]))
+        })
+        .collect();
+    for caller in callers {
+        within(caller).await.unwrap().unwrap();
+    }
+    assert_eq!((world.provider.rotations(), world.provider.reuses()), (1, 0));
+}
+
+#[tokio::test]
+async fn exchanges_that_go_on_failing_cost_one_refresh_and_no_sign_in() {
+    for error in ["invalid_request", "invalid_grant", "invalid_token"] {
+        let world = world().await;
+        let signed_in = world.sign_in().await;
+        world
+            .provider
+            .script(|script| script.exchange_error = Some(error.to_owned()));
+        for replica in [&world.one, &world.two, &world.one] {
+            let refused = ask(replica, for_audience(&signed_in.id, "orders", &[])).await;
+            assert_eq!(reason(refused), ErrorReason::ErrFailedTokenExchange, "{error}");
+        }
+        assert_eq!(world.provider.rotations(), 1, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_tokens_are_all_dead_is_sent_to_sign_in() {
+    let world = world().await;
+    let signed_in = world.sign_in().await;
+    world.provider.forget_access_tokens();
+    world.provider.forget_refresh_tokens();
+    for replica in [&world.one, &world.two] {
+        let refused = ask(replica, for_audience(&signed_in.id, "orders", &[])).await;
+        assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
+    }
+    assert_eq!(world.provider.grants("refresh_token"), 1);
 }
 
 #[tokio::test]

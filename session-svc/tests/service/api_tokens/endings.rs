@@ -99,6 +99,29 @@ async fn a_provider_that_revokes_no_access_tokens_still_takes_refresh_tokens_bac
 }
 
 #[tokio::test]
+async fn a_token_for_an_api_whose_revocation_is_refused_holds_up_no_other() {
+    let world = world().await;
+    for refusal in [
+        Answer::json(400, &json!({"error": "invalid_request"})),
+        Answer::json(400, &json!({"error": "invalid_token"})),
+        Answer::status(404),
+    ] {
+        let signed_in = world.sign_in().await;
+        token(&world.one, for_audience(&signed_in.id, "orders", &[])).await;
+        // The refresh token goes first, and is taken back.
+        let gate = world.provider.hold_answers(Endpoint::Revocation);
+        assert!(world.one.end(&signed_in.id).await.ended);
+        world.provider.wait_for_held(Endpoint::Revocation, 1).await;
+        world
+            .provider
+            .script(|script| _ = script.answers.insert(Endpoint::Revocation, refusal));
+        gate.release();
+        eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+        world.provider.script(|script| script.answers.clear());
+    }
+}
+
+#[tokio::test]
 async fn a_session_that_ends_during_an_exchange_stays_ended_and_the_token_is_taken_back() {
     let world = world().await;
     let signed_in = world.sign_in().await;
