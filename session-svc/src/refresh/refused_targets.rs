@@ -63,7 +63,8 @@ impl RefusedTargets {
         match error {
             TokenRefreshError::TargetRefused
             | TokenRefreshError::ScopeRefused
-            | TokenRefreshError::ExchangeRefused => {}
+            | TokenRefreshError::ExchangeRefused
+            | TokenRefreshError::SubjectRefused => {}
             // Of the session or of its refresh token, which the session itself says; or an outage.
             TokenRefreshError::Missing
             | TokenRefreshError::Refused
