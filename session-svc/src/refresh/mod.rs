@@ -192,19 +192,19 @@ impl TokenRefresh for Refresher {
         }
         let source = self.api_token_source(&seen.issuer);
         let wanted = |seen: &Session| Wanted::api(seen, target.clone(), source);
-        let outcome = match self.wait_for(seen, wanted(seen), waiting_caller).await {
-            Err(TokenRefreshError::SubjectRefused) => {
-                match self.replace_subject(seen, waiting_caller).await {
-                    Ok(replaced) => self.wait_for(&replaced, wanted(&replaced), waiting_caller).await,
-                    Err(refused) => Err(refused),
-                }
-            }
-            outcome => outcome,
-        };
-        let session = outcome.inspect_err(|error| {
+        let remember = |asked: &Session, error: &TokenRefreshError| {
             let now_ms = self.keeper.now_ms();
-            self.refused_targets.remember(seen, target, *error, now_ms);
-        })?;
+            self.refused_targets.remember(asked, target, *error, now_ms);
+        };
+        let session = match self.wait_for(seen, wanted(seen), waiting_caller).await {
+            Err(TokenRefreshError::SubjectRefused) => {
+                let replaced = self.replace_subject(seen, waiting_caller).await;
+                let replaced = replaced.inspect_err(|error| remember(seen, error))?;
+                let outcome = self.wait_for(&replaced, wanted(&replaced), waiting_caller).await;
+                outcome.inspect_err(|error| remember(&replaced, error))?
+            }
+            outcome => outcome.inspect_err(|error| remember(seen, error))?,
+        };
         session
             .tokens
             .api

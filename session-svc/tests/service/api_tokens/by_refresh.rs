@@ -116,10 +116,12 @@ async fn no_refusal_of_the_client_or_the_request_sends_anybody_to_sign_in() {
         world
             .provider
             .script(|script| _ = script.answers.insert(Endpoint::Token, answer));
+        world.advance_ms(REMEMBERED_MS);
         let refused = ask(&world.one, for_resource(&signed_in.id, ORDERS)).await;
         assert_eq!(reason(refused), ErrorReason::ErrInvalidTarget, "{told}");
     }
     world.provider.script(|script| script.answers.clear());
+    world.advance_ms(REMEMBERED_MS);
     token(&world.one, for_resource(&signed_in.id, ORDERS)).await;
 }
 
