@@ -13,6 +13,7 @@ import { makeCertificate } from '../../lib/certificate.mjs';
 import { Child } from '../../lib/child.mjs';
 import { freePort, probe, until } from '../../lib/net.mjs';
 import { binary, startStack } from '../../stack.mjs';
+import { Client } from './client.mjs';
 import { doctor, run, settingsOf } from './doctor.mjs';
 
 let stack;
@@ -301,7 +302,7 @@ test('what does not fit is a warning at the start and in readiness, and keeps no
     assert.deepEqual(report.conditions.provider_settings, {
       met: false, required: false, detail: 'provider "default": id_token_algorithm (OIDC_ID_TOKEN_SIGNING_ALG); the command `doctor` says more',
     });
-    const login = await fetch(`http://127.0.0.1:${port}/api/auth/login`, { redirect: 'manual', headers: { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' } });
+    const login = await new Client().navigate(`http://127.0.0.1:${port}/api/auth/login`);
     assert.equal(login.status, 302);
     const warnings = edge.output.split('\n').filter((line) => line.includes('OIDC_ID_TOKEN_SIGNING_ALG'));
     assert.equal(warnings.length, 1, `told once, and not again by a sign-in:\n${edge.output}`);
