@@ -162,12 +162,12 @@ fn load(
                 match kind {
                     // Signs somebody in, and out again before the next.
                     0 => {
-                        if let Some(id) = mine.take()
-                            && matches!(end(&client, &id).await, Ok(true))
-                        {
-                            let mut acknowledged = acknowledged.lock().unwrap();
-                            acknowledged.begun.remove(&id);
-                            acknowledged.ended.insert(id);
+                        if let Some(id) = mine.take() {
+                            // Until it is acknowledged nobody can say: the process may be killed between the ending and its answer.
+                            acknowledged.lock().unwrap().begun.remove(&id);
+                            if matches!(end(&client, &id).await, Ok(true)) {
+                                acknowledged.lock().unwrap().ended.insert(id);
+                            }
                         }
                         if let Ok(id) = sign_in(&client, &provider).await {
                             acknowledged.lock().unwrap().begun.insert(id.clone());
