@@ -220,7 +220,7 @@ export function suite(driver) {
         } finally {
           writeFileSync(secretFile, client.secret);
         }
-        await until(SECRET_READ_MS, async () => !(await refused()), () => 'the right secret is refused');
+        await until(SECRET_READ_MS, async () => !(await refused()), () => `the right secret is refused:\n${warnings().slice(-5).join('\n')}`);
       },
     };
 
