@@ -17,7 +17,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 
 use crate::http::refused::Refused;
-use crate::values::refusal::{RefusalReason, Step};
+use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// The response header that carries the request ID.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -133,7 +133,7 @@ impl Metrics {
     }
 
     /// Counts a refusal.
-    pub(crate) fn refusal(&self, step: Step, reason: RefusalReason) {
+    pub(crate) fn refusal(&self, step: SignInStep, reason: RefusalReason) {
         self.refusals
             .with_label_values(&[step.name(), reason.name()])
             .inc();

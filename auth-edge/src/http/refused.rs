@@ -6,12 +6,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use crate::values::refusal::{RefusalReason, Step};
+use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Response extension: what was refused. The observer writes its record, since it knows the request ID.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
-    pub(crate) step: Step,
+    pub(crate) step: SignInStep,
     pub(crate) reason: RefusalReason,
     /// The provider's id; empty before one is chosen.
     pub(crate) provider: String,

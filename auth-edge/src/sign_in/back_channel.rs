@@ -21,9 +21,9 @@ use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 use crate::http::errors::{Handler, HttpError};
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
-use crate::sign_in::refusal::{Refusal, answered, of_logout_token};
+use crate::sign_in::refusal::{SignInRefusal, answered, of_logout_token};
 use crate::sign_in::request_id;
-use crate::values::refusal::{RefusalReason, Step};
+use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Largest body, in bytes: one signed token.
 const MAX_FORM_BYTES: usize = 64 * 1024;
@@ -37,7 +37,7 @@ const MEMORY_SECS: u64 = 300 + 120;
 /// POST of one `logout_token`.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
     let handled = received(&sign_in, request).await;
-    answered(&sign_in, Step::LogoutToken, handled)
+    answered(&sign_in, SignInStep::LogoutToken, handled)
 }
 
 async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpError> {
@@ -73,7 +73,7 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
     let told_ago = told_ago(sign_in, &token, arrived_ms);
     let until = token.exp.max(now + MEMORY_SECS);
     if let Err((reason, words)) = end(sign_in, &token, until, told_ago).await? {
-        let refusal = Refusal::new(Step::LogoutToken, reason);
+        let refusal = SignInRefusal::new(SignInStep::LogoutToken, reason);
         return Ok(refusal.answer(sign_in, Some(provider), HttpError::LogoutToken(words)));
     }
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
@@ -147,5 +147,6 @@ fn refused(sign_in: &SignIn, provider: Option<&IdentityProvider>, error: LogoutT
         | LogoutTokenError::Nonce
         | LogoutTokenError::Nobody => HttpError::LogoutToken("The logout token was refused."),
     };
-    Refusal::caused(Step::LogoutToken, of_logout_token(&error), error).answer(sign_in, provider, answer)
+    SignInRefusal::caused(SignInStep::LogoutToken, of_logout_token(&error), error)
+        .answer(sign_in, provider, answer)
 }

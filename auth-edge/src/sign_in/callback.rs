@@ -28,11 +28,11 @@ use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::redemption::{NotRedeemed, Redeemed, Redemption};
-use crate::sign_in::refusal::{Refusal, answered};
+use crate::sign_in::refusal::{SignInRefusal, answered};
 use crate::sign_in::rejected::{Reason, Rejected, refuse};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
 use crate::sign_in::{NOT_A_VISIT, landing};
-use crate::values::refusal::{RefusalReason, Step};
+use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
 /// Why a callback gives no session.
@@ -57,7 +57,7 @@ pub(crate) async fn handle(
     request: Request,
 ) -> Response {
     let handled = received(&sign_in, &provider, request).await;
-    answered(&sign_in, Step::Callback, handled)
+    answered(&sign_in, SignInStep::Callback, handled)
 }
 
 async fn received(
@@ -96,7 +96,7 @@ async fn received(
             sign_in.metrics.login("unavailable", &provider.id);
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
             let try_again = site.login_url(return_to, sign_in.providers.connection_of(provider.issuer()));
-            let refusal = Refusal::new(Step::Callback, RefusalReason::SessionServiceUnavailable);
+            let refusal = SignInRefusal::new(SignInStep::Callback, RefusalReason::SessionServiceUnavailable);
             let answer = HttpError::CallbackUnavailable { try_again };
             Ok(refusal.answer(sign_in, Some(provider), answer))
         }

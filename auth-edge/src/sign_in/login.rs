@@ -29,11 +29,11 @@ use crate::providers::{IdentityProvider, NotChosen, ProviderHint};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
 use crate::sign_in::login_parameters::LoginParameters;
-use crate::sign_in::refusal::{Refusal, answered, of_provider};
+use crate::sign_in::refusal::{SignInRefusal, answered, of_provider};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
 use crate::sign_in::{NOT_A_VISIT, internal, landing};
 use crate::values::allowed_parameters::CONNECTION;
-use crate::values::refusal::{RefusalReason, Step};
+use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
 /// What a third party may say (OpenID Connect Core, section 4).
@@ -46,7 +46,7 @@ const VISITS: &str = "GET, HEAD";
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
     let handled = visited(&sign_in, request).await;
-    answered(&sign_in, Step::Login, handled)
+    answered(&sign_in, SignInStep::Login, handled)
 }
 
 async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, HttpError> {
@@ -167,7 +167,7 @@ async fn begin(
         Err(error) => {
             sign_in.metrics.login("unavailable", &provider.id);
             let answer = HttpError::Provider(Handler::Login, error.outage());
-            let refusal = Refusal::caused(Step::Login, of_provider(&error), error);
+            let refusal = SignInRefusal::caused(SignInStep::Login, of_provider(&error), error);
             return Ok(refusal.answer(sign_in, Some(provider), answer));
         }
     };
@@ -285,5 +285,5 @@ fn not_chosen(sign_in: &SignIn, why: NotChosen) -> Response {
             "People of that connection sign in at another address than this one.",
         ),
     };
-    Refusal::new(Step::Login, reason).answer(sign_in, None, HttpError::BadRequest(words))
+    SignInRefusal::new(SignInStep::Login, reason).answer(sign_in, None, HttpError::BadRequest(words))
 }

@@ -12,18 +12,18 @@ use crate::http::errors::HttpError;
 use crate::http::refused::Refused;
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
-use crate::values::refusal::{RefusalReason, Step};
+use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Why something is refused, and what caused that.
-pub(super) struct Refusal {
-    pub(super) step: Step,
+pub(super) struct SignInRefusal {
+    pub(super) step: SignInStep,
     pub(super) reason: RefusalReason,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-impl Refusal {
+impl SignInRefusal {
     /// One without an error behind it.
-    pub(super) fn new(step: Step, reason: RefusalReason) -> Self {
+    pub(super) fn new(step: SignInStep, reason: RefusalReason) -> Self {
         Self {
             step,
             reason,
@@ -33,7 +33,7 @@ impl Refusal {
 
     /// One that an error caused.
     pub(super) fn caused(
-        step: Step,
+        step: SignInStep,
         reason: RefusalReason,
         cause: impl Error + Send + Sync + 'static,
     ) -> Self {
@@ -65,9 +65,9 @@ impl Refusal {
 }
 
 /// The answer of a handler; where it failed for a reason any handler can have, as a refusal of that reason.
-pub(super) fn answered(sign_in: &SignIn, step: Step, result: Result<Response, HttpError>) -> Response {
+pub(super) fn answered(sign_in: &SignIn, step: SignInStep, result: Result<Response, HttpError>) -> Response {
     result.unwrap_or_else(|error| match reason_of::of_answer(&error) {
-        Some(reason) => Refusal::new(step, reason).answer(sign_in, None, error),
+        Some(reason) => SignInRefusal::new(step, reason).answer(sign_in, None, error),
         None => error.into_response(),
     })
 }

@@ -7,8 +7,8 @@ use oidc::{IdTokenError, TokenError, UserinfoError};
 use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
-use crate::sign_in::refusal::{self, Refusal};
-use crate::values::refusal::{RefusalReason, Step};
+use crate::sign_in::refusal::{self, SignInRefusal};
+use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
 /// Why a callback was refused.
@@ -180,7 +180,7 @@ pub(super) fn refuse(
         words: reason.words(),
         try_again,
     };
-    let refusal = Refusal::caused(Step::Callback, reason.stable(), reason);
+    let refusal = SignInRefusal::caused(SignInStep::Callback, reason.stable(), reason);
     let mut response = refusal.answer(sign_in, Some(provider), answer);
     if let Some(cookie) = unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);

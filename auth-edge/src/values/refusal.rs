@@ -5,7 +5,7 @@
 
 /// The step at which it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SignInStep {
     /// The login route: the person has not been at the provider.
     Login,
     /// The callback: the person comes back from there.
@@ -14,7 +14,7 @@ pub(crate) enum Step {
     LogoutToken,
 }
 
-impl Step {
+impl SignInStep {
     /// The name in logs and metrics.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {

@@ -21,12 +21,12 @@ const MOST: usize = 8_192;
 /// Session, generation of its tokens, API and scopes.
 type Asked = (Handle, u64, Name);
 
-struct Refusal {
+struct RememberedRefusal {
     error: TokenRefreshError,
     at_ms: u64,
 }
 
-impl Refusal {
+impl RememberedRefusal {
     /// Not one of the future either: the clock may have been set back.
     fn counts(&self, now_ms: u64) -> bool {
         now_ms
@@ -37,7 +37,7 @@ impl Refusal {
 
 /// The refusals of this process; clones share them.
 #[derive(Clone, Default)]
-pub(super) struct RefusedTargets(Arc<Mutex<HashMap<Asked, Refusal>>>);
+pub(super) struct RefusedTargets(Arc<Mutex<HashMap<Asked, RememberedRefusal>>>);
 
 impl RefusedTargets {
     /// What the provider said of the same a moment ago, where it refused; `now_ms` is the wall clock.
@@ -78,7 +78,7 @@ impl RefusedTargets {
         }
         if refusals.len() < MOST {
             let at_ms = now_ms;
-            refusals.insert(asked(session, target), Refusal { error, at_ms });
+            refusals.insert(asked(session, target), RememberedRefusal { error, at_ms });
         }
     }
 }

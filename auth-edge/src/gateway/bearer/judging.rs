@@ -12,7 +12,7 @@ use url::Url;
 use super::ShownRequest;
 use super::presented::{self, PresentedToken, Scheme};
 use super::proofs_seen::NotTaken;
-use super::refusal::Refusal;
+use super::refusal::TokenRefusal;
 use super::verified_tokens::{JudgedBy, SIGNATURE_MAX_AGE_MS, Verdict, key};
 use crate::gateway::Gateway;
 use crate::http::protect::rate_limit::RateLimiter;
@@ -31,19 +31,22 @@ pub(super) struct Presentation<'a> {
 
 impl Presentation<'_> {
     /// The token, if it is one that passes.
-    pub(super) async fn judge(&self, presented: PresentedToken<'_>) -> Result<Arc<AccessToken>, Refusal> {
-        let raw = presented.token.ok_or(Refusal::Malformed)?;
+    pub(super) async fn judge(
+        &self,
+        presented: PresentedToken<'_>,
+    ) -> Result<Arc<AccessToken>, TokenRefusal> {
+        let raw = presented.token.ok_or(TokenRefusal::Malformed)?;
         let token = self.judge_token(raw).await?;
         self.judge_use(&token, presented.scheme, raw)?;
         Ok(token)
     }
 
     /// Whose token it is, and whether it is for this resource.
-    async fn judge_token(&self, raw: &str) -> Result<Arc<AccessToken>, Refusal> {
+    async fn judge_token(&self, raw: &str) -> Result<Arc<AccessToken>, TokenRefusal> {
         let issuer = oidc::unverified_issuer(raw);
         let by_signature = match (issuer.is_some(), self.rule.introspection) {
             (true, Introspection::Never | Introspection::OpaqueTokens) => true,
-            (false, Introspection::Never) => return Err(Refusal::Opaque),
+            (false, Introspection::Never) => return Err(TokenRefusal::Opaque),
             (_, Introspection::Always) | (false, Introspection::OpaqueTokens) => false,
         };
         let provider = self.provider(issuer.as_deref())?;
@@ -61,11 +64,11 @@ impl Presentation<'_> {
 
     /// The provider that judges it: the one its issuer names, or the only one a token that names none can be of. No token is shown
     /// to a provider that has not made it.
-    fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, Refusal> {
+    fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, TokenRefusal> {
         let providers = &self.gateway.providers;
         let owner = self.gateway.sites.of(self.request.headers).owner();
         let provider = match issuer {
-            Some(issuer) => providers.by_issuer(issuer).ok_or(Refusal::Issuer)?,
+            Some(issuer) => providers.by_issuer(issuer).ok_or(TokenRefusal::Issuer)?,
             None => {
                 let named = self.route.requirements.connection.as_ref();
                 let mut counting = providers
@@ -74,16 +77,16 @@ impl Presentation<'_> {
                     .filter(|provider| named.is_none_or(|id| *id == provider.id));
                 match (counting.next(), counting.next()) {
                     (Some(only), None) => only,
-                    _ => return Err(Refusal::Opaque),
+                    _ => return Err(TokenRefusal::Opaque),
                 }
             }
         };
         if owner.is_some_and(|owner| owner.issuer != provider.issuer()) {
-            return Err(Refusal::Issuer);
+            return Err(TokenRefusal::Issuer);
         }
         let connection = &self.route.requirements.connection;
         if connection.as_ref().is_some_and(|id| *id != provider.id) {
-            return Err(Refusal::Connection);
+            return Err(TokenRefusal::Connection);
         }
         Ok(provider)
     }
@@ -92,7 +95,7 @@ impl Presentation<'_> {
         &self,
         provider: &IdentityProvider,
         raw: &str,
-    ) -> Result<Arc<AccessToken>, Refusal> {
+    ) -> Result<Arc<AccessToken>, TokenRefusal> {
         let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
         let key = key(JudgedBy::Signature, &provider.id, raw);
         if let Some(Ok(token)) = memory.tokens.find(&key, now_ms) {
@@ -115,7 +118,11 @@ impl Presentation<'_> {
         Ok(token)
     }
 
-    async fn by_provider(&self, provider: &IdentityProvider, raw: &str) -> Result<Arc<AccessToken>, Refusal> {
+    async fn by_provider(
+        &self,
+        provider: &IdentityProvider,
+        raw: &str,
+    ) -> Result<Arc<AccessToken>, TokenRefusal> {
         let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
         let max_age = self.gateway.bearer.0.introspection_max_age;
         let max_age_ms = u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX);
@@ -126,7 +133,7 @@ impl Presentation<'_> {
         self.may_cost(&memory.unknown, now_ms)?;
         let ask = async {
             let open = provider.open_questions.try_acquire();
-            let _open = open.map_err(|_all_are_open| Refusal::Overloaded)?;
+            let _open = open.map_err(|_all_are_open| TokenRefusal::Overloaded)?;
             let said = provider.relying_party.introspect(raw, now_ms / 1_000).await;
             if said.is_err() {
                 self.has_cost(&memory.unknown, now_ms);
@@ -138,7 +145,7 @@ impl Presentation<'_> {
                     "a provider cannot be asked about an access token"
                 );
             }
-            Ok::<Verdict, Refusal>(said.map(Arc::new).map_err(Arc::new))
+            Ok::<Verdict, TokenRefusal>(said.map(Arc::new).map_err(Arc::new))
         };
         let verdict = if max_age_ms == 0 {
             ask.await?
@@ -150,9 +157,9 @@ impl Presentation<'_> {
     }
 
     /// Whether the address may cause more of what has been for nothing.
-    fn may_cost(&self, refused: &RateLimiter, now_ms: u64) -> Result<(), Refusal> {
+    fn may_cost(&self, refused: &RateLimiter, now_ms: u64) -> Result<(), TokenRefusal> {
         let refused = refused.peek(self.address, now_ms);
-        refused.map_err(|too_many| Refusal::TooMany {
+        refused.map_err(|too_many| TokenRefusal::TooMany {
             retry_after_secs: too_many.retry_after_secs,
         })
     }
@@ -164,23 +171,23 @@ impl Presentation<'_> {
     }
 
     /// Whether it is presented as it is bound, and is enough for the route.
-    fn judge_use(&self, token: &AccessToken, scheme: Scheme, raw: &str) -> Result<(), Refusal> {
+    fn judge_use(&self, token: &AccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
         let headers = self.request.headers;
         let proof = match (&token.binding, scheme) {
             (TokenBinding::Key(thumbprint), Scheme::Dpop) => {
                 Some((thumbprint, self.judge_proof(thumbprint, raw)?))
             }
-            (TokenBinding::Key(_), Scheme::Bearer) => return Err(Refusal::WithoutProof),
-            (TokenBinding::None, Scheme::Dpop) => return Err(Refusal::NotBound),
+            (TokenBinding::Key(_), Scheme::Bearer) => return Err(TokenRefusal::WithoutProof),
+            (TokenBinding::None, Scheme::Dpop) => return Err(TokenRefusal::NotBound),
             (TokenBinding::None, Scheme::Bearer) => {
                 if self.rule.dpop_required || headers.contains_key(presented::PROOF) {
-                    return Err(Refusal::NotBound);
+                    return Err(TokenRefusal::NotBound);
                 }
                 None
             }
         };
         if !self.rule.scopes.iter().all(|scope| token.has_scope(scope)) {
-            return Err(Refusal::Scope);
+            return Err(TokenRefusal::Scope);
         }
         let requirements = &self.route.requirements;
         requirements.check(token, self.gateway.clock.now_ms())?;
@@ -190,7 +197,7 @@ impl Presentation<'_> {
     }
 
     /// The proof, if it is for this request and this token; it may have been used before.
-    fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, Refusal> {
+    fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, TokenRefusal> {
         let now_ms = self.gateway.clock.now_ms();
         if self.request.method.is_empty() {
             tracing::warn!(
@@ -218,13 +225,13 @@ impl Presentation<'_> {
     }
 
     /// Uses a proof up.
-    fn take(&self, thumbprint: &str, proof: &VerifiedProof) -> Result<(), Refusal> {
+    fn take(&self, thumbprint: &str, proof: &VerifiedProof) -> Result<(), TokenRefusal> {
         let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
         let taken = memory.proofs.take(thumbprint, &proof.jti, now_ms);
         taken.map_err(|not_taken| match not_taken {
-            NotTaken::Replay => Refusal::Replay,
-            NotTaken::TooMany(retry_after_secs) => Refusal::TooMany { retry_after_secs },
-            NotTaken::Full => Refusal::Overloaded,
+            NotTaken::Replay => TokenRefusal::Replay,
+            NotTaken::TooMany(retry_after_secs) => TokenRefusal::TooMany { retry_after_secs },
+            NotTaken::Full => TokenRefusal::Overloaded,
         })
     }
 }

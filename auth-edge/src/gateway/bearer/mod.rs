@@ -47,16 +47,16 @@ const UNKNOWN_PER_MINUTE: u64 = 120;
 
 /// What judges access tokens. Clones share it.
 #[derive(Clone)]
-pub(crate) struct BearerTokens(Arc<Shared>);
+pub(crate) struct BearerTokens(Arc<BearerState>);
 
-struct Shared {
+struct BearerState {
     introspection_max_age: Duration,
     verdicts_counted: IntCounterVec,
     /// Made by the first token: where none come, it takes no memory.
-    memory: OnceLock<Memory>,
+    memory: OnceLock<TokenMemory>,
 }
 
-struct Memory {
+struct TokenMemory {
     tokens: VerifiedTokens,
     proofs: ProofsSeen,
     forged: RateLimiter,
@@ -67,15 +67,15 @@ impl BearerTokens {
     /// Remembers what a provider said of a token for `introspection_max_age`; zero asks each time.
     #[must_use]
     pub(crate) fn new(introspection_max_age: Duration, verdicts_counted: IntCounterVec) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(BearerState {
             introspection_max_age,
             verdicts_counted,
             memory: OnceLock::new(),
         }))
     }
 
-    fn memory(&self) -> &Memory {
-        self.0.memory.get_or_init(|| Memory {
+    fn memory(&self) -> &TokenMemory {
+        self.0.memory.get_or_init(|| TokenMemory {
             tokens: VerifiedTokens::new(),
             proofs: ProofsSeen::new(),
             forged: RateLimiter::new(FORGED_PER_MINUTE),

@@ -18,7 +18,7 @@ use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION}
 
 /// Why a token does not pass.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum TokenRefusal {
     /// The header is not what its scheme says.
     #[error("the Authorization header is malformed")]
     Malformed,
@@ -66,7 +66,7 @@ pub(super) enum Refusal {
     Overloaded,
 }
 
-impl From<Missing> for Refusal {
+impl From<Missing> for TokenRefusal {
     fn from(missing: Missing) -> Self {
         match missing {
             Missing::StepUp => Self::StepUp,
@@ -79,7 +79,7 @@ impl From<Missing> for Refusal {
     }
 }
 
-impl Refusal {
+impl TokenRefusal {
     /// A short name that stays, for logs and metrics.
     pub(super) fn reason(&self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ use super::look::Look;
 pub(super) const STYLE: &str = include_str!("page.css");
 
 /// A page to be written.
-pub(super) struct Document<'a> {
+pub(super) struct HtmlDocument<'a> {
     /// The language of its words.
     pub(super) language: Language,
     /// How the pages look.
@@ -31,7 +31,7 @@ pub(super) struct Document<'a> {
     pub(super) script: Option<&'static str>,
 }
 
-impl Document<'_> {
+impl HtmlDocument<'_> {
     /// The answer that shows it, with status 200.
     pub(super) fn into_response(self) -> Response {
         let (tag, direction) = (self.language.tag(), self.language.direction());

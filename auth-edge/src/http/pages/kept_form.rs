@@ -10,7 +10,7 @@
 
 use axum::response::Response;
 
-use super::html::{Document, escape};
+use super::html::{HtmlDocument, escape};
 use super::language::Language;
 use super::{NO_FORMS, NextStep, Pages, message_main};
 use crate::values::reserved::FORM_PATH;
@@ -156,7 +156,7 @@ impl Pages {
         form_action: &str,
         script: &'static str,
     ) -> Response {
-        let document = Document {
+        let document = HtmlDocument {
             language,
             look: &self.look.load(),
             title,

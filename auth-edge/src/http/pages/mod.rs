@@ -19,7 +19,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use chassis::secret::Reloading;
 
-use self::html::{Document, escape};
+use self::html::{HtmlDocument, escape};
 use self::language::Language;
 use self::look::Look;
 
@@ -128,7 +128,7 @@ impl Pages {
     }
 
     fn page(&self, language: Language, title: &str, main: &str, form_action: &str) -> Response {
-        let document = Document {
+        let document = HtmlDocument {
             language,
             look: &self.look.load(),
             title,

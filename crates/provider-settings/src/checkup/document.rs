@@ -7,9 +7,9 @@ const MOST_SHOWN: usize = 200;
 
 /// A discovery document.
 #[derive(Clone, Copy)]
-pub(super) struct Document<'a>(pub(super) &'a Map<String, Value>);
+pub(super) struct DiscoveryDocument<'a>(pub(super) &'a Map<String, Value>);
 
-impl<'a> Document<'a> {
+impl<'a> DiscoveryDocument<'a> {
     /// A list of texts; `None` where the document does not say.
     pub(super) fn list(self, name: &str) -> Option<Vec<&'a str>> {
         let list = self.0.get(name)?.as_array()?;

@@ -28,7 +28,7 @@ pub use self::watch::{Watched, watch};
 use crate::ConfiguredProvider;
 use crate::keys::{file_key, with_keys};
 use crate::table::{PREFIX, PROVIDERS};
-use document::Document;
+use document::DiscoveryDocument;
 
 /// Which part of the product has to do with the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +86,12 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
     let said = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
     let mutual_tls = matches!(settings.client_auth, ClientAuth::TlsClientAuth { .. });
     let metadata = probe.metadata(said, mutual_tls);
-    findings.push(tokens::issuer(Document(document), settings));
+    findings.push(tokens::issuer(DiscoveryDocument(document), settings));
     if let Some(Err(error)) = &metadata {
         findings.push(endpoints(error));
     }
-    let accepted = tokens::accepted(Document(document), settings);
-    let algorithm = tokens::algorithm(Document(document), settings);
+    let accepted = tokens::accepted(DiscoveryDocument(document), settings);
+    let algorithm = tokens::algorithm(DiscoveryDocument(document), settings);
     // Keys for an algorithm the provider does not use say nothing more.
     let keys_matter = algorithm.verdict != Verdict::Problem;
     findings.push(algorithm);
@@ -123,7 +123,7 @@ fn endpoints(error: &ProviderError) -> Finding {
 
 /// Judges a discovery document by the settings, as far as a part of the product needs it.
 fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part) -> Vec<Finding> {
-    let document = Document(document);
+    let document = DiscoveryDocument(document);
     let mut findings = vec![tokens::client_authentication(document, &settings.client_auth)];
     if let Part::SignIn { userinfo } = part {
         findings.push(request::code_flow(document));

@@ -4,7 +4,7 @@ use chassis::findings::{Finding, Remedy};
 use oidc::{Par, ProviderSettings, ResponseMode};
 
 use super::UserinfoReading;
-use super::document::{Document, shown};
+use super::document::{DiscoveryDocument, shown};
 
 /// Claims that scopes promise (OpenID Connect Core 5.4): one of them says that the provider has them.
 const PROMISED: [(&str, &[&str]); 4] = [
@@ -24,7 +24,7 @@ const PROMISED: [(&str, &[&str]); 4] = [
 ];
 
 /// Whether the provider has the flow we speak: a code, given to whoever can prove that they asked for it (RFC 7636).
-pub(super) fn code_flow(document: Document<'_>) -> Finding {
+pub(super) fn code_flow(document: DiscoveryDocument<'_>) -> Finding {
     let id = "code_flow";
     let lacks = |name: &str, value: &str| {
         document
@@ -64,7 +64,7 @@ pub(super) fn code_flow(document: Document<'_>) -> Finding {
 }
 
 /// Whether the provider lists the way its answer comes back. Some understand more than they list, so it is no problem yet.
-pub(super) fn response_mode(document: Document<'_>, settings: &ProviderSettings) -> Finding {
+pub(super) fn response_mode(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "response_mode";
     let ours = match settings.response_mode {
         ResponseMode::Query => "query",
@@ -93,7 +93,7 @@ pub(super) fn response_mode(document: Document<'_>, settings: &ProviderSettings)
 }
 
 /// Whether both agree on pushed requests (RFC 9126).
-pub(super) fn pushed_requests(document: Document<'_>, settings: &ProviderSettings) -> Finding {
+pub(super) fn pushed_requests(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "pushed_requests";
     let offered = document.text("pushed_authorization_request_endpoint").is_some();
     let required = document
@@ -124,7 +124,10 @@ pub(super) fn pushed_requests(document: Document<'_>, settings: &ProviderSetting
 }
 
 /// Whether both agree on signed requests (RFC 9101); nothing where neither speaks of them.
-pub(super) fn signed_requests(document: Document<'_>, settings: &ProviderSettings) -> Option<Finding> {
+pub(super) fn signed_requests(
+    document: DiscoveryDocument<'_>,
+    settings: &ProviderSettings,
+) -> Option<Finding> {
     let id = "signed_requests";
     let required = document.says("require_signed_request_object").unwrap_or(false);
     let Some(keys) = &settings.request_keys else {
@@ -164,7 +167,7 @@ pub(super) fn signed_requests(document: Document<'_>, settings: &ProviderSetting
 }
 
 /// Whether the scope is among what the provider lists. It need not list all it knows (OpenID Connect Discovery 3).
-pub(super) fn scope(document: Document<'_>, settings: &ProviderSettings) -> Finding {
+pub(super) fn scope(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "scope";
     let ours: Vec<&str> = settings
         .scope
@@ -203,7 +206,7 @@ pub(super) fn scope(document: Document<'_>, settings: &ProviderSettings) -> Find
 }
 
 /// Whether the provider lists what the scopes promise.
-pub(super) fn claims(document: Document<'_>, settings: &ProviderSettings) -> Finding {
+pub(super) fn claims(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "claims";
     let Some(listed) = document.list("claims_supported") else {
         return Finding::unknown(id, "the provider does not say which it has");
@@ -231,7 +234,7 @@ pub(super) fn claims(document: Document<'_>, settings: &ProviderSettings) -> Fin
 
 /// Where names and addresses of people come from (OpenID Connect Core 5.4).
 pub(super) fn userinfo(
-    document: Document<'_>,
+    document: DiscoveryDocument<'_>,
     settings: &ProviderSettings,
     reading: UserinfoReading,
 ) -> Finding {
@@ -272,7 +275,7 @@ pub(super) fn userinfo(
 }
 
 /// Whether the provider tells of sign-outs elsewhere (OpenID Connect Back-Channel Logout 1.0).
-pub(super) fn back_channel_logout(document: Document<'_>) -> Finding {
+pub(super) fn back_channel_logout(document: DiscoveryDocument<'_>) -> Finding {
     let id = "back_channel_logout";
     match document.says("backchannel_logout_supported") {
         Some(true) => Finding::fits(id, "offered"),

@@ -46,8 +46,8 @@ fn settings() -> ProviderSettings {
 fn judged(settings: &ProviderSettings, changes: &Value, id: &str) -> Finding {
     let document = document(changes);
     let mut findings = vec![
-        tokens::issuer(Document(&document), settings),
-        tokens::algorithm(Document(&document), settings),
+        tokens::issuer(DiscoveryDocument(&document), settings),
+        tokens::algorithm(DiscoveryDocument(&document), settings),
     ];
     findings.extend(judge(&document, settings, ALWAYS));
     let found = findings.into_iter().find(|finding| finding.id == id);

@@ -3,13 +3,13 @@
 use chassis::findings::{Finding, Remedy};
 use oidc::{ClientAuth, KeySetProbe, ProviderError, ProviderSettings, SigningAlgorithm};
 
-use super::document::{Document, shown};
+use super::document::{DiscoveryDocument, shown};
 
 /// The one algorithm of proofs of possession (`OIDC_DPOP_KEY_FILE` is a P-256 key).
 const PROOF_ALGORITHM: &str = "ES256";
 
 /// Whether the document is the configured issuer's, byte for byte (OpenID Connect Discovery 4.3).
-pub(super) fn issuer(document: Document<'_>, settings: &ProviderSettings) -> Finding {
+pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "issuer";
     let ours = settings.issuer.as_str();
     let Some(said) = document.text("issuer") else {
@@ -56,7 +56,10 @@ pub(super) fn issuer(document: Document<'_>, settings: &ProviderSettings) -> Fin
 }
 
 /// The algorithms that are accepted of this provider.
-pub(super) fn accepted(document: Document<'_>, settings: &ProviderSettings) -> Vec<SigningAlgorithm> {
+pub(super) fn accepted(
+    document: DiscoveryDocument<'_>,
+    settings: &ProviderSettings,
+) -> Vec<SigningAlgorithm> {
     let listed = document
         .list("id_token_signing_alg_values_supported")
         .unwrap_or_default();
@@ -65,7 +68,7 @@ pub(super) fn accepted(document: Document<'_>, settings: &ProviderSettings) -> V
 }
 
 /// Whether the provider signs ID tokens by an algorithm we accept.
-pub(super) fn algorithm(document: Document<'_>, settings: &ProviderSettings) -> Finding {
+pub(super) fn algorithm(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "id_token_algorithm";
     let setting = "OIDC_ID_TOKEN_SIGNING_ALG";
     let accepted = accepted(document, settings);
@@ -152,7 +155,7 @@ pub(super) fn keys(
 }
 
 /// Whether the token endpoint takes our way to show who we are.
-pub(super) fn client_authentication(document: Document<'_>, auth: &ClientAuth) -> Finding {
+pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Finding {
     let id = "client_authentication";
     let ours = auth.method();
     let listed = document.list("token_endpoint_auth_methods_supported");
@@ -194,7 +197,7 @@ pub(super) fn client_authentication(document: Document<'_>, auth: &ClientAuth) -
     )
 }
 
-fn assertion_algorithm(document: Document<'_>, auth: &ClientAuth) -> Option<Finding> {
+fn assertion_algorithm(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Option<Finding> {
     let ClientAuth::PrivateKeyJwt(keys) = auth else {
         return None;
     };
@@ -216,7 +219,7 @@ fn assertion_algorithm(document: Document<'_>, auth: &ClientAuth) -> Option<Find
 }
 
 /// Whether tokens can be bound to a key (RFC 9449); nothing where they are not to be.
-pub(super) fn bound_tokens(document: Document<'_>, settings: &ProviderSettings) -> Option<Finding> {
+pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Option<Finding> {
     let id = "bound_tokens";
     settings.dpop_key.as_ref()?;
     let off = |advice: &str| Remedy::set("OIDC_DPOP", advice);
@@ -239,7 +242,7 @@ pub(super) fn bound_tokens(document: Document<'_>, settings: &ProviderSettings) 
 }
 
 /// Whether tokens can be refreshed, and taken back.
-pub(super) fn refresh(document: Document<'_>, settings: &ProviderSettings) -> Vec<Finding> {
+pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Vec<Finding> {
     let id = "refresh";
     let asked = settings.scope.split(' ').any(|scope| scope == "offline_access");
     let grants = document.list("grant_types_supported");
