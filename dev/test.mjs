@@ -207,18 +207,11 @@ async function nodeFiles(cwd, files, atOnce) {
   return { code, passed: sum(tap, /^# pass (\d+)$/gm), failed };
 }
 
-/**
- * Providers and applications; the tables of docs/providers.md are what the run found. They are other people's programs, of which one
- * may fail by itself (Canaille's memory store refuses every code in a few runs of a hundred): what failed has to fail twice.
- */
+/** Providers and applications; the tables of docs/providers.md are what the run found. */
 async function providers() {
   const found = join(scratch, 'providers');
   process.env.PROVIDERS_RESULTS = found;
-  let result = await nodeTests(ROOT, 'dev/tests/providers', '.test.mjs');
-  if (result.failed > 0) {
-    say('providers: once more, for something failed');
-    result = await nodeTests(ROOT, 'dev/tests/providers', '.test.mjs');
-  }
+  const result = await nodeTests(ROOT, 'dev/tests/providers', '.test.mjs');
   if (result.failed > 0 || result.code !== 0) return result;
   if (tablesAreCurrent(found, { write: values['write-docs'] })) return { ...result, passed: result.passed + 1 };
   if (values['write-docs']) {

@@ -1,4 +1,4 @@
-// Canaille (PyPI) with its memory store.
+// Canaille (PyPI) on SQLite.
 import { freePort } from '../../../lib/net.mjs';
 import { submit } from '../html.mjs';
 import { environment } from './account.mjs';

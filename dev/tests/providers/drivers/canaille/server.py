@@ -1,9 +1,15 @@
-"""Canaille with its memory store, served by hypercorn. Its settings come from the environment; SIGHUP changes its keys."""
+"""Canaille on SQLite, served by hypercorn. Its settings come from the environment; SIGHUP changes its keys.
+
+Not on its memory store, which finds what has one of the values asked for, not all: while a code of the same client is left over, as
+after a wrong secret, a fresh one may be taken for it and refused.
+"""
 import asyncio
 import datetime
 import os
 import signal
 import sys
+import tempfile
+import time
 import uuid
 
 from asgiref.wsgi import WsgiToAsgi
@@ -22,6 +28,7 @@ def key():
     return RSAKey.generate_key(2048, auto_kid=True).as_dict(private=True)
 
 
+store = tempfile.TemporaryDirectory()
 app = create_app(
     {
         "SECRET_KEY": str(uuid.uuid4()),
@@ -32,6 +39,7 @@ app = create_app(
         "CANAILLE": {"CAPTCHA_ENABLED": False},
         "CANAILLE_OIDC": {"ACTIVE_JWKS": [key()], "TRUSTED_DOMAINS": []},
         "CANAILLE_HYPERCORN": {},
+        "CANAILLE_SQL": {"DATABASE_URI": f"sqlite:///{store.name}/canaille.sqlite"},
     },
 )
 
@@ -66,6 +74,21 @@ def make():
     app.backend.save(client)
 
 
+class OneTokenASecond:
+    """Lets the token endpoint answer once in a second: two access tokens of one second are the same, and the second is answered 500."""
+
+    def __init__(self, provider):
+        self.provider, self.turn, self.last = provider, asyncio.Lock(), 0
+
+    async def __call__(self, scope, receive, send):
+        if scope.get("path") != "/oauth/token":
+            return await self.provider(scope, receive, send)
+        async with self.turn:
+            await asyncio.sleep(max(0, self.last + 1 - time.time()))
+            await self.provider(scope, receive, send)
+            self.last = int(time.time())
+
+
 def change_keys():
     settings = app.config["CANAILLE_OIDC"]
     settings["INACTIVE_JWKS"] = settings["ACTIVE_JWKS"]
@@ -79,7 +102,7 @@ async def main():
     loop.add_signal_handler(signal.SIGHUP, change_keys)
     config = Config()
     config.bind = [ADDRESS]
-    await serve(WsgiToAsgi(app), config, shutdown_trigger=stopped.wait)
+    await serve(OneTokenASecond(WsgiToAsgi(app)), config, shutdown_trigger=stopped.wait)
 
 
 with app.app_context(), app.backend.session():
