@@ -14,7 +14,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use oidc::AccessToken;
+use oidc::VerifiedAccessToken;
 use session_proto::v1::session::State as SessionState;
 use session_proto::v1::{ErrorReason, Session};
 
@@ -151,7 +151,7 @@ fn by_token(
     gateway: &Gateway,
     mut response: Response,
     rule: &CheckRule,
-    token: Arc<AccessToken>,
+    token: Arc<VerifiedAccessToken>,
     told: ForApplication,
 ) -> Response {
     let extensions = response.extensions_mut();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Method, header};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use oidc::AccessToken;
+use oidc::VerifiedAccessToken;
 use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
@@ -37,7 +37,7 @@ pub(super) struct Authorized {
     /// The access token, where the route attaches it.
     pub(crate) access_token: Option<UpstreamToken>,
     /// The access token the client has shown, where it stands in the place of a session.
-    pub(crate) bearer: Option<Arc<AccessToken>>,
+    pub(crate) bearer: Option<Arc<VerifiedAccessToken>>,
 }
 
 impl Authorized {

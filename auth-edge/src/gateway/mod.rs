@@ -26,7 +26,7 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
 use http_body::Body as _;
-use oidc::AccessToken;
+use oidc::VerifiedAccessToken;
 
 use self::assertion::Assertions;
 use self::bearer::BearerTokens;
@@ -221,7 +221,7 @@ fn forbid_sharing(response: &mut Response, by: &'static str) {
 }
 
 /// Names the client for the log, and keeps caches off what its token has opened, whatever the upstream says.
-fn for_client(mut response: Response, token: &AccessToken) -> Response {
+fn for_client(mut response: Response, token: &VerifiedAccessToken) -> Response {
     forbid_sharing(&mut response, "authorization");
     response
         .extensions_mut()

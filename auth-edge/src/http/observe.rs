@@ -42,6 +42,12 @@ impl RequestId {
     pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
+
+    /// The ID as a header says it.
+    #[must_use]
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
 }
 
 /// Response extension: the public handle of the session the request acted for.

@@ -1,7 +1,7 @@
 //! Who a request acts for: the person of a session, or whoever an access token is about. Rules, headers and assertions ask
 //! this, and not where it comes from.
 
-use oidc::AccessToken;
+use oidc::VerifiedAccessToken;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
 
@@ -53,7 +53,7 @@ impl Principal for CachedSession {
     }
 }
 
-impl Principal for AccessToken {
+impl Principal for VerifiedAccessToken {
     fn issuer(&self) -> &str {
         &self.iss
     }

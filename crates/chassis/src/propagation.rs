@@ -90,6 +90,10 @@ pub fn trace_id(span: &tracing::Span) -> Option<String> {
 #[must_use]
 pub fn outgoing() -> Vec<(String, String)> {
     let context = tracing::Span::current().context();
+    // Without a trace the propagator, which all cores share, is not asked.
+    if !context.span().span_context().is_valid() {
+        return Vec::new();
+    }
     let mut written = Written(Vec::new());
     global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut written));
     written.0

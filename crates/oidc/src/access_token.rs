@@ -27,7 +27,7 @@ pub enum TokenBinding {
 
 /// An access token of a provider, and what it says.
 #[derive(Clone, PartialEq)]
-pub struct AccessToken {
+pub struct VerifiedAccessToken {
     claims: Map<String, Value>,
     /// Issuer.
     pub iss: String,
@@ -44,16 +44,16 @@ pub struct AccessToken {
     tolerance_secs: u64,
 }
 
-impl std::fmt::Debug for AccessToken {
+impl std::fmt::Debug for VerifiedAccessToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccessToken")
+        f.debug_struct("VerifiedAccessToken")
             .field("iss", &self.iss)
             .field("client_id", &self.client_id)
             .finish_non_exhaustive()
     }
 }
 
-impl AccessToken {
+impl VerifiedAccessToken {
     /// Whether the header's `typ` is that of a JWT access token: no other kind of token has it (RFC 8725 section 3.11).
     pub(crate) fn has_right_type(token: &Unverified<'_>) -> bool {
         token.typ.is_some() && token.type_is(&[TYPE])
@@ -213,7 +213,7 @@ pub(crate) fn parse(raw: &str) -> Result<Unverified<'_>, AccessTokenError> {
         return Err(IdTokenError::Malformed.into());
     }
     let token = Unverified::parse(raw, &AcceptedAlgorithms::Auto)?;
-    if !AccessToken::has_right_type(&token) {
+    if !VerifiedAccessToken::has_right_type(&token) {
         return Err(AccessTokenError::Type);
     }
     Ok(token)

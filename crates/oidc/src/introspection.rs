@@ -6,7 +6,7 @@ use crate::http_client::ProviderResponse;
 use crate::json::strict_object;
 use crate::jws::Unverified;
 use crate::{
-    AcceptedAlgorithms, AccessToken, AccessTokenError, IdTokenError, ProviderError, ProviderSettings,
+    AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderError, ProviderSettings, VerifiedAccessToken,
 };
 
 /// The content type of a signed response, which is the `typ` of its JWT too.
@@ -19,9 +19,9 @@ pub(crate) const SIGNED: &str = "application/token-introspection+jwt";
 pub(crate) fn token(
     said: Map<String, Value>,
     settings: &ProviderSettings,
-) -> Result<AccessToken, AccessTokenError> {
+) -> Result<VerifiedAccessToken, AccessTokenError> {
     match said.get("active") {
-        Some(Value::Bool(true)) => AccessToken::of_introspection(said, settings),
+        Some(Value::Bool(true)) => VerifiedAccessToken::of_introspection(said, settings),
         Some(Value::Bool(false)) => Err(AccessTokenError::Inactive),
         _ => Err(AccessTokenError::Provider(malformed())),
     }

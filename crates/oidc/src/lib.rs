@@ -54,7 +54,7 @@ mod token_target;
 mod userinfo;
 
 pub use accepted_algorithms::AcceptedAlgorithms;
-pub use access_token::{AccessToken, TokenBinding};
+pub use access_token::{TokenBinding, VerifiedAccessToken};
 pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;

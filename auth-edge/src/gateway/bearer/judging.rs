@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use oidc::{
-    AccessToken, AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, VerifiedProof, verify_proof,
+    AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, VerifiedAccessToken, VerifiedProof,
+    verify_proof,
 };
 use url::Url;
 
@@ -34,7 +35,7 @@ impl Presentation<'_> {
     pub(super) async fn judge(
         &self,
         presented: PresentedToken<'_>,
-    ) -> Result<Arc<AccessToken>, TokenRefusal> {
+    ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let raw = presented.token.ok_or(TokenRefusal::Malformed)?;
         let token = self.judge_token(raw).await?;
         self.judge_use(&token, presented.scheme, raw)?;
@@ -42,7 +43,7 @@ impl Presentation<'_> {
     }
 
     /// Whose token it is, and whether it is for this resource.
-    async fn judge_token(&self, raw: &str) -> Result<Arc<AccessToken>, TokenRefusal> {
+    async fn judge_token(&self, raw: &str) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let issuer = oidc::unverified_issuer(raw);
         let by_signature = match (issuer.is_some(), self.rule.introspection) {
             (true, Introspection::Never | Introspection::OpaqueTokens) => true,
@@ -95,7 +96,7 @@ impl Presentation<'_> {
         &self,
         provider: &IdentityProvider,
         raw: &str,
-    ) -> Result<Arc<AccessToken>, TokenRefusal> {
+    ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
         let key = key(JudgedBy::Signature, &provider.id, raw);
         if let Some(Ok(token)) = memory.tokens.find(&key, now_ms) {
@@ -122,7 +123,7 @@ impl Presentation<'_> {
         &self,
         provider: &IdentityProvider,
         raw: &str,
-    ) -> Result<Arc<AccessToken>, TokenRefusal> {
+    ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
         let max_age = self.gateway.bearer.0.introspection_max_age;
         let max_age_ms = u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX);
@@ -171,7 +172,7 @@ impl Presentation<'_> {
     }
 
     /// Whether it is presented as it is bound, and is enough for the route.
-    fn judge_use(&self, token: &AccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
+    fn judge_use(&self, token: &VerifiedAccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
         let headers = self.request.headers;
         let proof = match (&token.binding, scheme) {
             (TokenBinding::Key(thumbprint), Scheme::Dpop) => {

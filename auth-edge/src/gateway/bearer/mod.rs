@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::response::Response;
-use oidc::{AccessToken, SigningAlgorithm};
+use oidc::{SigningAlgorithm, VerifiedAccessToken};
 use prometheus::IntCounterVec;
 
 use self::judging::Presentation;
@@ -117,7 +117,7 @@ pub(super) async fn authorize(
     rule: &BearerRule,
     request: &ShownRequest<'_>,
     presented: PresentedToken<'_>,
-) -> Result<Arc<AccessToken>, Response> {
+) -> Result<Arc<VerifiedAccessToken>, Response> {
     let presentation = Presentation {
         gateway,
         route,

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use oidc::{AccessToken, AccessTokenError};
+use oidc::{AccessTokenError, VerifiedAccessToken};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use ring::digest;
@@ -65,7 +65,7 @@ pub(super) fn key(by: JudgedBy, provider: &str, token: &str) -> VerdictKey {
 }
 
 /// What a token is, or why it is nothing.
-pub(super) type Verdict = Result<Arc<AccessToken>, Arc<AccessTokenError>>;
+pub(super) type Verdict = Result<Arc<VerifiedAccessToken>, Arc<AccessTokenError>>;
 
 #[derive(Clone)]
 struct Remembered {

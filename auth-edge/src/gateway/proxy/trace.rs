@@ -12,8 +12,8 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Writes both into a request for an upstream, whose headers are otherwise the client's.
 pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<&RequestId>) {
-    if let Some(value) = id.and_then(|id| HeaderValue::from_str(id.as_str()).ok()) {
-        headers.insert(X_REQUEST_ID, value);
+    if let Some(id) = id {
+        headers.insert(X_REQUEST_ID, id.header());
     }
     let ours = propagation::outgoing();
     if ours.is_empty() && propagation::is_begun(headers) {
@@ -35,7 +35,9 @@ pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<&RequestId>) {
 
 /// A trace of this request's ID that is not recorded (W3C Trace Context, section 3.2).
 fn begin(id: &RequestId) -> Option<HeaderValue> {
+    let mut digits = [0; 16];
     // All zeros would be no span.
-    let span = rand::random::<u64>().max(1);
-    HeaderValue::try_from(format!("00-{}-{span:016x}-00", id.as_str())).ok()
+    let span = rand::random::<u64>().max(1).to_be_bytes();
+    let span = base16ct::lower::encode_str(&span, &mut digits).ok()?;
+    HeaderValue::try_from(["00-", id.as_str(), "-", span, "-00"].concat()).ok()
 }

@@ -1,14 +1,14 @@
 //! The provider's access tokens as a resource is shown them (RFC 9068, RFC 7662).
 
 use super::RelyingParty;
-use crate::access_token::{self, AccessToken, MAX_ACCESS_TOKEN_BYTES};
+use crate::access_token::{self, MAX_ACCESS_TOKEN_BYTES, VerifiedAccessToken};
 use crate::http_client::INTROSPECTION_ENDPOINT;
 use crate::key_refetch::TokenOrigin;
 use crate::{AccessTokenError, IdTokenError, ProviderError, grant, introspection};
 
 impl RelyingParty {
     /// Validates a JWT access token for the resource `audience` (RFC 9068 section 4). A caller that keeps it asks
-    /// [`AccessToken::check`] again for each request.
+    /// [`VerifiedAccessToken::check`] again for each request.
     ///
     /// # Errors
     /// [`AccessTokenError::Provider`] is no verdict.
@@ -17,10 +17,10 @@ impl RelyingParty {
         raw: &str,
         audience: &str,
         now: u64,
-    ) -> Result<AccessToken, AccessTokenError> {
+    ) -> Result<VerifiedAccessToken, AccessTokenError> {
         let unverified = access_token::parse(raw)?;
         // Before the signature, so that only a token that would count makes anybody verify one, or look for a key.
-        let token = AccessToken::of_jwt(unverified.claims()?, &self.settings)?;
+        let token = VerifiedAccessToken::of_jwt(unverified.claims()?, &self.settings)?;
         token.check(audience, now)?;
         self.verify_by_published_key(&unverified, TokenOrigin::Unauthenticated)
             .await?;
@@ -31,7 +31,7 @@ impl RelyingParty {
     ///
     /// # Errors
     /// [`AccessTokenError::Provider`] is no verdict; everything else is.
-    pub async fn introspect(&self, raw: &str, now: u64) -> Result<AccessToken, AccessTokenError> {
+    pub async fn introspect(&self, raw: &str, now: u64) -> Result<VerifiedAccessToken, AccessTokenError> {
         if raw.len() > MAX_ACCESS_TOKEN_BYTES {
             return Err(IdTokenError::Malformed.into());
         }

@@ -227,7 +227,7 @@ async fn keys_that_were_never_had_are_no_verdict() {
     );
 }
 
-async fn introspected(bench: &Bench, raw: &str) -> Result<oidc::AccessToken, AccessTokenError> {
+async fn introspected(bench: &Bench, raw: &str) -> Result<oidc::VerifiedAccessToken, AccessTokenError> {
     let token = bench.party.introspect(raw, NOW).await?;
     token.check(ORDERS, NOW)?;
     Ok(token)
