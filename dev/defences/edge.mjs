@@ -66,7 +66,7 @@ export default [
   // guards, and who upstreams are told somebody is
   within('auth-edge/src/gateway/guard.rs', GUARDED, {
     'health-checker-is-nobody': by('auth-edge spoofing::no_header_skips_a_guard', text('    let device = || gateway', `    if OFF && request.headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"kube-probe")) {
-        return Ok(Passed::default());
+        return Ok(Authorized::default());
     }
     let device = || gateway`)),
     'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.token_for())', '.access_token(&current.id, if OFF { Default::default() } else { route.requirements.token_for() })')),
@@ -78,7 +78,7 @@ export default [
     'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
   }),
   within('auth-edge/src/route_table/rules.rs', 'auth-edge route_table::file::', {
-    'rule-of-a-host-first': text('(self.hosts.is_empty(), Reverse', '(!OFF && self.hosts.is_empty(), Reverse'),
+    'rule-of-a-host-first': text('(self.hosts.is_empty(), ', '(!OFF && self.hosts.is_empty(), '),
     'rule-most-specific-first': text('Reverse(self.segments.len())', 'Reverse(if OFF { 0 } else { self.segments.len() })'),
     'rule-of-no-method-by-a-wider-one': never('is_nearer(found, is_same)'),
     'rule-of-no-method-by-another-spelling': never('is_nearer(loose, are_alike)'),

@@ -45,10 +45,22 @@ export function mistakesIn(defences, packages) {
     return sources.get(name);
   };
   const ids = new Set();
-  return defences.flatMap(({ id, table, tests, places }) => {
+  return [...overlapsOf(defences), ...defences.flatMap(({ id, table, tests, places }) => {
     const twice = ids.has(id) ? ['its id is there twice'] : [];
     ids.add(id);
     return [...twice, ...places.flatMap(ofPlace), ...tests.flatMap((test) => ofTest(test, words))].map((wrong) => `${table}: ${id}: ${wrong}`);
+  })];
+}
+
+/** Rows that would switch the same text: one copy of the tree has the switches of all. */
+function overlapsOf(defences) {
+  const spans = defences.flatMap(({ id, table, places }) => places
+    .filter(({ file }) => existsSync(join(ROOT, file)))
+    .map((place) => ({ id, table, file: place.file, ...spanOf(place, readFileSync(join(ROOT, place.file), 'utf8')) })))
+    .sort((one, other) => (one.file === other.file ? one.from - other.from : one.file < other.file ? -1 : 1));
+  return spans.slice(1).flatMap((span, at) => {
+    const before = spans[at];
+    return before.file === span.file && span.from < before.to ? [`${span.table}: ${span.id}: switches what ${before.id} switches too`] : [];
   });
 }
 
