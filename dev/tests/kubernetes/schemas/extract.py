@@ -13,22 +13,22 @@ FOLDER = pathlib.Path(__file__).parent
 KEPT = ("type", "properties", "required", "items", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "anyOf", "oneOf", "allOf", "not")
 # What the manifests and the examples use, and in which version.
 WANTED = {
-    "AuthorizationPolicy": "v1",
-    "BackendTLSPolicy": "v1",
-    "Certificate": "v1",
-    "ExternalSecret": "v1",
-    "Gateway": "v1",
-    "HTTPRoute": "v1",
-    "IngressRoute": "v1alpha1",
-    "Issuer": "v1",
-    "Middleware": "v1alpha1",
-    "PodMonitor": "v1",
-    "PrometheusRule": "v1",
-    "ReferenceGrant": "v1beta1",
-    "SecurityPolicy": "v1alpha1",
+    "AuthorizationPolicy": "security.istio.io/v1",
+    "BackendTLSPolicy": "gateway.networking.k8s.io/v1",
+    "Certificate": "cert-manager.io/v1",
+    "ExternalSecret": "external-secrets.io/v1",
+    "Gateway": "gateway.networking.k8s.io/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
+    "IngressRoute": "traefik.io/v1alpha1",
+    "Issuer": "cert-manager.io/v1",
+    "Middleware": "traefik.io/v1alpha1",
+    "PodMonitor": "monitoring.coreos.com/v1",
+    "PrometheusRule": "monitoring.coreos.com/v1",
+    "ReferenceGrant": "gateway.networking.k8s.io/v1beta1",
+    "SecurityPolicy": "gateway.envoyproxy.io/v1alpha1",
 }
-# Ways of an Issuer other than ours, each larger than all the rest: what stands in them is not looked at.
-UNREAD = {"Issuer": ("acme", "vault", "venafi")}
+# Other ways than ours, each larger than all the rest: what stands in them is not looked at.
+UNREAD = {"Issuer": ("acme", "vault", "venafi"), "SecurityPolicy": ("apiKeyAuth", "authorization", "basicAuth", "jwt", "oidc")}
 
 
 def compact(schema, leave):
@@ -69,12 +69,12 @@ def main(paths):
         group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
         channel = definition["metadata"].get("annotations", {}).get("gateway.networking.k8s.io/channel")
         for version in definition["spec"]["versions"]:
-            if WANTED.get(kind) != version["name"]:
+            if WANTED.get(kind) != f"{group}/{version['name']}":
                 continue
             schema = version["schema"]["openAPIV3Schema"]
             schema["properties"].pop("status", None)
             schema = compact(schema, UNREAD.get(kind, ()))
-            schema["properties"] |= {"apiVersion": {"const": f"{group}/{version['name']}"}, "kind": {"const": kind}, "metadata": {"type": "object"}}
+            schema["properties"] |= {"apiVersion": {"const": WANTED[kind]}, "kind": {"const": kind}, "metadata": {"type": "object"}}
             suffix = ".experimental" if channel == "experimental" else ""
             (FOLDER / f"{kind}{suffix}.json").write_text(json.dumps(schema, separators=(",", ":"), sort_keys=True) + "\n")
 
