@@ -1,5 +1,6 @@
 """The programs read what every pair gives them, laid out as pods have it: no mistake, no name they do not know."""
 
+import copy
 import json
 import os
 import pathlib
@@ -58,6 +59,12 @@ class CheckConfig(unittest.TestCase):
                 self.asked[key] = check(PROGRAMS / SERVICES[name], {part: value.replace(ROOT_FOLDER, folder) for part, value in values.items()})
         return self.asked[key]
 
+    def absent(self, pair, workload, store):
+        """The files that settings name and nothing mounts; --check-config does not open certificates of the session service."""
+        with tempfile.TemporaryDirectory() as folder:
+            mount(pair, workload, self.secrets[store], folder)
+            return {key for key, value in variables(pair, workload, folder, "10.0.0.7").items() if value.startswith(folder) and not pathlib.Path(value).is_file()}
+
     def each(self):
         components = dict(matrix.pairs())
         for pair, items in matrix.rendered().items():
@@ -87,6 +94,17 @@ class CheckConfig(unittest.TestCase):
                     self.assertIn("EDGE_TRUSTED_PROXIES", text)
         self.assertGreater(waiting, 0)
 
+    def test_every_file_that_is_named_is_there(self):
+        for name, pair, workload, store in self.each():
+            with self.subTest(pair=name, workload=workload["metadata"]["name"]):
+                self.assertEqual(self.absent(pair, workload, store), set())
+        pair = Pair(copy.deepcopy(matrix.rendered()["base+redis", None]))
+        workload = pair.workload("session-svc")
+        space = workload["metadata"]["namespace"]
+        settings = next(source["configMapRef"]["name"] for source in pod_of(workload)["spec"]["containers"][0]["envFrom"] if source["configMapRef"]["name"].startswith("session-svc"))
+        pair.config(settings, space)["SESSION_TLS_CERT_FILE"] = f"{ROOT_FOLDER}/session-tls/certificate.pem"
+        self.assertEqual(self.absent(pair, workload, "redis"), {"SESSION_TLS_CERT_FILE"})
+
     def test_every_name_is_one_the_program_knows(self):
         for service in SERVICES:
             known = documented(service)
@@ -108,7 +126,6 @@ class CheckConfig(unittest.TestCase):
             "session-svc": [
                 {"SESSION_STORE_FILE": f"{ROOT_FOLDER}/session/address"},
                 {"SESSION_CALLERS": f"{ROOT_FOLDER}/session-tls/tls.crt"},
-                {"SESSION_TLS_CERT_FILE": f"{ROOT_FOLDER}/session-tls/certificate.pem"},
                 {"SESSION_CLIENT_CA_FILE": ""},
             ],
         }
