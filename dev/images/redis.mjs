@@ -1,0 +1,69 @@
+// A Redis image made of Debian's packages redis-server, redis-tools and busybox-static, for machines that reach no registry:
+// tests on real containers use it where people use docker.io/library/redis. Like that one it has the programs on the path,
+// a shell and an empty /data. It names no user: who runs it does.
+//
+//   node dev/images/redis.mjs [TAG]      localhost/vestibule-redis:dev
+import { spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { buildImage } from '../lib/containers.mjs';
+
+export const REDIS_IMAGE = 'localhost/vestibule-redis:dev';
+
+const PROGRAMS = ['redis-server', 'redis-cli', 'redis-benchmark', 'redis-check-aof', 'redis-check-rdb'];
+const PACKAGES = 'redis-server redis-tools busybox-static';
+const SHELL = '/bin/busybox';
+const APPLETS = ['sh', 'awk', 'cat', 'chmod', 'cp', 'cut', 'date', 'echo', 'env', 'grep', 'head', 'hostname', 'id', 'kill', 'ls', 'mkdir', 'mv', 'nc', 'printf', 'ps', 'rm', 'sed', 'sha256sum', 'sleep', 'sort', 'stat', 'tail', 'test', 'timeout', 'touch', 'tr', 'true', 'wc'];
+
+const CONTAINERFILE = `FROM scratch
+COPY . /
+ENV PATH=/usr/local/bin:/usr/bin:/bin
+WORKDIR /data
+VOLUME /data
+EXPOSE 6379
+CMD ["redis-server"]
+`;
+
+const ldd = (program) => spawnSync('ldd', [program], { encoding: 'utf8' }).stdout.matchAll(/(?:=> )?(\/\S+) \(0x/g);
+
+/** Copies a file to the same place below `root`; what is a link there becomes the file itself. */
+function copy(file, root, to = file) {
+  const target = join(root, to);
+  mkdirSync(dirname(target), { recursive: true });
+  copyFileSync(realpathSync(file), target);
+}
+
+/** Builds the image from what is installed on this machine, and gives its name. */
+export async function buildRedisImage(tag = REDIS_IMAGE) {
+  const installed = (name) => ['/usr/bin', '/usr/local/bin'].map((folder) => join(folder, name)).find(existsSync);
+  const programs = PROGRAMS.map(installed);
+  if (programs.includes(undefined) || !existsSync(SHELL)) throw new Error(`the image of Redis needs Debian's packages ${PACKAGES}`);
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-redis-'));
+  try {
+    const root = join(folder, 'root');
+    for (const program of programs) {
+      copy(program, root, join('/usr/local/bin', basename(program)));
+      for (const [, library] of ldd(program)) copy(library, root);
+    }
+    symlinkSync('redis-server', join(root, 'usr/local/bin/redis-sentinel'));
+    copy(SHELL, root);
+    for (const applet of APPLETS) symlinkSync('busybox', join(root, 'bin', applet));
+    for (const name of ['tmp', 'data']) {
+      mkdirSync(join(root, name));
+      chmodSync(join(root, name), 0o1777); // whichever user it runs as
+    }
+    mkdirSync(join(root, 'etc'));
+    writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nredis:x:999:999::/data:/bin/sh\n');
+    writeFileSync(join(root, 'etc/group'), 'root:x:0:\nredis:x:999:\n');
+    writeFileSync(join(folder, 'Containerfile'), CONTAINERFILE);
+    await buildImage({ file: join(folder, 'Containerfile'), context: root, tag, quiet: true });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return tag;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(`${await buildRedisImage(process.argv[2])}\n`);
