@@ -207,7 +207,9 @@ async fn a_file_is_walked_and_resealed() {
     let directory = tempfile::tempdir().unwrap();
     let store = opened(&format!("file:{}", directory.path().join("sessions").display())).await;
     all_cases(&*store).await;
-    let stored = fact(&store.facts(None).await.unwrap(), "stored_bytes").value.clone();
+    let stored = fact(&store.facts(None).await.unwrap(), "stored_bytes")
+        .value
+        .clone();
     assert!(stored.parse::<u64>().unwrap() > 1_000, "{stored}");
 }
 
@@ -291,8 +293,14 @@ async fn a_cluster_is_walked_master_by_master_and_every_node_is_judged() {
 /// Replicas answer with the address of their master, whichever slot it is.
 fn owner_among_masters(cluster: &Cluster, key: &str) -> usize {
     let master = |at: &usize| cluster.nodes[*at].ask("ROLE").contains("master");
-    let owns = |at: &usize| !cluster.nodes[*at].ask(&format!("EXISTS {key}")).starts_with("-MOVED");
-    (0..cluster.nodes.len()).find(|at| master(at) && owns(at)).unwrap()
+    let owns = |at: &usize| {
+        !cluster.nodes[*at]
+            .ask(&format!("EXISTS {key}"))
+            .starts_with("-MOVED")
+    };
+    (0..cluster.nodes.len())
+        .find(|at| master(at) && owns(at))
+        .unwrap()
 }
 
 /// The server a fact names.

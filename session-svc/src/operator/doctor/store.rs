@@ -143,7 +143,8 @@ async fn engine(opened: &OpenedStore) -> Vec<Finding> {
 }
 
 fn unasked(found: &str) -> Finding {
-    let advice = "to have them judged here, allow +info, +config|get, +acl|dryrun, +cluster|info and +cluster|slots";
+    let advice =
+        "to have them judged here, allow +info, +config|get, +acl|dryrun, +cluster|info and +cluster|slots";
     Finding::unknown(
         "engine",
         format!("version, eviction and persistence may not be asked for: {found}"),

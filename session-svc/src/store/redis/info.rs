@@ -91,7 +91,10 @@ mod tests {
             (replica.is_online, replica.behind_bytes, replica.silent_secs)
         };
         assert_eq!(replicas.len(), 2);
-        assert_eq!((replicas[1].host.as_str(), replicas[1].port), ("redis-2.redis", 6380));
+        assert_eq!(
+            (replicas[1].host.as_str(), replicas[1].port),
+            ("redis-2.redis", 6380)
+        );
         assert_eq!((behind(0), behind(1)), ((true, 100, 1), (false, 1000, 0)));
     }
 

@@ -65,8 +65,10 @@ impl RedisStore {
             return Ok(Vec::new());
         }
         let ranges = self.writes.ranges().await?;
-        let mut replicas: Vec<ServerAddress> =
-            ranges.into_iter().flat_map(|range| range.into_iter().skip(1)).collect();
+        let mut replicas: Vec<ServerAddress> = ranges
+            .into_iter()
+            .flat_map(|range| range.into_iter().skip(1))
+            .collect();
         replicas.sort_unstable_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
         replicas.dedup();
         Ok(replicas)

@@ -19,7 +19,8 @@ use crate::store::StoreError;
 use crate::store::inspect::{Assessment, Fact};
 use crate::store::url::{ServerAddress, Topology};
 
-const UNREACHABLE: &str = "this server cannot be judged: bring it back, or let this host and the user of SESSION_STORE in";
+const UNREACHABLE: &str =
+    "this server cannot be judged: bring it back, or let this host and the user of SESSION_STORE in";
 
 /// What one server answered.
 pub(super) struct ServerAnswers {
@@ -143,7 +144,12 @@ impl RedisStore {
         Ok(asked)
     }
 
-    async fn asked_directly(&self, deployment: Deployment, server: &ServerAddress, key: &[u8]) -> AskedServer {
+    async fn asked_directly(
+        &self,
+        deployment: Deployment,
+        server: &ServerAddress,
+        key: &[u8],
+    ) -> AskedServer {
         let name = format!("{}:{}", server.host, server.port);
         let settings = &self.shared.settings;
         let answers = match connect_to(server, settings, &settings.login, settings.database).await {
@@ -180,12 +186,19 @@ impl RedisStore {
                 command.arg("MASTER").arg(master);
                 let facts: std::collections::HashMap<String, String> =
                     command.query_async(&mut connection).await?;
-                Ok::<_, ConnectError>(facts.get("num-other-sentinels").and_then(|count| count.parse().ok()))
+                Ok::<_, ConnectError>(
+                    facts
+                        .get("num-other-sentinels")
+                        .and_then(|count| count.parse().ok()),
+                )
             };
             match others.await {
                 Ok(others) => facts::of_sentinel(&name, others, sentinels.len()),
-                Err(error) => Fact::fine("sentinel", format!("{} on {name}", chassis::findings::chain(&error)))
-                    .standing(Assessment::Warning(UNREACHABLE)),
+                Err(error) => Fact::fine(
+                    "sentinel",
+                    format!("{} on {name}", chassis::findings::chain(&error)),
+                )
+                .standing(Assessment::Warning(UNREACHABLE)),
             }
         });
         join_all(asked).await

@@ -27,7 +27,9 @@ fn server(certificates: &Certificates) -> RedisServer {
 /// Looks at a store, with the authorities a variable names.
 fn checked(store: &str, variable: &str, path: &Path) -> ToolOutput {
     let mut command = program();
-    command.args(["check-store", "--store", store]).env(variable, path);
+    command
+        .args(["check-store", "--store", store])
+        .env(variable, path);
     ToolOutput::of(command.env("SESSION_ENCRYPTION_KEY", NEW_KEY).output().unwrap())
 }
 
@@ -78,7 +80,11 @@ fn a_system_without_authorities_is_told_at_the_start_with_what_to_do() {
 
 #[test]
 fn authorities_that_cannot_be_read_are_told_apart_from_none() {
-    let found = checked("rediss://127.0.0.1:1", "SSL_CERT_FILE", Path::new("/nonexistent/ca.pem"));
+    let found = checked(
+        "rediss://127.0.0.1:1",
+        "SSL_CERT_FILE",
+        Path::new("/nonexistent/ca.pem"),
+    );
     assert_eq!(found.code, 1, "{found:?}");
     assert!(
         found.err.contains("SSL_CERT_FILE") && found.err.contains("/nonexistent/ca.pem"),

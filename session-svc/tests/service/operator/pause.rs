@@ -10,7 +10,10 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Whether a process has a handler for a signal; without one the first process of a container does not hear it.
 fn handles(process: u32, signal: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let caught = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:"))
+        .unwrap();
     u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (signal - 1)) != 0
 }
 

@@ -51,7 +51,8 @@ impl Store {
     }
 
     fn administer(&self, command: &str) -> String {
-        self.server.ask(&format!("AUTH administrator {PASSWORD}\r\n{command}"))
+        self.server
+            .ask(&format!("AUTH administrator {PASSWORD}\r\n{command}"))
     }
 
     fn version(&self) -> (u64, u64) {
@@ -115,7 +116,11 @@ async fn a_default_user_without_rights_loses_sessions_and_check_store_says_so_be
         "{found}"
     );
 
-    let expected = if store.version() >= REPAIRED_FROM { SESSIONS } else { 0 };
+    let expected = if store.version() >= REPAIRED_FROM {
+        SESSIONS
+    } else {
+        0
+    };
     assert_eq!(store.kept_over_a_restart(&service).await, expected);
 }
 
@@ -125,7 +130,13 @@ async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
     let service = store.with_sessions().await;
     let (code, report) = store.report("administrator");
     assert_eq!(code, 0, "{report:#}");
-    for name in ["default_user", "persistence", "appendfsync", "append_status", "rewrite_status"] {
+    for name in [
+        "default_user",
+        "persistence",
+        "appendfsync",
+        "append_status",
+        "rewrite_status",
+    ] {
         assert_eq!(check(&report, name)["result"], "ok", "{name}: {report:#}");
     }
     assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS);
@@ -152,7 +163,10 @@ async fn rights_that_are_missing_are_named_and_nothing_is_taken_for_granted() {
     assert_eq!(code, 0, "{report:#}");
     for (name, right) in [("default_user", "+acl|dryrun"), ("appendfsync", "+config|get")] {
         let found = check(&report, name);
-        assert_eq!((&found["result"], &found["value"]), (&"warning".into(), &"unknown".into()));
+        assert_eq!(
+            (&found["result"], &found["value"]),
+            (&"warning".into(), &"unknown".into())
+        );
         assert!(found["advice"].as_str().unwrap().contains(right), "{found}");
     }
 
@@ -168,7 +182,11 @@ async fn the_memory_of_a_container_is_judged_when_it_is_told() {
     store.administer("CONFIG SET maxmemory 192mb");
     let judged = |memory: &str| {
         let url = store.url("administrator");
-        let reported = on_store(&url, NEW_KEY, &["check-store", "--json", "--server-memory", memory]);
+        let reported = on_store(
+            &url,
+            NEW_KEY,
+            &["check-store", "--json", "--server-memory", memory],
+        );
         check(&reported.json(), "memory_to_rewrite")["result"].clone()
     };
     assert_eq!(judged("268435456"), "warning");

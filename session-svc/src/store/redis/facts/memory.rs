@@ -13,8 +13,7 @@ const QUARTERS_OF_LIMIT: u64 = 7;
 const ROOM_PART: u64 = 5;
 
 const NO_LIMIT: &str = "set maxmemory, to four sevenths of what the server may take: full, it then refuses new sessions, where without a limit the system kills it";
-const LITTLE_ROOM: &str =
-    "less than a fifth of maxmemory is left, and without room no session begins: raise maxmemory, and the server's memory with it";
+const LITTLE_ROOM: &str = "less than a fifth of maxmemory is left, and without room no session begins: raise maxmemory, and the server's memory with it";
 const NO_ROOM_TO_REWRITE: &str = "a rewrite of the append-only file or a new replica may get the server killed: give it maxmemory and three quarters more, or lower maxmemory";
 
 /// Judges what a server answered.

@@ -18,8 +18,7 @@ const ONE_REPLICA: &str = "after a failover the new master has none and refuses 
 const BEHIND: &str =
     "what it lacks is lost in a failover to it: look at its log, its disk and the network between them";
 const NOT_LINKED: &str = "it does not follow its master, and cannot take its place: look at masteruser, masterauth, TLS and the network between them";
-const OTHER_SENTINELS: &str =
-    "a majority is counted of the Sentinels in SESSION_STORE: name all there are, and reset those that know dead ones";
+const OTHER_SENTINELS: &str = "a majority is counted of the Sentinels in SESSION_STORE: name all there are, and reset those that know dead ones";
 
 /// Judges what a server answered.
 pub(super) fn judged(info: &ServerInfo, deployment: Deployment) -> Vec<Fact> {

@@ -15,8 +15,7 @@ const UNKNOWN_FLUSHING: &str =
     "how often what is appended reaches the disk may not be asked: allow +config|get to know";
 const NOT_APPENDED: &str = "the append-only file could not be written, so a restart loses what came since: make room on its disk, and read the server's log";
 const NOT_REWRITTEN: &str = "the append-only file grows until its disk is full: a rewrite needs memory for copies and room for a second file";
-const NOT_SAVED: &str =
-    "a snapshot needs memory for copies and room on the disk, as a replica that connects does: read the server's log";
+const NOT_SAVED: &str = "a snapshot needs memory for copies and room on the disk, as a replica that connects does: read the server's log";
 const NOT_REPLAYED: &str = "a restart loses every session since the last rewrite of the append-only file, which is loaded as the user \"default\": give it \"user default off ~* &* +@all\" (off: nobody signs in as it)";
 const UNKNOWN_REPLAY: &str = "whether the user \"default\" may do what is loaded at a restart may not be asked: allow +acl|dryrun to know; it needs \"user default off ~* &* +@all\"";
 
@@ -99,7 +98,10 @@ mod tests {
         assert_eq!(judged("1", Some("")), Assessment::Fine);
         assert!(matches!(judged("0", None), Assessment::Unknown(_)));
         for save in ["", "3600 1"] {
-            assert!(matches!(judged("0", Some(save)), Assessment::Warning(_)), "{save:?}");
+            assert!(
+                matches!(judged("0", Some(save)), Assessment::Warning(_)),
+                "{save:?}"
+            );
         }
     }
 
@@ -133,7 +135,10 @@ mod tests {
             Assessment::Problem(_)
         ));
         for name in ["rewrite_status", "snapshot_status"] {
-            assert!(matches!(standing(&failed, name), Assessment::Warning(_)), "{name}");
+            assert!(
+                matches!(standing(&failed, name), Assessment::Warning(_)),
+                "{name}"
+            );
         }
     }
 
@@ -142,7 +147,9 @@ mod tests {
         let judged = |default_user: DefaultUser| {
             let mut answers = answers("aof_enabled:1\r\n");
             answers.default_user = default_user;
-            judged(&answers).into_iter().find(|fact| fact.name == "default_user")
+            judged(&answers)
+                .into_iter()
+                .find(|fact| fact.name == "default_user")
         };
         assert_eq!(judged(DefaultUser::Unconcerned), None);
         assert_eq!(judged(DefaultUser::MayReplay).unwrap().standing, Assessment::Fine);
