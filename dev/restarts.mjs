@@ -98,7 +98,7 @@ class Server {
 
 const environment = (store, key) => ({
   PATH: process.env.PATH, SESSION_STORE: store, SESSION_ENCRYPTION_KEY: key, SESSION_ADMIN_LISTEN: 'off',
-  OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'client', OIDC_CLIENT_SECRET: 'secret',
+  OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'client', OIDC_CLIENT_SECRET: 'a secret of the client',
 });
 
 /** What `check-store` says of the default user, as the administrator. */

@@ -26,6 +26,7 @@ mod sealed;
 mod service;
 mod sessions;
 mod store_access;
+mod store_report;
 mod table;
 
 use chassis::tool::Tool;

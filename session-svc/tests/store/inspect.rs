@@ -11,7 +11,7 @@ use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Name, Record, RememberedName, Replaced, SessionStore, open_inspected};
 
 use crate::cluster::Cluster;
-use crate::contract::numbered;
+use crate::contract::{eventually, numbered};
 use crate::lists::listed;
 use crate::redis_server::{Engine, RedisServer, record_key};
 use crate::sentinels::Sentinels;
@@ -275,6 +275,16 @@ async fn a_cluster_is_walked_master_by_master_and_every_node_is_judged() {
     let cluster = Cluster::start_with(Engine::Redis, 1, &[]);
     let store = opened(&cluster.url()).await;
     all_cases(&*store).await;
+    // A replica is named once the nodes have told each other that it has something.
+    let knows_all = |node: &RedisServer| {
+        let slots = node.ask("CLUSTER SLOTS");
+        let mut ports = cluster.nodes.iter().map(|other| format!(":{}\r\n", other.port));
+        ports.all(|port| slots.contains(&port))
+    };
+    eventually("all nodes to be known", || async {
+        cluster.nodes.iter().all(knows_all)
+    })
+    .await;
     let facts = store.facts(None).await.unwrap();
     assert_eq!(fact(&facts, "cluster_slots").value, "16384 of 16384");
     let spread = (0..40).map(|number| owner_among_masters(&cluster, &record_key(numbered(number))));

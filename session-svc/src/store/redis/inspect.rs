@@ -97,7 +97,7 @@ impl InspectedStore for RedisStore {
         match self.servers().await {
             Ok(servers) => Ok(servers.iter().flat_map(AskedServer::restart_facts).collect()),
             // A right that is missing will be missing the next time.
-            Err(StoreError::Unavailable(error)) if is_refused_by(&*error) => Ok(Vec::new()),
+            Err(error) if lacks_right(&error) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }
@@ -198,9 +198,13 @@ fn is_foreign(error: &RedisError) -> bool {
     error.code() == Some("WRONGTYPE")
 }
 
-fn is_refused_by(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    let error = error.downcast_ref::<RedisError>();
-    error.is_some_and(|error| error.code() == Some("NOPERM"))
+/// Whether the user of the store lacks a right.
+pub(crate) fn lacks_right(error: &StoreError) -> bool {
+    let StoreError::Unavailable(cause) = error else {
+        return false;
+    };
+    let cause = cause.downcast_ref::<RedisError>();
+    cause.is_some_and(|cause| cause.code() == Some("NOPERM"))
 }
 
 fn is_foreign_to(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {

@@ -67,6 +67,7 @@ use self::clock::ServerClock;
 use self::connection::WorkerConnection;
 use self::connections::Connections;
 use self::events::EventFeed;
+pub(crate) use self::inspect::lacks_right;
 use self::keys::KeyNames;
 use self::reads::RecordReads;
 use self::reload::Following;

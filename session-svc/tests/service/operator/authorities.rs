@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::support::{NEW_KEY, ToolOutput, program};
 use crate::certificates::Certificates;
-use crate::redis_server::RedisServer;
+use crate::redis_server::{RedisServer, free_port};
 
 fn server(certificates: &Certificates) -> RedisServer {
     let file = |name| certificates.text(name);
@@ -55,15 +55,16 @@ fn a_system_without_authorities_is_told_at_the_start_with_what_to_do() {
         "{}",
         found.err
     );
+    let listen = format!("127.0.0.1:{}", free_port());
     let output = program()
         .envs([
             ("SESSION_STORE", store.as_str()),
             ("SESSION_ENCRYPTION_KEY", NEW_KEY),
-            ("SESSION_LISTEN", "127.0.0.1:0"),
+            ("SESSION_LISTEN", listen.as_str()),
             ("SESSION_ADMIN_LISTEN", "off"),
             ("OIDC_ISSUER_URL", "http://127.0.0.1:9"),
             ("OIDC_CLIENT_ID", "client"),
-            ("OIDC_CLIENT_SECRET", "secret"),
+            ("OIDC_CLIENT_SECRET", "a secret of the client"),
         ])
         .env("SSL_CERT_DIR", nothing.path())
         .output()

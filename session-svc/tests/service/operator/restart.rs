@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::support::{NEW_KEY, Service, on_store, program};
-use crate::redis_server::RedisServer;
+use crate::redis_server::{RedisServer, free_port};
 
 /// The users the manifests give Redis; `PASSWORDS` stands for theirs.
 const SHIPPED_USERS: &str = concat!(
@@ -157,6 +157,14 @@ async fn rights_that_are_missing_are_named_and_nothing_is_taken_for_granted() {
     for right in ["+info", "+config|get", "+acl|dryrun"] {
         assert!(engine["advice"].as_str().unwrap().contains(right), "{engine}");
     }
+    let records = check(&report, "records");
+    assert_eq!(records["result"], "warning");
+    assert!(records["advice"].as_str().unwrap().contains("+scan"), "{records}");
+    assert_eq!(report["records"]["complete"], false);
+    assert!(
+        !report.to_string().contains("unreadable_corrupt"),
+        "nothing was read"
+    );
 
     store.administer("ACL SETUSER session-svc +info");
     let (code, report) = store.report("session-svc");
@@ -196,16 +204,17 @@ async fn the_memory_of_a_container_is_judged_when_it_is_told() {
 #[tokio::test]
 async fn the_doctor_and_the_start_say_so_too() {
     let store = Store::with(BARE_USERS);
+    let listen = format!("127.0.0.1:{}", free_port());
     let service = |command: &[&str]| {
         let mut program = program();
         program.args(command).envs([
             ("SESSION_STORE", store.url("administrator").as_str()),
             ("SESSION_ENCRYPTION_KEY", NEW_KEY),
-            ("SESSION_LISTEN", "127.0.0.1:0"),
+            ("SESSION_LISTEN", listen.as_str()),
             ("SESSION_ADMIN_LISTEN", "off"),
             ("OIDC_ISSUER_URL", "http://127.0.0.1:9"),
             ("OIDC_CLIENT_ID", "client"),
-            ("OIDC_CLIENT_SECRET", "secret"),
+            ("OIDC_CLIENT_SECRET", "a secret of the client"),
         ]);
         program
     };
