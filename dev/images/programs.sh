@@ -7,7 +7,8 @@
 #   programs.sh services ARCH FOLDER       auth-edge and session-svc
 #   programs.sh authorities FOLDER         ca-certificates.crt: Mozilla's authorities, none that somebody added to this machine
 #
-# ARCH is amd64 or arm64; empty, this machine's. CARGO_TARGET_DIR is where cargo works.
+# ARCH is amd64 or arm64; empty, this machine's. CARGO_TARGET_DIR is where cargo works; CARGO_PROFILE=dev compiles in a third of the
+# time, for tests.
 set -eu
 
 WEB_SERVER=2.44.1
@@ -24,6 +25,8 @@ architecture() { # of the machine or of the word for it
   esac
 }
 
+profile=${CARGO_PROFILE:-release}
+made=$([ "$profile" = dev ] && echo debug || echo "$profile")
 own=$(architecture "$(uname -m)")
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$source/target}")
 cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
@@ -62,16 +65,16 @@ case "${1:-}" in
     ;;
   web-server)
     compile_for "$(architecture "${2:-$own}")"
-    tools=$target_dir/tools/static-web-server-$WEB_SERVER
-    CARGO_TARGET_DIR=$tools cargo install --quiet --locked --root "$tools/$target" --target "$target" --version "$WEB_SERVER" \
+    tools=$target_dir/tools/static-web-server-$WEB_SERVER-$made
+    CARGO_TARGET_DIR=$tools cargo install --quiet --locked --profile "$profile" --root "$tools/$target" --target "$target" --version "$WEB_SERVER" \
       --no-default-features --features fallback-page,compression-gzip,compression-brotli static-web-server
     deliver "$3" "$tools/$target/bin/static-web-server"
     ;;
   services)
     compile_for "$(architecture "${2:-$own}")"
     cd "$source"
-    cargo build --quiet --locked --release --target "$target" -p auth-edge -p session-svc
-    deliver "$3" "$target_dir/$target/release/auth-edge" "$target_dir/$target/release/session-svc"
+    cargo build --quiet --locked --profile "$profile" --target "$target" -p auth-edge -p session-svc
+    deliver "$3" "$target_dir/$target/$made/auth-edge" "$target_dir/$target/$made/session-svc"
     ;;
   authorities)
     set -- "$2" /usr/share/ca-certificates/mozilla/*.crt
@@ -85,7 +88,7 @@ case "${1:-}" in
     cat "$@" > "$folder/ca-certificates.crt"
     ;;
   *)
-    sed -n '2,11s/^# \{0,1\}//p' "$0"
+    sed -n '2,12s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -43,6 +43,11 @@ export async function buildImage({ file, context, tag, target, platform, epoch, 
   ], { env, quiet });
 }
 
+/** The files that the last stage of a Containerfile holds, in folder `to`. */
+export async function buildFiles({ file, ignoreFile, context, to }) {
+  await run('podman', ['build', '--quiet', '--ignorefile', ignoreFile, '--output', to, '--file', file, context], { env: podmanEnvironment(), quiet: true });
+}
+
 /** What was built: `{name, id, arch, bytes, labels, layers}`. */
 export function inspectImage(tag) {
   const name = builder();
