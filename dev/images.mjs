@@ -2,14 +2,15 @@
 //
 //   node dev/images.mjs                         all four
 //   node dev/images.mjs --only edge,web         some
-//   node dev/images.mjs --arch arm64            programs for another architecture (the development provider stays this machine's)
+//   node dev/images.mjs --arch arm64            of programs for another architecture (the development provider stays this machine's)
+//   node dev/images.mjs --again                 the programs are those of the last time
 //   node dev/images.mjs --default               the other way: everything inside containers, as docker build does it
 //   node dev/images.mjs --default --stand-in    the same where no registry is reached (dev/images/stand-in.mjs)
 //
-// IMAGE_TAG names the tag (dev). SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
+// IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
 // was built, one JSON object each: name, id, bytes, layers. Bills of materials: `make sbom`.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -26,6 +27,7 @@ const { values } = parseArgs({
   options: {
     only: { type: 'string', default: IMAGES.join(',') },
     arch: { type: 'string', default: process.arch === 'arm64' ? 'arm64' : 'amd64' },
+    again: { type: 'boolean', default: false },
     default: { type: 'boolean', default: false },
     'stand-in': { type: 'boolean', default: false },
   },
@@ -38,59 +40,63 @@ const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })
 const epoch = process.env.SOURCE_DATE_EPOCH || git('log', '-1', '--format=%ct') || '0';
 const revision = git('status', '--porcelain') ? `${git('rev-parse', 'HEAD')}-dirty` : git('rev-parse', 'HEAD');
 
-/** Builds what the images are made of on this machine, and says in the place of which stage each of it goes. */
-async function onThisMachine() {
-  checkTools();
-  rmSync(stage, { recursive: true, force: true });
-  const contexts = {};
-  const programs = ['services', 'web-server'].filter((_, at) => [['edge', 'session-svc'], ['web']][at].some((name) => wanted.includes(name)));
-  const folder = join(stage, 'programs/programs');
+/** What is built on this machine, by the stage of the Containerfile in whose place it goes. */
+const PARTS = {
+  programs: { of: ['edge', 'session-svc', 'web'], make: programs },
+  pages: { of: ['web'], make: pages },
+  provider: { of: ['dev-idp'], make: provider },
+};
+
+async function programs(folder) {
+  const to = join(folder, 'programs');
   const env = { ...process.env, CARGO_TARGET_DIR: resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target') };
-  for (const which of programs) {
-    say(`building ${which} for ${values.arch} (release; the first time this takes many minutes)`);
-    await run('dev/images/programs.sh', [which, values.arch, folder], { env, quiet: true });
+  for (const which of ['web-server', 'services']) {
+    say(`building ${which} for ${values.arch} (the first time this takes many minutes)`);
+    await run('dev/images/programs.sh', [which, values.arch, to], { env, quiet: true });
   }
-  if (programs.length > 0) {
-    await run('dev/images/programs.sh', ['authorities', folder], { quiet: true });
-    contexts.programs = join(stage, 'programs');
+  await run('dev/images/programs.sh', ['authorities', to], { quiet: true });
+  for (const name of ['auth-edge', 'session-svc', 'static-web-server']) {
+    const program = join(to, name);
+    if (!isStatic(program)) throw new Problem(`${name} is not static, so it would not start in an empty image`);
+    const { size } = statSync(program);
+    if (size > MAX_BYTES && process.env.CARGO_PROFILE !== 'dev') throw new Problem(`${name} weighs ${(size / 1e6).toFixed(1)} MB; a program may weigh ${MAX_BYTES / 1e6} MB`);
   }
-  if (wanted.includes('web')) {
-    await installPackages('web', say);
-    await buildWeb(say);
-    contexts.pages = join(stage, 'pages');
-    cpSync(join(ROOT, 'web/dist'), join(contexts.pages, 'source/web/dist'), { recursive: true });
+}
+
+async function pages(folder) {
+  await installPackages('web', say);
+  await buildWeb(say);
+  cpSync(join(ROOT, 'web/dist'), join(folder, 'source/web/dist'), { recursive: true });
+}
+
+async function provider(folder) {
+  const source = join(folder, 'source/dev/idp');
+  cpSync(join(ROOT, 'dev/idp'), source, { recursive: true, filter: (path) => !path.includes('node_modules') });
+  await run('npm', ['ci', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: source, quiet: true });
+}
+
+async function onThisMachine() {
+  const contexts = {};
+  for (const [part, { of, make }] of Object.entries(PARTS)) {
+    if (!of.some((name) => wanted.includes(name))) continue;
+    contexts[part] = join(stage, part);
+    if (values.again && existsSync(contexts[part])) continue;
+    rmSync(contexts[part], { recursive: true, force: true });
+    await make(contexts[part]);
+    await run('chmod', ['-R', 'a+rX,go-w', contexts[part]], { quiet: true });
   }
-  const args = {};
-  if (wanted.includes('dev-idp')) {
-    contexts.provider = join(stage, 'provider');
-    const source = join(contexts.provider, 'source/dev/idp');
-    mkdirSync(source, { recursive: true });
-    cpSync(join(ROOT, 'dev/idp'), source, { recursive: true, filter: (path) => !path.includes('node_modules') });
-    await run('npm', ['ci', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: source, quiet: true });
-    args.NODE_IMAGE = await buildNodeImage();
-  }
-  for (const path of Object.values(contexts)) spawnSync('chmod', ['-R', 'a+rX,go-w', path]);
-  return { contexts, args };
+  return { contexts, args: wanted.includes('dev-idp') ? { NODE_IMAGE: await buildNodeImage() } : {} };
 }
 
 /** Inside containers: the base images are the Containerfile's own, or stand-ins. */
 const inContainers = async () => ({ contexts: {}, args: values['stand-in'] ? await standIns() : {} });
 
-function check(folder) {
-  for (const name of ['auth-edge', 'session-svc', 'static-web-server']) {
-    const program = join(folder, name);
-    const size = statSync(program, { throwIfNoEntry: false })?.size ?? 0;
-    if (size > MAX_BYTES) throw new Problem(`${name} weighs ${(size / 1e6).toFixed(1)} MB; a program may weigh ${MAX_BYTES / 1e6} MB`);
-    if (size > 0 && !isStatic(program)) throw new Problem(`${name} is not static, so it would not start in an empty image`);
-  }
-}
-
 try {
   const unknown = wanted.filter((name) => !IMAGES.includes(name));
   if (unknown.length > 0) throw new Problem(`no image is called ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
   if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
+  if (!values.default) checkTools();
   const { contexts, args } = values.default ? await inContainers() : await onThisMachine();
-  if (contexts.programs) check(join(contexts.programs, 'programs'));
   const built = [];
   for (const name of wanted) {
     const tag = imageName(name);
