@@ -9,7 +9,6 @@
 //
 // IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
 // was built, one JSON object each: name, id, bytes, layers. Bills of materials: `make sbom`.
-import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,6 +16,7 @@ import { parseArgs } from 'node:util';
 import { IMAGES, imageName } from './images/names.mjs';
 import { isStatic } from './images/elf.mjs';
 import { buildNodeImage } from './images/node.mjs';
+import { sourceEpoch, sourceRevision } from './images/source.mjs';
 import { standIns } from './images/stand-in.mjs';
 import { buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildImage, builderPlatform, findBuilder, inspectImage } from './lib/containers.mjs';
@@ -35,10 +35,6 @@ const { values } = parseArgs({
 const wanted = values.only.split(',');
 const stage = join(ROOT, 'target/images', values.arch);
 const say = (text) => process.stderr.write(`${text}\n`);
-
-const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout?.trim();
-const epoch = process.env.SOURCE_DATE_EPOCH || git('log', '-1', '--format=%ct') || '0';
-const revision = git('status', '--porcelain') ? `${git('rev-parse', 'HEAD')}-dirty` : git('rev-parse', 'HEAD');
 
 /** What is built on this machine, by the stage of the Containerfile in whose place it goes. */
 const PARTS = {
@@ -97,12 +93,13 @@ try {
   if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
   if (!values.default) checkTools();
   const { contexts, args } = values.default ? await inContainers() : await onThisMachine();
+  const revision = sourceRevision();
   const built = [];
   for (const name of wanted) {
     const tag = imageName(name);
     say(`image ${tag}`);
     await buildImage({
-      file: 'Containerfile', context: '.', target: name, tag, contexts, epoch, quiet: true,
+      file: 'Containerfile', context: '.', target: name, tag, contexts, epoch: sourceEpoch(), quiet: true,
       args: { ...args, ...(revision && { REVISION: revision }), ...builderPlatform() },
       platform: name === 'dev-idp' && !values.default ? undefined : `linux/${values.arch}`,
     });
