@@ -100,7 +100,8 @@ try {
     say(`image ${tag}`);
     await buildImage({
       file: 'Containerfile', context: '.', target: name, tag, contexts, epoch: sourceEpoch(), quiet: true,
-      args: { ...args, ...(revision && { REVISION: revision }), ...builderPlatform() },
+      args: { ...args, ...builderPlatform() }, labels: revision && { 'org.opencontainers.image.revision': revision },
+      cache: values.default, // what stands in the place of a stage might be taken for what stood there before
       platform: name === 'dev-idp' && !values.default ? undefined : `linux/${values.arch}`,
     });
     built.push(await inspectImage(tag));

@@ -28,17 +28,18 @@ const timeFlags = (name, epoch) => (name === 'docker'
   : ['--timestamp', epoch]);
 
 /**
- * Builds one image. `args` are build arguments; `contexts` are folders that stand in the place of stages; `epoch` is the time
+ * Builds one image. `args` are build arguments; `contexts` are folders that stand in the place of stages; without `cache` no layer of an earlier build is taken; `epoch` is the time
  * everything in it carries, in seconds; `platform` is linux/amd64 or linux/arm64. CONTAINER_BUILDER_FLAGS go to the builder as they
  * are: where podman or buildah cannot make namespaces (in a container), "--isolation chroot" helps.
  */
-export async function buildImage({ file, context, tag, target, platform, epoch, args = {}, contexts = {}, env, quiet = false }) {
+export async function buildImage({ file, context, tag, target, platform, epoch, args = {}, contexts = {}, labels = {}, cache = true, env, quiet = false }) {
   const name = builder();
   const own = (process.env.CONTAINER_BUILDER_FLAGS ?? '').split(' ').filter(Boolean);
   await run(name, [
     'build', ...own, ...(platform ? ['--platform', platform] : []), ...(epoch === undefined ? [] : timeFlags(name, epoch)),
     ...Object.entries(args).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),
     ...Object.entries(contexts).flatMap(([key, path]) => ['--build-context', `${key}=${path}`]),
+    ...Object.entries(labels).flatMap(([key, value]) => ['--label', `${key}=${value}`]), ...(cache ? [] : ['--no-cache']),
     ...(target ? ['--target', target] : []), ...(quiet ? ['--quiet'] : []), '--tag', tag, '--file', file, context,
   ], { env, quiet });
 }

