@@ -1,0 +1,271 @@
+// A small cluster of one node on podman: takes rendered manifests, and keeps pods, Services and policies as they say.
+// What a scheduler, kubelet, kube-proxy, name server and network plugin do stands in the files beside this one.
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { Problem } from '../build.mjs';
+import { pause, until } from '../net.mjs';
+import { startDns } from './dns.mjs';
+import { named, selects } from './manifests.mjs';
+import { clientTable, cutTable, tableOf, targetOf } from './packet-filter.mjs';
+import { command, missingParts, Podman } from './podman.mjs';
+import { Deployment, StatefulSet } from './workload.mjs';
+
+const PREFIX = 'vestibule-pods';
+const LOOK_MS = 200; // between two looks of the controllers; the kubelet's own is a second, for hundreds of pods
+const ENDPOINTS_LAG_MS = 500; // until a Service leads elsewhere: controller, API server and every node have to hear of it
+const SETTLE_MS = 180_000;
+const CRASHES = 3; // of one container in one pod
+const SERVICE_NETWORK = '10.96.0.';
+const DOMAIN = 'cluster.local';
+
+export class Cluster {
+  /** `objects` are rendered manifests; `image(name)` says what stands for an image here; `onNote(text)` hears what happens. */
+  constructor({ objects, image = (name) => name, onNote = () => {} }) {
+    Object.assign(this, { objects, image, onNote, run: String(process.pid), prefix: `${PREFIX}-${process.pid}` });
+    this.namespace = named(objects, 'Deployment').values().next().value.metadata.namespace;
+    this.workloads = new Map();
+    this.pods = new Set();
+    this.overran = []; // containers that had to be killed
+    this.number = 0;
+    this.cuts = new Map();
+    this.find = (kind, name) => this.objects.find((object) => object.kind === kind && object.metadata.name === name);
+  }
+
+  nextNumber() {
+    this.number += 1;
+    return this.number;
+  }
+
+  note(text) {
+    this.onNote(text);
+  }
+
+  /** Makes the network and its name server, and what clients stand in; no pod yet. */
+  async open() {
+    const missing = missingParts();
+    if (missing.length > 0) throw new Problem(`Pods cannot run here. What is missing:\n  ${missing.join('\n  ')}`);
+    this.folder = mkdtempSync(join(tmpdir(), `${PREFIX}-`));
+    this.podman = new Podman(this.folder);
+    await this.removeLeftovers();
+    this.network = this.prefix;
+    await this.podman.run('network', 'create', '--disable-dns', this.network);
+    const [{ subnets: [{ subnet, gateway }] }] = JSON.parse(await this.podman.run('network', 'inspect', this.network));
+    this.gateway = gateway;
+    this.addressPrefix = subnet.replace(/\d+\/24$/, '');
+    this.nextAddress = 10;
+    this.services = [...named(this.objects, 'Service').values()].map((object, number) => ({ object, name: object.metadata.name, address: object.spec.clusterIP === 'None' ? undefined : `${SERVICE_NETWORK}${10 + number}` }));
+    this.dnsConfig = { server: gateway, searches: [`${this.namespace}.svc.${DOMAIN}`, `svc.${DOMAIN}`, DOMAIN] };
+    await this.openClient();
+    this.dns = await startDns(gateway, (name) => this.addressesOf(name));
+  }
+
+  /** A pod without a program: browsers and load run in its network namespace. */
+  async openClient() {
+    this.clientIp = this.takeAddress();
+    const id = `${this.prefix}-client`;
+    await this.podman.run('pod', 'create', '--name', id, '--network', this.network, '--ip', this.clientIp);
+    const infra = (await this.podman.run('pod', 'inspect', '--format', '{{.InfraContainerID}}', id)).trim();
+    await this.podman.run('start', infra);
+    this.clientPid = Number(await this.podman.run('inspect', '--format', '{{.State.Pid}}', infra));
+    await command('nsenter', ['--target', String(this.clientPid), '--net', 'sysctl', '-q', '-w', 'net.ipv4.conf.all.route_localnet=1']);
+  }
+
+  takeAddress() {
+    this.nextAddress += 1;
+    return `${this.addressPrefix}${this.nextAddress > 250 ? this.freeAddress() : this.nextAddress}`;
+  }
+
+  freeAddress() {
+    const taken = new Set([this.clientIp, ...[...this.pods].map(({ ip }) => ip)]);
+    for (let number = 11; number < 250; number += 1) if (!taken.has(`${this.addressPrefix}${number}`)) return number;
+    throw new Problem('the network of the pods is full');
+  }
+
+  /** Starts every workload of the manifests, and the loop that looks after them. */
+  async start() {
+    this.looping = this.loop();
+    for (const [kind, Kind] of [['StatefulSet', StatefulSet], ['Deployment', Deployment]]) {
+      for (const [name, object] of named(this.objects, kind)) this.workloads.set(name, new Kind(this, object));
+    }
+    await this.settled();
+  }
+
+  async loop() {
+    while (!this.isClosed) {
+      for (const workload of this.workloads.values()) workload.reconcile();
+      for (const pod of this.pods) await pod.lookAtContainers();
+      await pause(LOOK_MS);
+    }
+  }
+
+  /** Waits until every workload has what it wants. */
+  async settled(ms = SETTLE_MS) {
+    await pause(LOOK_MS);
+    const state = () => [...this.pods].map((pod) => `${pod.name}: ${pod.state}${pod.isReady ? ', ready' : ''}`).join('; ');
+    await until(ms, async () => {
+      await this.failOnCrashes();
+      return [...this.workloads.values()].every(({ isSettled }) => isSettled);
+    }, () => `not settled after ${ms / 1000} s: ${state()}`);
+    await pause(2 * ENDPOINTS_LAG_MS);
+  }
+
+  /** A container that ends again and again does not get better by waiting. */
+  async failOnCrashes() {
+    for (const pod of this.pods) {
+      const broken = pod.containers.find(({ ends }) => ends >= CRASHES);
+      if (broken) throw new Problem(`${broken.id} ends again and again. It wrote:\n${await pod.log(broken)}`);
+    }
+  }
+
+  workload(name) {
+    const found = this.workloads.get(name);
+    if (!found) throw new Problem(`no workload is called ${name}; there are ${[...this.workloads.keys()].join(', ')}`);
+    return found;
+  }
+
+  podsOf(name) {
+    return this.workload(name).live;
+  }
+
+  add(pod) {
+    this.pods.add(pod);
+  }
+
+  forget(pod) {
+    this.pods.delete(pod);
+    for (const workload of this.workloads.values()) workload.forget(pod);
+    this.endpointsChanged();
+  }
+
+  // ---------------------------------------------------------------- names, Services, policies
+
+  backends({ object }, published) {
+    const { selector, publishNotReadyAddresses } = object.spec;
+    if (!selector) return [];
+    return [...this.pods].filter((pod) => pod.ip && selects({ matchLabels: selector }, pod.labels) && (published.has(pod) || (publishNotReadyAddresses && pod.state === 'running')));
+  }
+
+  addressesOf(name) {
+    const suffix = `.${this.namespace}.svc.${DOMAIN}`;
+    if (!name.endsWith(suffix)) return undefined;
+    const parts = name.slice(0, -suffix.length).split('.');
+    const service = this.services.find((one) => one.name === parts.at(-1));
+    if (!service || parts.length > 2) return undefined;
+    const pods = this.backends(service, this.published ?? new Set());
+    if (parts.length === 2) {
+      const found = pods.filter((pod) => pod.name === parts[0]).map(({ ip }) => ip);
+      return found.length > 0 ? found : undefined;
+    }
+    return service.address ? [service.address] : pods.map(({ ip }) => ip);
+  }
+
+  endpointsChanged() {
+    setTimeout(() => this.publish().catch((error) => this.note(error.message)), ENDPOINTS_LAG_MS);
+  }
+
+  /** Makes Services lead to the pods that are ready now, in every namespace at once. */
+  async publish() {
+    if (this.isClosed) return;
+    this.published = new Set([...this.pods].filter(({ isReady }) => isReady));
+    await Promise.all([...this.pods].map((pod) => this.rulesFor(pod)).concat(this.rulesForClient()));
+  }
+
+  world() {
+    const published = this.published ?? new Set();
+    const services = this.services.filter(({ address }) => address).map((service) => ({
+      name: service.name,
+      address: service.address,
+      ports: service.object.spec.ports.map((port) => ({
+        port: port.port,
+        protocol: (port.protocol ?? 'TCP').toLowerCase(),
+        targets: this.backends(service, published).map((pod) => ({ ip: pod.ip, port: targetOf(pod, port) })).filter(({ port: at }) => at),
+      })),
+    }));
+    const nameServer = { ip: this.gateway, namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' }, template: { spec: { containers: [] } } };
+    const labels = this.find('Namespace', this.namespace)?.metadata.labels ?? {};
+    return {
+      services,
+      policies: [...named(this.objects, 'NetworkPolicy').values()],
+      pods: [...this.pods, nameServer],
+      labelsOf: (namespace) => ({ 'kubernetes.io/metadata.name': namespace, ...(namespace === this.namespace && labels) }),
+      node: this.gateway,
+      trusted: [this.clientIp],
+    };
+  }
+
+  async rulesFor(pod) {
+    if (!pod.netPid || pod.state === 'gone') return;
+    await this.nft(pod.netPid, tableOf(pod, this.world())).catch((error) => { if (!pod.isTerminating) throw error; });
+  }
+
+  async rulesForClient() {
+    await this.nft(this.clientPid, clientTable(this.world().services, this.forwards ?? []));
+  }
+
+  nft(pid, rules) {
+    return command('nsenter', ['--target', String(pid), '--net', 'nft', '--file', '-'], { input: rules });
+  }
+
+  /** Ports of the clients' loopback that lead to Services: [{port, service, servicePort}]. */
+  async forward(forwards) {
+    this.forwards = forwards;
+    await this.publish();
+  }
+
+  /** Drops every packet between two groups of pods; gives what ends it. */
+  async cut(some, others) {
+    const sides = [[some, others], [others, some]];
+    for (const [here, there] of sides) for (const pod of here) await this.nft(pod.netPid, cutTable(there.map(({ ip }) => ip)));
+    return async () => {
+      for (const pod of new Set(sides.flatMap(([here]) => here))) if (pod.state !== 'gone') await this.nft(pod.netPid, 'table inet cut {}\ndelete table inet cut\n').catch(() => {});
+    };
+  }
+
+  /** Replaces what a ConfigMap or a Secret holds, and every file that shows it. */
+  update(kind, name, data) {
+    const object = this.find(kind, name);
+    if (kind === 'Secret') {
+      object.data = { ...object.data, ...Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')])) };
+      for (const key of Object.keys(data)) delete object.stringData?.[key];
+    } else object.data = { ...object.data, ...data };
+    for (const pod of this.pods) for (const volume of pod.volumes?.values() ?? []) if (!pod.isTerminating && volume.shows(kind, name)) volume.write();
+  }
+
+  // ---------------------------------------------------------------- the end
+
+  /** Removes what a run left that was killed itself. */
+  async removeLeftovers() {
+    const names = (await this.podman.run('pod', 'ps', '--format', '{{.Name}}')).split('\n').filter((name) => name.startsWith(`${PREFIX}-`));
+    const isOver = (name) => {
+      try { process.kill(Number(name.slice(PREFIX.length + 1).split('-')[0]), 0); } catch { return true; }
+      return false;
+    };
+    for (const name of names.filter(isOver)) await this.podman.try('pod', 'rm', '--force', '--time', '0', name);
+    const networks = (await this.podman.run('network', 'ls', '--format', '{{.Name}}')).split('\n').filter((name) => name.startsWith(`${PREFIX}-`));
+    for (const name of networks.filter(isOver)) await this.podman.try('network', 'rm', '--force', name);
+  }
+
+  /** Ends and removes everything that was started, by name. Logs stay in `keepLogsIn` if that is given. */
+  async close() {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    await this.looping;
+    this.dns?.stop();
+    if (!this.podman) return;
+    for (const pod of this.pods) for (const container of pod.containers) container.stopProbes?.();
+    const names = (await this.podman.try('pod', 'ps', '--format', '{{.Name}}')).split('\n').filter((name) => name.startsWith(`${this.prefix}-`));
+    for (const name of names) await this.podman.try('pod', 'rm', '--force', '--time', '0', name);
+    await this.podman.try('network', 'rm', '--force', this.network);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** What every container has written, of those that run and those that are gone. */
+  async logs() {
+    for (const pod of this.pods) if (pod.netPid) await pod.keepLogs();
+    const folder = join(this.folder, 'logs');
+    mkdirSync(folder, { recursive: true });
+    return readdirSync(folder).map((name) => join(folder, name));
+  }
+}
