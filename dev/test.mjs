@@ -260,7 +260,7 @@ const examples = async () => {
 };
 
 const SUITES = [
-  { name: 'provider', what: 'the development provider', prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
+  { name: 'provider', what: 'the development provider', needs: ['openssl'], prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },

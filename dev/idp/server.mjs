@@ -3,8 +3,10 @@
 //   node dev/idp/server.mjs --port 9000 --redirect-uri http://127.0.0.1:3000/api/auth/callback
 //
 // When it is ready it prints one line of JSON on standard output: {"issuer","client_id","client_secret","pid"}.
-// It listens on loopback only; its accounts and their passwords are printed on its own sign-in page. Never expose it.
+// It listens on loopback unless told otherwise; its accounts and their passwords are printed on its own sign-in page. Never expose it.
+import { readFileSync } from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import { parseArgs } from 'node:util';
 
 import { createProvider } from './lib/provider.mjs';
@@ -13,9 +15,14 @@ import { openState } from './lib/state.mjs';
 
 const HELP = `Usage: node dev/idp/server.mjs [options]
 
-  --port PORT                        port on 127.0.0.1; 0 takes a free one (9000)
+  --listen ADDRESS                   address to listen on: loopback, or all of a container's (127.0.0.1)
+  --port PORT                        port to listen on; 0 takes a free one (9000)
+  --issuer URL                       its name, and where browsers and services reach it (http://127.0.0.1:PORT)
+  --tls-cert-file FILE               speak TLS with this certificate
+  --tls-key-file FILE                and this key
   --client-id ID                     the one registered client (vestibule-dev)
   --client-secret TEXT               its secret; made anew on each start when absent
+  --client-secret-file FILE          the same, read from a file
   --client-auth METHOD               client_secret_basic | client_secret_post | private_key_jwt (client_secret_basic)
   --client-jwks FILE                 public keys of the client as a JWK set, for private_key_jwt
   --client-jwks-uri URL              where the client publishes them instead
@@ -39,12 +46,19 @@ function whole(name, text) {
   return value;
 }
 
+const fileOf = (values, name) => (values[name] === undefined ? undefined : readFileSync(values[name], 'utf8'));
+
 function readOptions() {
   const { values } = parseArgs({
     options: {
+      listen: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '9000' },
+      issuer: { type: 'string' },
+      'tls-cert-file': { type: 'string' },
+      'tls-key-file': { type: 'string' },
       'client-id': { type: 'string', default: 'vestibule-dev' },
       'client-secret': { type: 'string' },
+      'client-secret-file': { type: 'string' },
       'client-auth': { type: 'string', default: 'client_secret_basic' },
       'client-jwks': { type: 'string' },
       'client-jwks-uri': { type: 'string' },
@@ -66,10 +80,15 @@ function readOptions() {
     process.stdout.write(HELP);
     process.exit(0);
   }
+  const [cert, key] = [fileOf(values, 'tls-cert-file'), fileOf(values, 'tls-key-file')];
+  if ((cert === undefined) !== (key === undefined)) throw new Error('--tls-cert-file and --tls-key-file come together');
   return {
+    listen: values.listen,
     port: whole('port', values.port),
+    issuer: values.issuer,
+    tls: cert === undefined ? undefined : { cert, key },
     clientId: values['client-id'],
-    clientSecret: values['client-secret'],
+    clientSecret: values['client-secret'] ?? fileOf(values, 'client-secret-file')?.trim(),
     clientAuth: values['client-auth'],
     clientJwksFile: values['client-jwks'],
     clientJwksUri: values['client-jwks-uri'],
@@ -91,20 +110,21 @@ let options;
 try {
   options = readOptions();
 } catch (error) {
-  process.stderr.write(`${error.message}\n\n${HELP}`);
+  process.stderr.write(`${HELP}\n${error.message}\n`);
   process.exit(2);
 }
 
 let handle = (_request, response) => response.writeHead(503).end();
-const server = http.createServer((request, response) => handle(request, response));
+const answer = (request, response) => handle(request, response);
+const server = options.tls ? https.createServer(options.tls, answer) : http.createServer(answer);
 server.on('error', (error) => {
-  const told = error.code === 'EADDRINUSE' ? `port ${options.port} on 127.0.0.1 is taken; choose another with --port` : error.message;
+  const told = error.code === 'EADDRINUSE' ? `port ${options.port} on ${options.listen} is taken; choose another with --port` : error.message;
   process.stderr.write(`development provider: ${told}\n`);
   process.exit(1);
 });
-server.listen(options.port, '127.0.0.1', async () => {
+server.listen(options.port, options.listen, async () => {
   try {
-    const issuer = `http://127.0.0.1:${server.address().port}`;
+    const issuer = options.issuer ?? `${options.tls ? 'https' : 'http'}://127.0.0.1:${server.address().port}`;
     const state = await openState(options.stateFile);
     const clientSecret = options.clientSecret ?? state.clientSecret;
     const provider = createProvider({ ...options, issuer, clientSecret, state });

@@ -13,12 +13,16 @@ const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
 
 /**
  * The provider refuses by default to call addresses of the local network, which is where all its clients are here.
- * Calls to loopback go without that guard; everything else keeps it.
+ * Calls to loopback, and to hosts that its command line names, go without that guard; everything else keeps it.
  */
-function fetchAllowingLoopback(url, options) {
-  if (!LOOPBACK.has(new URL(url).hostname)) return fetch(url, options);
-  const { dispatcher: _, ...rest } = options;
-  return fetch(url, rest);
+function fetchAllowing({ backchannelLogoutUri, clientJwksUri }) {
+  const named = [backchannelLogoutUri, clientJwksUri].filter(Boolean).map((url) => new URL(url).hostname);
+  const allowed = new Set([...LOOPBACK, ...named]);
+  return (url, options) => {
+    if (!allowed.has(new URL(url).hostname)) return fetch(url, options);
+    const { dispatcher: _, ...rest } = options;
+    return fetch(url, rest);
+  };
 }
 
 function addKeys(client, { clientJwksFile, clientJwksUri }) {
@@ -153,7 +157,7 @@ export function createProvider(options) {
       ctx.body = errorPage(out.error, out.error_description, applicationOf(options.redirectUris));
       protect(ctx, []);
     },
-    fetch: fetchAllowingLoopback,
+    fetch: fetchAllowing(options),
   });
   if (options.resources.length > 0) {
     registerTokenExchange(provider, (resource) => resourceServer(options, resource));

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import https from 'node:https';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { makeCertificate } from '../../lib/certificate.mjs';
+import { freePort } from '../../lib/net.mjs';
 import { Browser, claimsOf, newLogin, redeem, SIGNED_OUT, signIn, startProvider, token } from './support.mjs';
 
 test('the ID token of a sign-in carries profile, e-mail and the provider session', async (t) => {
@@ -140,4 +143,32 @@ test('a taken port is told in a sentence', async (t) => {
   const idp = await startProvider(t);
   const { port } = new URL(idp.issuer);
   await assert.rejects(startProvider(t, ['--port', port]), new RegExp(`port ${port} on 127\\.0\\.0\\.1 is taken`));
+});
+
+test('in a container it listens on every address, speaks TLS, and has the name and the secret it is given', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-idp-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const { certificate, key } = makeCertificate(folder);
+  const port = await freePort();
+  writeFileSync(join(folder, 'secret'), 'from-a-file\n');
+  const issuer = `https://localhost:${port}`;
+  const idp = await startProvider(t, [
+    '--listen', '0.0.0.0', '--port', String(port), '--issuer', issuer, '--tls-cert-file', certificate, '--tls-key-file', key,
+    '--client-secret-file', join(folder, 'secret'),
+  ]);
+  assert.deepEqual([idp.issuer, idp.client_secret], [issuer, 'from-a-file']);
+  const metadata = await new Promise((resolve, reject) => {
+    // another address of loopback, by the name in the certificate
+    const options = { host: '127.0.0.2', port, path: '/.well-known/openid-configuration', servername: 'localhost', ca: readFileSync(certificate), headers: { host: `localhost:${port}` } };
+    https.get(options, (response) => {
+      let text = '';
+      response.on('data', (chunk) => { text += chunk; }).on('end', () => resolve(JSON.parse(text)));
+    }).on('error', reject);
+  });
+  assert.equal(metadata.issuer, issuer);
+  assert.ok(metadata.token_endpoint.startsWith(`${issuer}/`), metadata.token_endpoint);
+});
+
+test('half a certificate is a mistake', async (t) => {
+  await assert.rejects(startProvider(t, ['--tls-cert-file', '/dev/null']), /come together/);
 });

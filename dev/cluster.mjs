@@ -1,0 +1,48 @@
+// The whole product on the cluster that kubectl talks to (kind, k3d, minikube): makes the secrets of k8s/overlays/dev, applies it, waits,
+// and forwards the two ports a browser needs until Ctrl-C. The images are made by `make images` and given to the cluster by its own
+// command (`kind load docker-image …`, `k3d image import …`, `minikube image load …`).
+//
+//   node dev/cluster.mjs             all of it
+//   node dev/cluster.mjs --render    prints the manifests, secrets included, and touches no cluster
+//   node dev/cluster.mjs --secrets   only makes the secrets that are not there yet
+import { execFileSync, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileURLToPath } from 'node:url';
+
+import { ACCOUNTS } from './idp/lib/accounts.mjs';
+import { writeSecrets } from './lib/cluster-secrets.mjs';
+
+const OVERLAY = fileURLToPath(new URL('../k8s/overlays/dev', import.meta.url));
+const WAIT = '300s'; // images may have to be fetched
+const WORKLOADS = [
+  ['localhost', 'deployment/dev-idp'],
+  ...['statefulset/redis-sentinel', 'statefulset/redis', 'deployment/session-svc', 'deployment/web', 'deployment/edge', 'deployment/operator'].map((name) => ['vestibule-dev', name]),
+];
+const FORWARDED = [['localhost', 'service/dev-idp', '9000'], ['vestibule-dev', 'service/edge', '3000']];
+
+const { values } = parseArgs({ options: { render: { type: 'boolean', default: false }, secrets: { type: 'boolean', default: false } } });
+const kubectl = (...args) => execFileSync('kubectl', args, { stdio: 'inherit' });
+const say = (text) => process.stdout.write(`${text}\n`);
+
+function forward() {
+  const children = FORWARDED.map(([namespace, target, port]) => spawn('kubectl', ['-n', namespace, 'port-forward', target, port], { stdio: ['ignore', 'ignore', 'inherit'] }));
+  const stop = () => children.forEach((child) => child.kill());
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  for (const child of children) child.on('exit', stop);
+  say('\nopen http://127.0.0.1:3000 (Ctrl-C ends the forwarding, not the product)');
+  for (const { email, password } of ACCOUNTS) say(`  ${email} / ${password}`);
+}
+
+try {
+  writeSecrets(join(OVERLAY, 'secrets'));
+  if (values.render) kubectl('kustomize', OVERLAY);
+  else if (!values.secrets) {
+    kubectl('apply', '-k', OVERLAY);
+    for (const [namespace, name] of WORKLOADS) kubectl('-n', namespace, 'rollout', 'status', name, `--timeout=${WAIT}`);
+    forward();
+  }
+} catch (error) {
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,42 @@
+// A throw-away authority and the certificates it makes, for pods on a developer's machine and for tests. Needs openssl.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const AUTHORITY_DAYS = 365;
+const CERTIFICATE_DAYS = 90;
+const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+
+const openssl = (...args) => execFileSync('openssl', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** An authority in `folder` (ca.crt, ca.key); one that is there already stays. */
+export function makeAuthority(folder) {
+  const authority = { certificate: join(folder, 'ca.crt'), key: join(folder, 'ca.key') };
+  if (existsSync(authority.key)) return authority;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  openssl(
+    'req', '-x509', ...KEY, '-days', String(AUTHORITY_DAYS), '-subj', '/CN=vestibule', '-addext', 'basicConstraints=critical,CA:TRUE',
+    '-addext', 'keyUsage=critical,keyCertSign,cRLSign', '-keyout', authority.key, '-out', authority.certificate,
+  );
+  return authority;
+}
+
+/** A certificate for `names` in `folder`, as cert-manager writes it: tls.crt, tls.key, ca.crt. `usages`: serverAuth, clientAuth or both. */
+export function issue(authority, folder, names, usages) {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const scratch = mkdtempSync(join(tmpdir(), 'vestibule-certificate-'));
+  try {
+    const [request, key, certificate, extensions] = ['request', 'tls.key', 'tls.crt', 'extensions'].map((name) => join(scratch, name));
+    const alternative = names.map((name) => (/^[\d.]+$/.test(name) ? `IP:${name}` : `DNS:${name}`)).join(',');
+    writeFileSync(extensions, `basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=${usages.join(',')}\nsubjectAltName=${alternative}\n`);
+    openssl('req', ...KEY, '-subj', '/', '-keyout', key, '-out', request);
+    openssl('x509', '-req', '-in', request, '-CA', authority.certificate, '-CAkey', authority.key, '-days', String(CERTIFICATE_DAYS), '-extfile', extensions, '-out', certificate);
+    // the key and its certificate belong together: whoever reads between the two copies reads again
+    copyFileSync(key, join(folder, 'tls.key'));
+    copyFileSync(certificate, join(folder, 'tls.crt'));
+    copyFileSync(authority.certificate, join(folder, 'ca.crt'));
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
