@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Problem } from '../build.mjs';
 import { pause, until } from '../net.mjs';
 import { startDns } from './dns.mjs';
-import { named, selects } from './manifests.mjs';
+import { ofKind, selects } from './manifests.mjs';
 import { clientTable, cutTable, tableOf, targetOf } from './packet-filter.mjs';
 import { command, missingParts, Podman } from './podman.mjs';
 import { Deployment, StatefulSet } from './workload.mjs';
@@ -24,13 +24,12 @@ export class Cluster {
   /** `objects` are rendered manifests; `image(name)` says what stands for an image here; `onNote(text)` hears what happens. */
   constructor({ objects, image = (name) => name, onNote = () => {} }) {
     Object.assign(this, { objects, image, onNote, run: String(process.pid), prefix: `${PREFIX}-${process.pid}` });
-    this.namespace = named(objects, 'Deployment').values().next().value.metadata.namespace;
     this.workloads = new Map();
     this.pods = new Set();
     this.overran = []; // containers that had to be killed
     this.number = 0;
     this.cuts = new Map();
-    this.find = (kind, name) => this.objects.find((object) => object.kind === kind && object.metadata.name === name);
+    this.find = (kind, name, namespace) => this.objects.find(({ kind: of, metadata }) => of === kind && metadata.name === name && metadata.namespace === namespace);
   }
 
   nextNumber() {
@@ -55,8 +54,8 @@ export class Cluster {
     this.gateway = gateway;
     this.addressPrefix = subnet.replace(/\d+\/24$/, '');
     this.nextAddress = 10;
-    this.services = [...named(this.objects, 'Service').values()].map((object, number) => ({ object, name: object.metadata.name, address: object.spec.clusterIP === 'None' ? undefined : `${SERVICE_NETWORK}${10 + number}` }));
-    this.dnsConfig = { server: gateway, searches: [`${this.namespace}.svc.${DOMAIN}`, `svc.${DOMAIN}`, DOMAIN] };
+    this.services = ofKind(this.objects, 'Service').map((object, number) => ({ object, name: object.metadata.name, namespace: object.metadata.namespace, address: object.spec.clusterIP === 'None' ? undefined : `${SERVICE_NETWORK}${10 + number}` }));
+    this.dnsFor = (namespace) => ({ server: gateway, searches: [`${namespace}.svc.${DOMAIN}`, `svc.${DOMAIN}`, DOMAIN] });
     await this.openClient();
     this.dns = await startDns(gateway, (name) => this.addressesOf(name));
   }
@@ -87,7 +86,7 @@ export class Cluster {
   async start() {
     this.looping = this.loop();
     for (const [kind, Kind] of [['StatefulSet', StatefulSet], ['Deployment', Deployment]]) {
-      for (const [name, object] of named(this.objects, kind)) this.workloads.set(name, new Kind(this, object));
+      for (const object of ofKind(this.objects, kind)) this.workloads.set(object.metadata.name, new Kind(this, object));
     }
     await this.settled();
   }
@@ -141,21 +140,23 @@ export class Cluster {
 
   // ---------------------------------------------------------------- names, Services, policies
 
-  backends({ object }, published) {
+  backends({ object, namespace }, published) {
     const { selector, publishNotReadyAddresses } = object.spec;
     if (!selector) return [];
-    return [...this.pods].filter((pod) => pod.ip && selects({ matchLabels: selector }, pod.labels) && (published.has(pod) || (publishNotReadyAddresses && pod.state === 'running')));
+    const isBehind = (pod) => pod.namespace === namespace && pod.ip && selects({ matchLabels: selector }, pod.labels);
+    return [...this.pods].filter((pod) => isBehind(pod) && (published.has(pod) || (publishNotReadyAddresses && pod.state === 'running')));
   }
 
+  /** Addresses of SERVICE.NAMESPACE.svc.cluster.local, or of POD.SERVICE.… behind a headless Service. */
   addressesOf(name) {
-    const suffix = `.${this.namespace}.svc.${DOMAIN}`;
+    const suffix = `.svc.${DOMAIN}`;
     if (!name.endsWith(suffix)) return undefined;
-    const parts = name.slice(0, -suffix.length).split('.');
-    const service = this.services.find((one) => one.name === parts.at(-1));
-    if (!service || parts.length > 2) return undefined;
+    const [namespace, of, podName, ...more] = name.slice(0, -suffix.length).split('.').toReversed();
+    const service = this.services.find((one) => one.name === of && one.namespace === namespace);
+    if (!service || more.length > 0) return undefined;
     const pods = this.backends(service, this.published ?? new Set());
-    if (parts.length === 2) {
-      const found = pods.filter((pod) => pod.name === parts[0]).map(({ ip }) => ip);
+    if (podName) {
+      const found = service.address ? [] : pods.filter((pod) => pod.name === podName).map(({ ip }) => ip);
       return found.length > 0 ? found : undefined;
     }
     return service.address ? [service.address] : pods.map(({ ip }) => ip);
@@ -169,13 +170,22 @@ export class Cluster {
   async publish() {
     if (this.isClosed) return;
     this.published = new Set([...this.pods].filter(({ isReady }) => isReady));
-    await Promise.all([...this.pods].map((pod) => this.rulesFor(pod)).concat(this.rulesForClient()));
+    await this.writeRules();
+  }
+
+  /** Writes the rules of every namespace, by what is there when its turn has come: one writing after another. */
+  writeRules() {
+    this.writing = (this.writing ?? Promise.resolve()).then(async () => {
+      if (!this.isClosed) await Promise.all([...this.pods].map((pod) => this.rulesFor(pod)).concat(this.rulesForClient()));
+    }).catch((error) => this.note(error.message));
+    return this.writing;
   }
 
   world() {
     const published = this.published ?? new Set();
     const services = this.services.filter(({ address }) => address).map((service) => ({
       name: service.name,
+      namespace: service.namespace,
       address: service.address,
       ports: service.object.spec.ports.map((port) => ({
         port: port.port,
@@ -184,12 +194,11 @@ export class Cluster {
       })),
     }));
     const nameServer = { ip: this.gateway, namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' }, template: { spec: { containers: [] } } };
-    const labels = this.find('Namespace', this.namespace)?.metadata.labels ?? {};
     return {
       services,
-      policies: [...named(this.objects, 'NetworkPolicy').values()],
+      policies: ofKind(this.objects, 'NetworkPolicy'),
       pods: [...this.pods, nameServer],
-      labelsOf: (namespace) => ({ 'kubernetes.io/metadata.name': namespace, ...(namespace === this.namespace && labels) }),
+      labelsOf: (namespace) => ({ 'kubernetes.io/metadata.name': namespace, ...this.find('Namespace', namespace)?.metadata.labels }),
       node: this.gateway,
       trusted: [this.clientIp],
     };
@@ -211,7 +220,7 @@ export class Cluster {
   /** Ports of the clients' loopback that lead to Services: [{port, service, servicePort}]. */
   async forward(forwards) {
     this.forwards = forwards;
-    await this.publish();
+    await this.writeRules();
   }
 
   /** Drops every packet between two groups of pods; gives what ends it. */
@@ -224,13 +233,13 @@ export class Cluster {
   }
 
   /** Replaces what a ConfigMap or a Secret holds, and every file that shows it. */
-  update(kind, name, data) {
-    const object = this.find(kind, name);
+  update(kind, namespace, name, data) {
+    const object = this.find(kind, name, namespace);
     if (kind === 'Secret') {
       object.data = { ...object.data, ...Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')])) };
       for (const key of Object.keys(data)) delete object.stringData?.[key];
     } else object.data = { ...object.data, ...data };
-    for (const pod of this.pods) for (const volume of pod.volumes?.values() ?? []) if (!pod.isTerminating && volume.shows(kind, name)) volume.write();
+    for (const pod of this.pods) for (const volume of pod.volumes?.values() ?? []) if (!pod.isTerminating && pod.namespace === namespace && volume.shows(kind, name)) volume.write();
   }
 
   // ---------------------------------------------------------------- the end

@@ -14,8 +14,8 @@ export async function objectsOf(text) {
   return json.split(/^(?=\{)/m).filter((part) => part.trim()).map((part) => JSON.parse(part));
 }
 
-/** The objects of one kind, by name. */
-export const named = (objects, kind) => new Map(objects.filter((object) => object.kind === kind).map((object) => [object.metadata.name, object]));
+/** The objects of one kind. */
+export const ofKind = (objects, kind) => objects.filter((object) => object.kind === kind);
 
 /** Whether labels fit a selector of Kubernetes; an empty selector fits everything. */
 export function selects({ matchLabels = {}, matchExpressions = [] }, labels) {

@@ -94,8 +94,8 @@ function servicesOf(services) {
  * to any of the Service's pods, by the Service's own rules.
  */
 export function clientTable(services, ports) {
-  const forwards = ports.map(({ port, service, servicePort }) => ({
-    address: '127.0.0.1', ports: [{ port, targets: services.find(({ name }) => name === service).ports.find((at) => at.port === servicePort).targets }],
+  const forwards = ports.map(({ port, namespace, service, servicePort }) => ({
+    address: '127.0.0.1', ports: [{ port, targets: services.find((one) => one.name === service && one.namespace === namespace).ports.find((at) => at.port === servicePort).targets }],
   }));
   return [
     `table ${TABLE} {}`, `delete table ${TABLE}`, `table ${TABLE} {`, ...servicesOf([...services, ...forwards]),

@@ -25,8 +25,8 @@ const isAlive = ({ pid, begun }) => pid !== undefined && begunAt(pid) === begun;
 
 export class Pod {
   /** `cluster` gives podman, objects, folders and addresses; `template` is a pod template; `claims` are volumes that outlive the pod. */
-  constructor(cluster, { name, template, revision, claims = [] }) {
-    Object.assign(this, { cluster, name, template, revision, claims, namespace: cluster.namespace, run: cluster.run });
+  constructor(cluster, { name, namespace, template, revision, claims = [] }) {
+    Object.assign(this, { cluster, name, namespace, template, revision, claims });
     this.labels = template.metadata.labels ?? {};
     this.id = `${cluster.prefix}-${name}-${cluster.nextNumber()}`;
     this.uid = this.id;
@@ -51,18 +51,19 @@ export class Pod {
     const { cluster } = this;
     const fsGroup = this.template.spec.securityContext?.fsGroup;
     const field = (path) => fieldOf(this, path);
+    this.find = (kind, name) => cluster.find(kind, name, this.namespace);
     this.volumes = new Map([...(this.template.spec.volumes ?? []), ...this.claims].map((volume) => [
-      volume.name, new Volume(volume, { folder: join(this.folder, 'volumes'), find: cluster.find, field, fsGroup }).create(join(cluster.folder, 'claims')),
+      volume.name, new Volume(volume, { folder: join(this.folder, 'volumes'), find: this.find, field, fsGroup }).create(join(cluster.folder, 'claims')),
     ]));
     mkdirSync(this.folder, { recursive: true });
     const { podman } = cluster;
-    const { pod, containers } = podmanArguments(this, { find: cluster.find, volumes: this.volumes, image: cluster.image, network: cluster.network, dns: cluster.dnsConfig });
+    const { pod, containers } = podmanArguments(this, { find: this.find, volumes: this.volumes, image: cluster.image, network: cluster.network, dns: cluster.dnsFor(this.namespace) });
     await podman.run('pod', 'create', ...pod);
     for (const container of containers) await podman.run('create', ...container);
     const infra = (await podman.run('pod', 'inspect', '--format', '{{.InfraContainerID}}', this.id)).trim();
     await podman.run('start', infra);
     this.netPid = Number(await podman.run('inspect', '--format', '{{.State.Pid}}', infra));
-    await cluster.rulesFor(this); // before its first packet
+    await cluster.writeRules(); // its own, and those of others that may speak to it, before its first packet
     if (this.isTerminating) return;
     this.state = 'running';
     for (const container of this.containers) await this.startContainer(container);
@@ -84,7 +85,7 @@ export class Pod {
     const { securityContext: own = {} } = container;
     const all = this.template.spec.securityContext ?? {};
     Object.assign(container, { user: own.runAsUser ?? all.runAsUser, group: own.runAsGroup ?? all.runAsGroup, isStarted: false, isReady: false });
-    container.process = { pid, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...environment(container, this, this.cluster.find) }, user: container.user, group: container.group };
+    container.process = { pid, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...environment(container, this, this.find) }, user: container.user, group: container.group };
     this.probe(container);
   }
 

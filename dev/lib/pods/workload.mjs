@@ -12,7 +12,7 @@ const revisionOf = (template) => createHash('sha256').update(JSON.stringify(temp
 
 class Workload {
   constructor(cluster, object) {
-    Object.assign(this, { cluster, name: object.metadata.name, pods: [] });
+    Object.assign(this, { cluster, name: object.metadata.name, namespace: object.metadata.namespace, pods: [] });
     this.apply(object);
   }
 
@@ -59,7 +59,7 @@ class Workload {
   }
 
   create(name, claims) {
-    const pod = new Pod(this.cluster, { name, template: this.labelled(name), revision: this.revision, claims });
+    const pod = new Pod(this.cluster, { name, namespace: this.namespace, template: this.labelled(name), revision: this.revision, claims });
     this.pods.push(pod);
     this.cluster.add(pod);
     pod.start().catch((error) => {
