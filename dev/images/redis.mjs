@@ -16,7 +16,7 @@ export const REDIS_IMAGE = 'localhost/vestibule-redis:dev';
 const PROGRAMS = ['redis-server', 'redis-cli', 'redis-benchmark', 'redis-check-aof', 'redis-check-rdb'];
 const PACKAGES = 'redis-server redis-tools busybox-static';
 const SHELL = '/bin/busybox';
-const APPLETS = ['sh', 'awk', 'cat', 'chmod', 'cp', 'cut', 'date', 'echo', 'env', 'grep', 'head', 'hostname', 'id', 'kill', 'ls', 'mkdir', 'mv', 'nc', 'printf', 'ps', 'rm', 'sed', 'sha256sum', 'sleep', 'sort', 'stat', 'tail', 'test', 'touch', 'tr', 'true', 'wc'];
+const APPLETS = ['sh', 'awk', 'cat', 'chmod', 'cp', 'cut', 'date', 'echo', 'env', 'grep', 'head', 'hostname', 'id', 'kill', 'ls', 'mkdir', 'mv', 'nc', 'printf', 'ps', 'rm', 'sed', 'sha256sum', 'sleep', 'sort', 'stat', 'tail', 'test', 'timeout', 'touch', 'tr', 'true', 'wc'];
 
 const CONTAINERFILE = `FROM scratch
 COPY . /
