@@ -1,6 +1,6 @@
 // A small cluster of one node on podman: takes rendered manifests, and keeps pods, Services and policies as they say.
 // What a scheduler, kubelet, kube-proxy, name server and network plugin do stands in the files beside this one.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -28,7 +28,6 @@ export class Cluster {
     this.pods = new Set();
     this.overran = []; // containers that had to be killed
     this.number = 0;
-    this.cuts = new Map();
     this.find = (kind, name, namespace) => this.objects.find(({ kind: of, metadata }) => of === kind && metadata.name === name && metadata.namespace === namespace);
   }
 
@@ -270,11 +269,12 @@ export class Cluster {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** What every container has written, of those that run and those that are gone. */
-  async logs() {
+  /** Keeps what every container has written in a folder that stays; gives it. */
+  async keepEverythingWritten() {
+    if (!this.podman) return undefined;
+    const kept = `${this.folder}-logs`;
     for (const pod of this.pods) if (pod.netPid) await pod.keepLogs();
-    const folder = join(this.folder, 'logs');
-    mkdirSync(folder, { recursive: true });
-    return readdirSync(folder).map((name) => join(folder, name));
+    if (existsSync(join(this.folder, 'logs'))) cpSync(join(this.folder, 'logs'), kept, { recursive: true });
+    return kept;
   }
 }

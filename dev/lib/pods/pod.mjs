@@ -129,6 +129,7 @@ export class Pod {
       const why = (await this.cluster.podman.try('inspect', '--format', '{{.State.ExitCode}}{{if .State.OOMKilled}}, out of memory{{end}}', container.id)).trim();
       this.cluster.note(`${container.id} ended with code ${why}; it is started again in ${wait / 1000} s`);
       this.restarting = pause(wait).then(async () => {
+        while (container.isHeld && !this.cluster.isClosed) await pause(LOOK_MS);
         if (this.state !== 'running' || this.cluster.isClosed) return;
         container.restarts += 1;
         await this.startContainer(container);
@@ -186,6 +187,21 @@ export class Pod {
   kill(name = this.containers.find(({ init }) => !init).name) {
     const { pid } = this.containers.find((container) => container.name === name);
     process.kill(pid, 'SIGKILL');
+  }
+
+  signal(name, signal) {
+    process.kill(this.containers.find((container) => container.name === name).pid, signal);
+  }
+
+  /** Kills a container and keeps it from being started again until `release`. */
+  hold(name) {
+    const container = this.containers.find((one) => one.name === name);
+    container.isHeld = true;
+    process.kill(container.pid, 'SIGKILL');
+  }
+
+  release(name) {
+    this.containers.find((one) => one.name === name).isHeld = false;
   }
 
   /** What a container wrote last. */
