@@ -63,7 +63,9 @@ try {
   say(`\n${table(results)}`);
   const about = `Images: ${values.images}; the version before: ${previous.revision ?? 'none'}; ${values.rate} requests a second.`;
   if (values['write-docs'] && !wanted) writeDocument(results, about);
-  process.exitCode = results.every(({ complaints }) => complaints.length === 0) ? 0 : 1;
+  const broken = results.filter(({ complaints }) => complaints.length > 0);
+  if (broken.length > 0) say(`broken: ${broken.map(({ name }) => name).join(', ')}; what the containers wrote: ${await world.cluster.keepEverythingWritten()}`);
+  process.exitCode = broken.length === 0 ? 0 : 1;
 } catch (error) {
   if (!stopping) process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}\n`);
   process.exitCode = 1;

@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 
 import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildExamples, goPackages } from './lib/examples.mjs';
+import { DEBIAN_PACKAGES, partsAreThere } from './lib/pods/podman.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -62,6 +63,8 @@ const NEEDS = {
     there: () => works('puma', ['-V']) && works('ruby', ['-e', '%w[doorkeeper-openid_connect activerecord sqlite3].each { |name| gem name }']),
     debian: ['ruby-doorkeeper-openid-connect', 'ruby-activerecord', 'ruby-sqlite3', 'puma'],
   },
+  podman: { there: partsAreThere, debian: DEBIAN_PACKAGES },
+  busybox: { there: () => existsSync('/bin/busybox'), debian: ['busybox-static'] },
   kubectl: { there: canRender, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
 };
 
@@ -144,6 +147,7 @@ const SPARED_FILES = {
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
   'many-sessions.test.mjs': 'milliseconds that others wait',
+  'pods.test.mjs': 'requests that are refused while pods are replaced',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
@@ -269,6 +273,7 @@ const SUITES = [
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'busybox', 'chromium', 'openssl', 'kubectl'], prepare: [provider, web], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl'], run: () => unittest('kubernetes') },
 ];
 

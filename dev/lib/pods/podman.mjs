@@ -33,6 +33,9 @@ const PARTS = [
 /** Debian packages that give what is needed. */
 export const DEBIAN_PACKAGES = PARTS.flatMap(({ debian }) => debian ?? []);
 
+/** Whether all of those are installed. */
+export const partsAreThere = () => PARTS.every(({ debian, there }) => !debian || there());
+
 /** Names what is missing on this machine. */
 export const missingParts = () => PARTS.filter(({ there }) => !there()).map(({ what }) => what);
 
