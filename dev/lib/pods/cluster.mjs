@@ -112,7 +112,7 @@ export class Cluster {
   /** A container that ends again and again does not get better by waiting. */
   async failOnCrashes() {
     for (const pod of this.pods) {
-      const broken = pod.containers.find(({ ends }) => ends >= CRASHES);
+      const broken = pod.containers.find(({ crashes }) => crashes >= CRASHES);
       if (broken) throw new Problem(`${broken.id} ends again and again. It wrote:\n${await pod.log(broken)}`);
     }
   }

@@ -75,10 +75,7 @@ export const EVENTS = [
     name: 'a frozen master of Redis',
     run: async ({ cluster }) => {
       const { master } = await roles(cluster);
-      await forAWhile(async () => {
-        master.signal('redis', 'SIGSTOP');
-        return () => master.signal('redis', 'SIGCONT');
-      });
+      await forAWhile(() => master.freeze('redis'));
     },
   },
   {

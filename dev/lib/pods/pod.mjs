@@ -10,6 +10,7 @@ import { Volume } from './volumes.mjs';
 const FIRST_BACK_OFF_MS = 10_000; // the kubelet's: at once, then after 10 s, 20 s, …
 const LAST_BACK_OFF_MS = 300_000;
 const LOOK_MS = 100; // between two looks whether a container has ended
+const CRASHED_MS = 10_000; // what ends so soon after its start has crashed
 const GRACE_S = 30; // Kubernetes' own, where a pod names none
 
 /** When the process of this id began, in ticks of the kernel; undefined when there is none. */
@@ -33,7 +34,7 @@ export class Pod {
     this.ip = cluster.takeAddress();
     this.nodeIp = cluster.gateway;
     this.folder = join(cluster.folder, 'pods', this.id);
-    this.containers = containersOf(template).map((container) => ({ ...container, id: `${this.id}-${container.name}`, restarts: 0, ends: 0, isReady: false, isStarted: false }));
+    this.containers = containersOf(template).map((container) => ({ ...container, id: `${this.id}-${container.name}`, restarts: 0, crashes: 0, isReady: false, isStarted: false }));
     this.state = 'pending'; // running, terminating, gone
     this.readySince = undefined;
   }
@@ -122,9 +123,13 @@ export class Pod {
     for (const container of this.containers) {
       if (container.init || container.process === undefined || container.isRestarting || isAlive(container)) continue;
       container.isRestarting = true;
-      container.ends += 1;
+      if (performance.now() - container.startedAt < CRASHED_MS) container.crashes += 1;
       container.stopProbes?.();
       this.setReady(container, false);
+      if (this.template.spec.restartPolicy === 'Never') {
+        container.exitCode = Number(await this.cluster.podman.try('inspect', '--format', '{{.State.ExitCode}}', container.id));
+        continue;
+      }
       const wait = container.restarts === 0 ? 0 : Math.min(LAST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (container.restarts - 1));
       const why = (await this.cluster.podman.try('inspect', '--format', '{{.State.ExitCode}}{{if .State.OOMKilled}}, out of memory{{end}}', container.id)).trim();
       this.cluster.note(`${container.id} ended with code ${why}; it is started again in ${wait / 1000} s`);
@@ -189,8 +194,11 @@ export class Pod {
     process.kill(pid, 'SIGKILL');
   }
 
-  signal(name, signal) {
-    process.kill(this.containers.find((container) => container.name === name).pid, signal);
+  /** Freezes every process of a container; gives what lets them go on. */
+  async freeze(name) {
+    const { id } = this.containers.find((container) => container.name === name);
+    await this.cluster.podman.run('pause', id);
+    return () => this.cluster.podman.run('unpause', id);
   }
 
   /** Kills a container and keeps it from being started again until `release`. */

@@ -1,6 +1,7 @@
 // Deployments and StatefulSets: they bring their pods from what is there to what is wanted, a step at each look.
 import { createHash, randomBytes } from 'node:crypto';
 
+import { until } from '../net.mjs';
 import { rollingBounds } from './pod-spec.mjs';
 import { Pod } from './pod.mjs';
 
@@ -137,5 +138,24 @@ export class StatefulSet extends Workload {
     return (this.spec.volumeClaimTemplates ?? []).map(({ metadata }) => ({
       name: metadata.name, persistentVolumeClaim: { claimName: `${metadata.name}-${this.name}-${number}` },
     }));
+  }
+}
+
+/**
+ * What `kubectl create job --from=cronjob/NAME` does, with other arguments: a pod that runs once. Gives its exit code and what it wrote.
+ */
+export async function runJob(cluster, cronJob, args, withinMs) {
+  const { metadata, spec } = cronJob;
+  const template = structuredClone(spec.jobTemplate.spec.template);
+  if (args) template.spec.containers[0].args = args;
+  const pod = new Pod(cluster, { name: `${metadata.name}-${randomBytes(NAME_BYTES).toString('hex')}`, namespace: metadata.namespace, template, revision: revisionOf(template) });
+  cluster.add(pod);
+  try {
+    await pod.start();
+    const [container] = pod.containers;
+    await until(withinMs, () => container.exitCode !== undefined, () => `${pod.name} did not end in ${withinMs / SECOND_MS} s`);
+    return { code: container.exitCode, output: await pod.log(container) };
+  } finally {
+    await pod.delete(0);
   }
 }
