@@ -31,6 +31,13 @@ impl Tool for CheckStoreTool {
                     .value_parser(value_parser!(u64))
                     .help("How many records are looked at, at most; 0 for all"),
             )
+            .arg(
+                Arg::new("server-memory")
+                    .long("server-memory")
+                    .value_name("BYTES")
+                    .value_parser(value_parser!(u64))
+                    .help("How much each server of the store may take, if that is less than its machine has: the memory limit of its container, which it does not tell"),
+            )
             .after_help(
                 "Writes a record of its own and removes it. A file has to be free: stop its service first. \
                  Exit codes: 0 healthy, 1 there is a problem, 2 used wrongly, 78 wrong settings.",
@@ -44,10 +51,13 @@ impl Tool for CheckStoreTool {
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let json = output::wants_json(given);
         let limit = given.get_one::<u64>("limit").copied().unwrap_or_default();
+        let server_memory = given.get_one::<u64>("server-memory").copied();
         let access = StoreAccess::read(&mut reader);
         let (access, warnings) = reader.finish(access)?;
-        let work =
-            async move { output::conclude(json, output::unless_stopped(checked(&access, limit)).await) };
+        let work = async move {
+            let checked = checked(&access, limit, server_memory);
+            output::conclude(json, output::unless_stopped(checked).await)
+        };
         Ok((Box::pin(work), warnings))
     }
 }
@@ -64,7 +74,7 @@ impl Check {
     fn new(name: impl Into<String>, value: impl Into<String>, standing: Assessment) -> Self {
         let (result, advice) = match standing {
             Assessment::Fine => ("ok", ""),
-            Assessment::Warning(advice) => ("warning", advice),
+            Assessment::Warning(advice) | Assessment::Unknown(advice) => ("warning", advice),
             Assessment::Problem(advice) => ("problem", advice),
         };
         Self {
@@ -76,12 +86,16 @@ impl Check {
     }
 }
 
-async fn checked(access: &StoreAccess, limit: u64) -> Result<CommandOutput, CommandFailure> {
+async fn checked(
+    access: &StoreAccess,
+    limit: u64,
+    server_memory: Option<u64>,
+) -> Result<CommandOutput, CommandFailure> {
     let opened = access.open().await?;
     let mut checks = vec![Check::new("reachable", access.kind(), Assessment::Fine)];
     checks.extend(round_trip::made(&opened).await.into_iter().map(stepped));
     checks.push(clock(&opened));
-    checks.extend(engine_checks(&opened).await);
+    checks.extend(engine_checks(&opened, server_memory).await);
     let census = census::count_entries(&opened, limit).await?;
     checks.extend(counted(&census, &opened));
     Ok(answered(access.kind(), &checks, &census, &opened))
@@ -114,8 +128,8 @@ fn clock(opened: &OpenedStore) -> Check {
     )
 }
 
-async fn engine_checks(opened: &OpenedStore) -> Vec<Check> {
-    match opened.store.facts().await {
+async fn engine_checks(opened: &OpenedStore, server_memory: Option<u64>) -> Vec<Check> {
+    match opened.store.facts(server_memory).await {
         Ok(facts) => facts
             .into_iter()
             .map(
@@ -130,7 +144,7 @@ async fn engine_checks(opened: &OpenedStore) -> Vec<Check> {
             "engine",
             output::chain(&error),
             Assessment::Warning(
-                "how the engine is set up could not be asked: allow +info, +cluster|info and +cluster|slots",
+                "how the servers are set up, and what a restart of them would lose, could not be asked: allow +info, +config|get, +acl|dryrun, +cluster|info and +cluster|slots",
             ),
         )],
     }
