@@ -42,14 +42,15 @@ keep_administrator
   [ "$master" = "$SELF" ] || echo "replicaof $(host "$master") $(port "$master")"
 } > "$RUN/redis.conf"
 
-# A planned failover takes a second; one that Sentinels have to notice takes several.
+# A planned failover takes a second; one that Sentinels have to notice takes several. A Sentinel that does not know the replicas yet, or
+# is at another failover, refuses: it is asked again.
 hand_over() {
-  [ "$(role "$SELF")" = master ] || return
-  for sentinel in $SENTINELS; do
-    [ "$(administer "$sentinel" sentinel failover sessions)" != OK ] || break
-  done
+  accepted=
   for _ in 1 2 3 4 5 6 7 8 9 10; do
-    [ "$(role "$SELF")" = master ] || return
+    [ "$(named_master)" = "$SELF" ] || return
+    for sentinel in $SENTINELS; do
+      [ -z "$accepted" ] && [ "$(administer "$sentinel" sentinel failover sessions)" = OK ] && accepted=yes
+    done
     sleep 1
   done
 }

@@ -1,0 +1,188 @@
+// The component k8s/components/redis without a cluster: its own scripts and settings start real servers and Sentinels on loopback, each
+// with folders of its own as a pod has them. Ports differ instead of names. What ends is started again, as the kubelet does.
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync, appendFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { issue, makeAuthority } from './authority.mjs';
+import { Child } from './child.mjs';
+import { freePort, pause, until } from './net.mjs';
+
+const COMPONENT = fileURLToPath(new URL('../../k8s/components/redis', import.meta.url));
+const USERS = ['session-svc', 'administrator', 'replication', 'sentinel'];
+const SETTLED_MS = 60_000;
+const RESTART_MS = 300; // what ended is started again
+const NAMES = ['localhost', '127.0.0.1'];
+
+/** Writes files as the kubelet mounts a Secret: a folder behind the link `..data`, which is replaced as a whole. */
+function mountFiles(folder, files) {
+  mkdirSync(folder, { recursive: true });
+  const version = `..${randomBytes(6).toString('hex')}`;
+  mkdirSync(join(folder, version));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, version, name), text, { mode: 0o400 });
+  symlinkSync(version, join(folder, '..data.new'));
+  renameSync(join(folder, '..data.new'), join(folder, '..data'));
+  for (const name of Object.keys(files)) if (!existsSync(join(folder, name))) symlinkSync(join('..data', name), join(folder, name));
+}
+
+class Pod {
+  constructor(component, name, script, port) {
+    Object.assign(this, { component, name, script, port, self: `localhost:${port}`, folder: join(component.folder, name), containers: {}, log: '' });
+    for (const folder of ['data', 'run']) mkdirSync(join(this.folder, folder), { recursive: true });
+  }
+
+  /** Starts both containers, and again whatever ends. */
+  start() {
+    this.wanted = true;
+    this.#run('server', [this.script]);
+    this.#run('reload', ['reload.sh', this.script === 'start-redis.sh' ? 'redis' : 'sentinel']);
+  }
+
+  #run(container, [script, ...words]) {
+    if (!this.wanted) return;
+    const { component } = this;
+    const env = {
+      PATH: process.env.PATH, SELF: this.self, SERVERS: component.servers.map(({ self }) => self).join(' '),
+      SENTINELS: component.sentinels.map(({ self }) => self).join(' '),
+      SETTINGS: component.settings, USERS: join(this.folder, 'users'), TLS: join(this.folder, 'tls'), DATA: join(this.folder, 'data'), RUN: join(this.folder, 'run'),
+      EVERY_SECONDS: '1', TURN_SECONDS: '2', FOLLOW_EVERY: '4',
+    };
+    const child = new Child(`${this.name} ${container}`, component.shell[0], [...component.shell.slice(1), join(COMPONENT, 'scripts', script), ...words], {
+      env, onLine: (line) => { this.log = `${this.log}${container}: ${line}\n`.slice(-200_000); },
+    });
+    this.containers[container] = child;
+    child.exited.then(async () => {
+      await pause(RESTART_MS);
+      if (this.containers[container] === child) this.#run(container, [script, ...words]);
+    });
+  }
+
+  /** As `kubectl delete pod`: the first process of each container is told, and killed if it does not end. */
+  async stop() {
+    this.wanted = false;
+    for (const child of Object.values(this.containers)) if (!child.ended) process.kill(child.pid, 'SIGTERM');
+    await Promise.all(Object.values(this.containers).map((child) => Promise.race([child.exited, pause(30_000).then(() => child.stop('SIGKILL'))])));
+    rmSync(join(this.folder, 'run'), { recursive: true });
+    mkdirSync(join(this.folder, 'run'));
+  }
+
+  /** As a node that loses its power. */
+  async kill() {
+    this.wanted = false;
+    await Promise.all(Object.values(this.containers).map((child) => child.stop('SIGKILL')));
+    rmSync(join(this.folder, 'run'), { recursive: true });
+    mkdirSync(join(this.folder, 'run'));
+  }
+
+  /** Gives it an empty disk while it is down. */
+  emptyDisk() {
+    rmSync(join(this.folder, 'data'), { recursive: true });
+    mkdirSync(join(this.folder, 'data'));
+  }
+
+  /** What a server answers to a user, over TLS; empty when it does not. */
+  ask(words, { user = 'administrator', password = this.component.passwords[user]?.[0] ?? 'probe' } = {}) {
+    const tls = join(this.folder, 'tls');
+    const args = ['-h', 'localhost', '-p', String(this.port), '--tls', '--cacert', join(tls, 'ca.crt'), '--cert', join(tls, 'tls.crt'), '--key', join(tls, 'tls.key'), '--user', user, '--no-auth-warning', ...words];
+    return new Promise((resolve) => {
+      execFile('redis-cli', args, { env: { ...process.env, REDISCLI_AUTH: password }, timeout: 3_000 }, (_, out) => resolve(out.trim()));
+    });
+  }
+
+  async role() {
+    return (await this.ask(['role'])).split('\n')[0];
+  }
+
+  /** The serial number of the certificate that new connections are shown. */
+  serial() {
+    return new Promise((resolve) => {
+      const client = execFile('openssl', ['s_client', '-connect', `localhost:${this.port}`], { timeout: 3_000 }, (_, out) => {
+        const scratch = join(this.folder, 'shown.pem');
+        writeFileSync(scratch, /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/.exec(out)?.[0] ?? '');
+        execFile('openssl', ['x509', '-noout', '-serial', '-in', scratch], (_error, serial) => resolve(serial.trim()));
+      });
+      client.stdin.end();
+    });
+  }
+}
+
+class Component {
+  constructor(folder, shell) {
+    Object.assign(this, { folder, shell, settings: join(folder, 'settings'), servers: [], sentinels: [] });
+    cpSync(join(COMPONENT, 'settings'), this.settings, { recursive: true });
+    for (const name of ['redis.conf', 'sentinel.conf']) appendFileSync(join(this.settings, name), '\nbind 127.0.0.1 -::1\n'); // not beyond this machine
+    this.passwords = Object.fromEntries(USERS.map((user) => [user, [randomBytes(16).toString('hex')]]));
+    this.authority = makeAuthority(join(folder, 'authority'));
+    issue(this.authority, join(folder, 'client'), NAMES, ['clientAuth']);
+  }
+
+  get pods() {
+    return [...this.servers, ...this.sentinels];
+  }
+
+  /** A new certificate for every pod, or the one there is. */
+  mountCertificates() {
+    issue(this.authority, join(this.folder, 'server'), NAMES, ['serverAuth', 'clientAuth']);
+    const files = Object.fromEntries(['tls.crt', 'tls.key', 'ca.crt'].map((name) => [name, readFileSync(join(this.folder, 'server', name))]));
+    for (const pod of this.pods) mountFiles(join(pod.folder, 'tls'), files);
+  }
+
+  mountPasswords() {
+    const files = Object.fromEntries(USERS.map((user) => [user, `${this.passwords[user].join('\n')}\n`]));
+    for (const pod of this.pods) mountFiles(join(pod.folder, 'users'), files);
+  }
+
+  /** The address for a user, as a Secret holds it. */
+  address(user = 'session-svc') {
+    const client = join(this.folder, 'client');
+    const [password] = this.passwords[user];
+    return `rediss-sentinel://${user}:${password}@${this.sentinels.map(({ self }) => self).join(',')}/sessions?sentinel_user=${user}&sentinel_password=${password}`
+      + `&ca_file=${client}/ca.crt&cert_file=${client}/tls.crt&key_file=${client}/tls.key`;
+  }
+
+  /** The pod that a majority of the Sentinels names. */
+  async master() {
+    const named = await Promise.all(this.sentinels.map(async (one) => (await one.ask(['sentinel', 'get-master-addr-by-name', 'sessions'])).split('\n')[1]));
+    return this.servers.find(({ port }) => named.filter((one) => one === String(port)).length * 2 > this.sentinels.length);
+  }
+
+  /** Until everybody agrees: a master is named and calls itself one, its replicas have all it has, and every Sentinel knows them. */
+  settled() {
+    const agreed = async () => {
+      const master = await this.master();
+      if (!master || (await master.role()) !== 'master') return undefined;
+      const lags = (await master.ask(['info', 'replication'])).match(/state=online,offset=\d+,lag=[01]\b/g) ?? [];
+      const replicas = await Promise.all(this.servers.filter((pod) => pod !== master).map((pod) => pod.ask(['role'])));
+      const known = await Promise.all(this.sentinels.map((pod) => pod.ask(['sentinel', 'master', 'sessions'])));
+      return lags.length === replicas.length
+        && replicas.every((text) => text.startsWith(`slave\nlocalhost\n${master.port}\nconnected`))
+        && known.every((text) => /^num-slaves\n2$/m.test(text) && /^num-other-sentinels\n2$/m.test(text) && /^flags\nmaster$/m.test(text)) && master;
+    };
+    return until(SETTLED_MS, agreed, () => `the servers do not agree:\n${this.pods.map(({ name, log }) => `${name}\n${log.split('\n').slice(-8).join('\n')}`).join('\n')}`);
+  }
+
+  async stop() {
+    await Promise.all(this.pods.map((pod) => pod.kill()));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Starts three servers and three Sentinels, all at once. `shell` runs the scripts. */
+export async function startRedisPods({ shell = ['sh'] } = {}) {
+  const component = new Component(mkdtempSync(join(tmpdir(), 'vestibule-redis-pods-')), shell);
+  for (const at of [0, 1, 2]) component.servers.push(new Pod(component, `redis-${at}`, 'start-redis.sh', await freePort()));
+  for (const at of [0, 1, 2]) component.sentinels.push(new Pod(component, `redis-sentinel-${at}`, 'start-sentinel.sh', await freePort()));
+  component.mountCertificates();
+  component.mountPasswords();
+  try {
+    for (const pod of component.pods) pod.start();
+    await component.settled();
+  } catch (error) {
+    await component.stop();
+    throw error;
+  }
+  return component;
+}

@@ -1,0 +1,147 @@
+"""Every overlay with each component that it does not have, and the base with each store and each component; rendered once."""
+
+import concurrent.futures
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import yaml
+
+try:
+    Loader = yaml.CSafeLoader
+except AttributeError:  # a PyYAML without libyaml reads the same, slower
+    Loader = yaml.SafeLoader
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+COMPONENTS = sorted(str(path.parent.relative_to(ROOT / "k8s/components")) for path in (ROOT / "k8s/components").rglob("kustomization.yaml") if "kind: Component" in path.read_text())
+STORES = [name for name in COMPONENTS if re.fullmatch(r"redis(-\w+)?", name)]
+OVERLAYS = sorted(path.parent.name for path in (ROOT / "k8s/overlays").glob("*/kustomization.yaml"))
+
+# What a component stands on, in the order in which an overlay names them.
+NEEDS = {
+    "cert-manager": ["mtls"],
+    "cert-manager-redis": ["mtls", "cert-manager", "redis"],
+    "operator": ["mtls"],
+    "session-callers": ["mtls", "cert-manager"],
+    "gateway-api/backend-tls": ["mtls", "cert-manager", "gateway-api"],
+    "gateway-api/external-auth": ["ext-authz"],
+    "external-secrets/redis": ["redis", "external-secrets"],
+    "external-secrets/operator": ["mtls", "operator", "external-secrets"],
+    **{name: ["ingress", "gateway-api", "forward-auth", "ext-authz"] for name in COMPONENTS if name.startswith("controllers/")},
+}
+
+# Pairs that contradict themselves, and why.
+MAKES_ITS_SECRETS = "the overlay makes these Secrets itself"
+IMPOSSIBLE = {
+    ("dev", "autoscaling"): "the overlay says how many pods there are",
+    **{("dev", name): MAKES_ITS_SECRETS for name in ("cert-manager", "cert-manager-redis", "gateway-api/backend-tls", "session-callers", *(name for name in COMPONENTS if name.startswith("external-secrets")))},
+    **{(f"base+{store}", name): "its certificates, or passwords, are those of the component redis" for store in STORES if store != "redis" for name in ("cert-manager-redis", "external-secrets/redis")},
+}
+
+
+def kustomize(folder):
+    command = ["kubectl", "kustomize"] if shutil.which("kubectl") else ["kustomize", "build"]
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0 or done.stderr:
+        raise AssertionError(f"{folder}: {done.stderr or 'does not render'}")
+    return [item for item in yaml.load_all(done.stdout, Loader=Loader) if item]
+
+
+def with_needs(name):
+    """The component after everything it stands on, each once."""
+    names = [*(part for need in NEEDS.get(name, []) for part in with_needs(need)), name]
+    return list(dict.fromkeys(names))
+
+
+def product(overlay):
+    """The folder of an overlay that puts the product together: the overlay, or a part of it."""
+    folder = ROOT / "k8s/overlays" / overlay
+    for file in sorted(folder.rglob("kustomization.yaml"), key=lambda path: len(path.parts)):
+        if any("mtls" in part for part in yaml.safe_load(file.read_text()).get("components", [])):
+            return file.parent.relative_to(ROOT)
+    raise AssertionError(f"{overlay} takes no mtls")
+
+
+def taken(overlay):
+    """The components an overlay names."""
+    fields = yaml.safe_load((ROOT / product(overlay) / "kustomization.yaml").read_text())
+    return [part.split("components/", 1)[1] for part in fields["components"]]
+
+
+def joined(present, name):
+    """The components of an overlay with one more: in the place of its store, and before those that look at all others."""
+    if name in STORES:
+        present = [name if part in STORES else part for part in present if part != "cert-manager-redis"]
+    together = list(dict.fromkeys([*present, *with_needs(name)]))
+    return sorted(together, key=lambda part: (part == "labels", part.startswith("controllers/")))
+
+
+def stand_in_secrets(tree):
+    """Files for what an overlay's generator reads and nobody keeps in a repository."""
+    for file in tree.rglob("kustomization.yaml"):
+        for generator in yaml.safe_load(file.read_text()).get("secretGenerator", []):
+            for name in generator["files"]:
+                path = file.parent / name.split("=")[-1]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("stands in for a secret\n")
+
+
+def pairs():
+    """The name of each pair, and the components it consists of."""
+    for overlay in OVERLAYS:
+        present = taken(overlay)
+        yield (overlay, None), present
+        for name in COMPONENTS:
+            if name not in present and (overlay, name) not in IMPOSSIBLE:
+                yield (overlay, name), joined(present, name)
+    for store in STORES:
+        present = ["mtls", store, "labels"]
+        yield (f"base+{store}", None), present
+        for name in COMPONENTS:
+            if name not in present and name not in STORES and (f"base+{store}", name) not in IMPOSSIBLE:
+                yield (f"base+{store}", name), joined(present, name)
+
+
+def lay_out(tree, pair, components):
+    """The pair as somebody would write it into a copy of the repository's folder; the folder to render."""
+    if pair[0] in OVERLAYS:
+        file = tree / product(pair[0]) / "kustomization.yaml"
+        fields = yaml.safe_load(file.read_text())
+        up = os.path.relpath(tree / "k8s/components", file.parent)
+        fields["components"] = [f"{up}/{name}" for name in components]
+        if "providers" in components:  # it takes the place of the overlay's own provider
+            fields["configMapGenerator"] = [part for part in fields["configMapGenerator"] if part["name"] != "provider-settings"]
+        file.write_text(yaml.safe_dump(fields, sort_keys=False))
+        return tree / "k8s/overlays" / pair[0]
+    folder = tree / "k8s/pair"
+    folder.mkdir()
+    fields = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "vestibule",
+        "resources": ["../base"],
+        "components": [f"../components/{name}" for name in components],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(fields, sort_keys=False))
+    return folder
+
+
+def render_pair(pair, components):
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder).resolve()
+        shutil.copytree(ROOT / "k8s", tree / "k8s", ignore=shutil.ignore_patterns("secrets"))
+        stand_in_secrets(tree)
+        return kustomize(lay_out(tree, pair, components))
+
+
+@functools.cache
+def rendered():
+    """Every pair, rendered: a mapping of (overlay or base+store, component) to its manifests."""
+    known = dict(pairs())
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        results = pool.map(lambda pair: render_pair(pair, known[pair]), known)
+        return dict(zip(known, results))

@@ -1,0 +1,68 @@
+"""The manifests of one pair, as rules ask for them. A rule is a function that yields what breaks it, in words."""
+
+import pod_security
+
+RULES = {}
+
+
+def rule(function):
+    RULES[function.__name__] = function
+    return function
+
+
+class Pair:
+    """The manifests of one pair, by kind."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def of(self, *kinds):
+        return [item for item in self.items if item["kind"] in kinds]
+
+    def names(self, *kinds):
+        return {(item["metadata"].get("namespace"), item["metadata"]["name"]) for item in self.of(*kinds)}
+
+    def pods(self):
+        """Each workload with the template of its pods."""
+        for workload in self.of("Deployment", "StatefulSet", "DaemonSet", "Job"):
+            yield workload, workload["spec"]["template"]
+        for workload in self.of("CronJob"):
+            yield workload, workload["spec"]["jobTemplate"]["spec"]["template"]
+
+    def containers(self):
+        for workload, pod in self.pods():
+            for container in pod_security.containers(pod["spec"]):
+                yield workload, pod, container
+
+    def selected(self, selector, namespace):
+        return [pod for workload, pod in self.pods() if workload["metadata"].get("namespace") == namespace and matches(selector, pod["metadata"]["labels"])]
+
+    def config(self, name, namespace):
+        found = [item for item in self.of("ConfigMap") if item["metadata"]["name"] == name and item["metadata"].get("namespace") == namespace]
+        return found[0].get("data", {}) if found else None
+
+    def settings(self, workload):
+        """The variables of a workload's first container, as far as they are told here."""
+        container = pod_of(workload)["spec"]["containers"][0]
+        values = {}
+        for source in container.get("envFrom", []):
+            values |= self.config(source["configMapRef"]["name"], workload["metadata"].get("namespace")) or {}
+        return values | {entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry}
+
+    def workload(self, name):
+        return next(workload for workload, _ in self.pods() if workload["metadata"]["name"] == name)
+
+
+def pod_of(workload):
+    spec = workload["spec"]
+    return spec["jobTemplate"]["spec"]["template"] if workload["kind"] == "CronJob" else spec["template"]
+
+
+def matches(selector, labels):
+    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+        return False
+    return all(labels.get(part["key"]) in part["values"] for part in selector.get("matchExpressions", []))
+
+
+def port_names(pod):
+    return {port["name"] for container in pod["spec"]["containers"] for port in container.get("ports", [])}

@@ -1,0 +1,231 @@
+// The component k8s/components/redis as its pods run it, with a session service on it: what happens to sessions when pods are told to
+// stop, are killed, all restart at once, lose a disk, and get other certificates and passwords.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { Child } from '../../lib/child.mjs';
+import { freePort, pause, probe, until } from '../../lib/net.mjs';
+import { startRedisPods } from '../../lib/redis-pods.mjs';
+import { binary } from '../../stack.mjs';
+import { field, fields, invoke } from './grpc.mjs';
+
+const [OK, DEADLINE_EXCEEDED, UNAVAILABLE] = [0, 4, 14];
+const ISSUER = 'http://127.0.0.1:9';
+const WAIT_MS = 60_000;
+const NEW_EVERY_MS = 25; // sessions are begun all the time
+const FSYNC_MS = 2_000; // appendfsync everysec: the disk may be a second behind, and one more while it is slow
+const READY = fileURLToPath(new URL('../../../k8s/components/redis/scripts/ready.sh', import.meta.url));
+
+let redis;
+let service;
+let storeFile;
+before(async () => {
+  redis = await startRedisPods();
+  const [grpc, admin] = [await freePort(), await freePort()];
+  storeFile = join(redis.folder, 'store');
+  writeStore();
+  const child = new Child('session-svc', binary('session-svc'), [], {
+    env: {
+      PATH: process.env.PATH, SESSION_LISTEN: `127.0.0.1:${grpc}`, SESSION_ADMIN_LISTEN: `127.0.0.1:${admin}`, SESSION_STORE_FILE: storeFile,
+      SESSION_ENCRYPTION_KEY: randomBytes(32).toString('hex'), OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'pods', OIDC_CLIENT_SECRET: 'a secret of nobody',
+    },
+  });
+  service = { url: `http://127.0.0.1:${grpc}`, child };
+  await until(WAIT_MS, async () => {
+    if (child.ended) throw new Error(child.tail());
+    return (await probe(`http://127.0.0.1:${admin}/readyz`)).status === 200;
+  }, () => child.tail());
+});
+after(async () => {
+  await service?.child.stop();
+  await redis?.stop();
+});
+
+/** The Secret session-svc, key store. */
+function writeStore() {
+  writeFileSync(`${storeFile}.new`, `${redis.address()}\n`);
+  renameSync(`${storeFile}.new`, storeFile);
+}
+
+const create = (sub) => invoke(service.url, 'CreateSession', Buffer.concat([field(1, ISSUER), field(2, JSON.stringify({ sub })), field(3, field(1, 'access'))]));
+
+/** Begins sessions until stopped; `stop` gives {created, refused, odd}. */
+function begin() {
+  const seen = { created: [], refused: 0, odd: [] };
+  const under = new Set();
+  const timer = setInterval(() => {
+    const call = create(`person ${seen.created.length % 50}`).then(({ status, messages }) => {
+      if (status === OK) seen.created.push({ id: fields(messages[0])[1].toString(), at: performance.now() });
+      else if ([UNAVAILABLE, DEADLINE_EXCEEDED].includes(status)) seen.refused += 1;
+      else seen.odd.push(status);
+    }).finally(() => under.delete(call));
+    under.add(call);
+  }, NEW_EVERY_MS);
+  return async () => {
+    clearInterval(timer);
+    await Promise.all(under);
+    return seen;
+  };
+}
+
+/** Does something while sessions begin; then every session that was acknowledged has to be there, but those that were not on a disk at
+ * the time `atRisk` gives. */
+async function nothingIsLost(does, atRisk) {
+  const stop = begin();
+  let seen;
+  try {
+    await pause(500);
+    await does();
+    await redis.settled();
+    await until(WAIT_MS, async () => (await create('anybody')).status === OK, () => `no session begins: ${service.child.tail()}`);
+  } finally {
+    seen = await stop();
+  }
+  const { created, refused, odd } = seen;
+  assert.ok(created.length > 10, `${created.length} sessions`);
+  assert.deepEqual(odd, []);
+  let lost = 0;
+  const safe = created.filter(({ at }) => !atRisk || at < atRisk() - FSYNC_MS || at > atRisk());
+  for (const { id } of safe) if ((await invoke(service.url, 'GetSession', field(1, id))).status !== OK) lost += 1;
+  assert.equal(lost, 0, `${lost} of ${safe.length} sessions lost`);
+  return { created: created.length, refused };
+}
+
+const clientsOf = async (pod) => (await pod.ask(['client', 'list'])).split('\n').filter((line) => / user=session-svc /.test(line)).map((line) => /^id=(\d+)/.exec(line)[1]);
+const ready = (pod) => new Promise((resolve) => {
+  const env = { PATH: process.env.PATH, SELF: pod.self, TLS: join(pod.folder, 'tls') };
+  execFile('sh', [READY], { env }, (error) => resolve(!error));
+});
+
+test('the first start makes a master with two replicas, and all are ready', async () => {
+  assert.equal((await redis.settled()).name, 'redis-0');
+  assert.deepEqual(await Promise.all(redis.servers.map(ready)), [true, true, true]);
+});
+
+test('users have their rights and no others', async () => {
+  const master = await redis.settled();
+  const refused = [
+    ['session-svc', ['get', 'other']], ['session-svc', ['config', 'get', 'maxmemory']], ['session-svc', ['flushall']], ['session-svc', ['keys', '*']],
+    ['probe', ['get', 'vestibule:x']], ['probe', ['info']], ['replication', ['get', 'vestibule:x']], ['sentinel', ['get', 'vestibule:x']], ['sentinel', ['config', 'get', '*']],
+  ];
+  for (const [user, words] of refused) assert.match(await master.ask(words, { user }), /NOPERM/, `${user}: ${words.join(' ')}`);
+  assert.match(await master.ask(['get', 'vestibule:x'], { user: 'default', password: 'any' }), /WRONGPASS|NOAUTH|AUTH failed/);
+  assert.match(await redis.sentinels[0].ask(['sentinel', 'failover', 'sessions'], { user: 'session-svc' }), /NOPERM/);
+  assert.equal(await master.ask(['config', 'get', 'maxmemory-policy']), 'maxmemory-policy\nnoeviction');
+});
+
+test('a master that is told to stop hands over, and comes back as a replica', async () => {
+  const old = await redis.settled();
+  const { refused } = await nothingIsLost(async () => {
+    await old.stop();
+    old.start();
+  });
+  assert.notEqual(await redis.master(), old);
+  assert.equal(await old.role(), 'slave');
+  assert.ok(refused * NEW_EVERY_MS < 4_000, `${refused} calls were refused: as long as an unplanned failover takes`);
+});
+
+test('a master that is killed is replaced, and comes back as a replica', async () => {
+  const old = await redis.settled();
+  await nothingIsLost(async () => {
+    await old.kill();
+    await until(WAIT_MS, async () => ![old, undefined].includes(await redis.master()), () => 'the Sentinels name no other master');
+    old.start();
+  });
+  assert.equal(await old.role(), 'slave');
+});
+
+test('servers and Sentinels that are all told to stop at once find each other again', async () => {
+  await redis.settled();
+  await nothingIsLost(async () => {
+    await Promise.all(redis.pods.map((pod) => pod.stop()));
+    redis.pods.forEach((pod) => pod.start());
+  });
+});
+
+test('servers and Sentinels that are all killed at once find each other again, and lose what no disk had yet', async () => {
+  await redis.settled();
+  let killed;
+  await nothingIsLost(async () => {
+    await pause(FSYNC_MS);
+    killed = performance.now();
+    await Promise.all(redis.pods.map((pod) => pod.kill()));
+    redis.pods.forEach((pod) => pod.start());
+  }, () => killed);
+});
+
+test('a master that comes back with an empty disk empties nobody', async () => {
+  const old = await redis.settled();
+  await nothingIsLost(async () => {
+    await old.kill();
+    old.emptyDisk();
+    old.start(); // long before the Sentinels notice
+  });
+  assert.notEqual(await redis.master(), old);
+  assert.match(old.log, /this disk is empty/);
+});
+
+test('replicas that are not linked to their master are not ready', async () => {
+  const master = await redis.settled();
+  const replica = redis.servers.find((pod) => pod !== master);
+  await replica.ask(['replicaof', 'localhost', '1']);
+  assert.equal(await ready(replica), false);
+  await redis.settled(); // its own container, or a Sentinel, gives it back to its master
+  assert.equal(await ready(replica), true);
+});
+
+test('a replaced certificate is shown by every server, connections in use stay, and no call is refused', async () => {
+  const master = await redis.settled();
+  const [serials, clients] = [await Promise.all(redis.pods.map((pod) => pod.serial())), await clientsOf(master)];
+  assert.ok(clients.length > 0);
+  const { refused } = await nothingIsLost(async () => {
+    redis.mountCertificates();
+    await until(WAIT_MS, async () => {
+      const now = await Promise.all(redis.pods.map((pod) => pod.serial()));
+      return now.every((serial, at) => serial.startsWith('serial=') && serial !== serials[at]);
+    }, () => redis.pods.map((pod) => pod.log.split('\n').slice(-3).join('\n')).join('\n'));
+  });
+  assert.equal(refused, 0);
+  const still = await clientsOf(master);
+  assert.ok(clients.some((id) => still.includes(id)), `connections ${clients} became ${still}`);
+  assert.equal(await redis.master(), master);
+});
+
+test('passwords are replaced in three steps: no call is refused, connections in use stay, and the old ones end', async () => {
+  const master = await redis.settled();
+  const old = Object.fromEntries(Object.entries(redis.passwords).map(([user, [password]]) => [user, password]));
+  const inUse = async (step) => {
+    redis.mountPasswords();
+    await until(WAIT_MS, async () => {
+      const answers = await Promise.all(redis.pods.flatMap((pod) => ['administrator', 'session-svc'].map((user) => pod.ask(['ping'], { user, password: redis.passwords[user].at(-1) }))));
+      const gone = step < 3 || (await Promise.all(redis.pods.map((pod) => pod.ask(['ping'], { user: 'session-svc', password: old['session-svc'] })))).every((answer) => !/^PONG/.test(answer));
+      return gone && answers.every((answer) => /^PONG/m.test(answer));
+    }, () => `step ${step}: ${redis.pods.map((pod) => pod.log.split('\n').slice(-4).join('\n')).join('\n')}`);
+    await redis.settled();
+  };
+  const first = await clientsOf(master);
+  const { refused } = await nothingIsLost(async () => {
+    for (const user of Object.keys(old)) redis.passwords[user].push(randomBytes(16).toString('hex'));
+    await inUse(1); // the new one is known
+    for (const user of Object.keys(old)) redis.passwords[user].reverse();
+    writeStore();
+    await inUse(2); // and used
+    const before = await until(WAIT_MS, async () => {
+      const ids = await clientsOf(master);
+      return ids.length > 0 && !ids.some((id) => first.includes(id)) && ids;
+    }, () => 'the session service keeps its first connections');
+    for (const user of Object.keys(old)) redis.passwords[user].pop();
+    await inUse(3); // and the only one
+    const still = await clientsOf(master);
+    assert.ok(before.some((id) => still.includes(id)), `connections ${before} became ${still}`);
+  });
+  assert.equal(refused, 0);
+  const replica = redis.servers.find((pod) => pod !== master);
+  await replica.ask(['client', 'kill', 'type', 'master']);
+  await redis.settled(); // by the new password
+});
