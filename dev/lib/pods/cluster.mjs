@@ -26,6 +26,7 @@ export class Cluster {
     Object.assign(this, { objects, image, onNote, run: String(process.pid), prefix: `${PREFIX}-${process.pid}` });
     this.workloads = new Map();
     this.pods = new Set();
+    this.published = new Set(); // pods that are behind their Services
     this.overran = []; // containers that had to be killed
     this.number = 0;
     this.find = (kind, name, namespace) => this.objects.find(({ kind: of, metadata }) => of === kind && metadata.name === name && metadata.namespace === namespace);
@@ -56,7 +57,7 @@ export class Cluster {
     this.services = ofKind(this.objects, 'Service').map((object, number) => ({ object, name: object.metadata.name, namespace: object.metadata.namespace, address: object.spec.clusterIP === 'None' ? undefined : `${SERVICE_NETWORK}${10 + number}` }));
     this.dnsFor = (namespace) => ({ server: gateway, searches: [`${namespace}.svc.${DOMAIN}`, `svc.${DOMAIN}`, DOMAIN] });
     await this.openClient();
-    this.dns = await startDns(gateway, (name) => this.addressesOf(name));
+    this.dns = await startDns(gateway);
   }
 
   /** A pod without a program: browsers and load run in its network namespace. */
@@ -139,26 +140,24 @@ export class Cluster {
 
   // ---------------------------------------------------------------- names, Services, policies
 
-  backends({ object, namespace }, published) {
+  /** Pods behind a Service. One that tells addresses that are not ready tells those that are ending too. */
+  backends({ object, namespace }) {
     const { selector, publishNotReadyAddresses } = object.spec;
     if (!selector) return [];
-    const isBehind = (pod) => pod.namespace === namespace && pod.ip && selects({ matchLabels: selector }, pod.labels);
-    return [...this.pods].filter((pod) => isBehind(pod) && (published.has(pod) || (publishNotReadyAddresses && pod.state === 'running')));
+    const isBehind = (pod) => pod.namespace === namespace && selects({ matchLabels: selector }, pod.labels);
+    return [...this.pods].filter((pod) => isBehind(pod) && (this.published.has(pod) || (publishNotReadyAddresses && pod.netPid && pod.state !== 'gone')));
   }
 
-  /** Addresses of SERVICE.NAMESPACE.svc.cluster.local, or of POD.SERVICE.… behind a headless Service. */
-  addressesOf(name) {
-    const suffix = `.svc.${DOMAIN}`;
-    if (!name.endsWith(suffix)) return undefined;
-    const [namespace, of, podName, ...more] = name.slice(0, -suffix.length).split('.').toReversed();
-    const service = this.services.find((one) => one.name === of && one.namespace === namespace);
-    if (!service || more.length > 0) return undefined;
-    const pods = this.backends(service, this.published ?? new Set());
-    if (podName) {
-      const found = service.address ? [] : pods.filter((pod) => pod.name === podName).map(({ ip }) => ip);
-      return found.length > 0 ? found : undefined;
+  /** Every name: SERVICE.NAMESPACE.svc.cluster.local, and POD.SERVICE.… behind headless Services. */
+  names() {
+    const names = new Map();
+    for (const service of this.services) {
+      const name = `${service.name}.${service.namespace}.svc.${DOMAIN}`;
+      const pods = service.address ? [] : this.backends(service);
+      names.set(name, service.address ? [service.address] : pods.map(({ ip }) => ip));
+      for (const pod of pods) names.set(`${pod.name}.${name}`, [pod.ip]);
     }
-    return service.address ? [service.address] : pods.map(({ ip }) => ip);
+    return names;
   }
 
   endpointsChanged() {
@@ -175,13 +174,14 @@ export class Cluster {
   /** Writes the rules of every namespace, by what is there when its turn has come: one writing after another. */
   writeRules() {
     this.writing = (this.writing ?? Promise.resolve()).then(async () => {
-      if (!this.isClosed) await Promise.all([...this.pods].map((pod) => this.rulesFor(pod)).concat(this.rulesForClient()));
+      if (this.isClosed) return;
+      this.dns?.set(this.names());
+      await Promise.all([...this.pods].map((pod) => this.rulesFor(pod)).concat(this.rulesForClient()));
     }).catch((error) => this.note(error.message));
     return this.writing;
   }
 
   world() {
-    const published = this.published ?? new Set();
     const services = this.services.filter(({ address }) => address).map((service) => ({
       name: service.name,
       namespace: service.namespace,
@@ -189,7 +189,7 @@ export class Cluster {
       ports: service.object.spec.ports.map((port) => ({
         port: port.port,
         protocol: (port.protocol ?? 'TCP').toLowerCase(),
-        targets: this.backends(service, published).map((pod) => ({ ip: pod.ip, port: targetOf(pod, port) })).filter(({ port: at }) => at),
+        targets: this.backends(service).map((pod) => ({ ip: pod.ip, port: targetOf(pod, port) })).filter(({ port: at }) => at),
       })),
     }));
     const nameServer = { ip: this.gateway, namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' }, template: { spec: { containers: [] } } };

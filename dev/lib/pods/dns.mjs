@@ -2,11 +2,12 @@
 // server knows a pod by the names it was started with; here a pod that is not ready has to leave its Service's name.
 import dgram from 'node:dgram';
 import net from 'node:net';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
 const A = 1;
 const [NOERROR, NXDOMAIN] = [0, 3];
 const TTL_S = 5; // CoreDNS' own for the cluster's names
-const LONGEST_UDP = 1_232;
+const SHORTEST = 17; // a header and a question
 
 /** Question of a query: its name, type and where it ends. */
 function question(query) {
@@ -45,33 +46,45 @@ export function answer(query, lookUp) {
   return Buffer.concat([head, ...records]);
 }
 
-/** Serves names at `host`, port 53, over UDP and TCP. */
-export async function startDns(host, lookUp) {
+/** Serves names at `host`, port 53, over UDP and TCP, in this thread. */
+async function serve(host, lookUp) {
   const udp = dgram.createSocket('udp4');
   udp.on('message', (query, from) => {
-    if (query.length < 17) return;
-    const whole = answer(query, lookUp);
-    udp.send(whole.length > LONGEST_UDP ? whole.subarray(0, LONGEST_UDP) : whole, from.port, from.address, () => {});
+    if (query.length < SHORTEST) return;
+    udp.send(answer(query, lookUp), from.port, from.address, () => {});
   });
   const tcp = net.createServer((socket) => {
     let kept = Buffer.alloc(0);
     socket.on('error', () => socket.destroy()).on('data', (chunk) => {
       kept = Buffer.concat([kept, chunk]);
       while (kept.length >= 2 && kept.length >= 2 + kept.readUInt16BE(0)) {
-        const whole = answer(kept.subarray(2, 2 + kept.readUInt16BE(0)), lookUp);
+        const end = 2 + kept.readUInt16BE(0);
+        const whole = answer(kept.subarray(2, end), lookUp);
         const length = Buffer.alloc(2);
         length.writeUInt16BE(whole.length, 0);
         socket.write(Buffer.concat([length, whole]));
-        kept = kept.subarray(2 + kept.readUInt16BE(0));
+        kept = kept.subarray(end);
       }
     });
   });
   await new Promise((resolve, reject) => udp.once('error', reject).bind(53, host, resolve));
   await new Promise((resolve, reject) => tcp.once('error', reject).listen(53, host, resolve));
+}
+
+/** Starts a name server in a thread of its own: programs that wait for it are not kept by what else is done here. */
+export async function startDns(host) {
+  const thread = new Worker(new URL(import.meta.url), { workerData: { nameServerAt: host } });
+  await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject));
   return {
-    stop: () => {
-      udp.close();
-      tcp.close();
-    },
+    /** Takes other names: a map from a name to its addresses. */
+    set: (names) => thread.postMessage(names),
+    stop: () => thread.terminate(),
   };
+}
+
+if (!isMainThread && workerData?.nameServerAt) {
+  let names = new Map();
+  parentPort.on('message', (others) => { names = others; });
+  await serve(workerData.nameServerAt, (name) => names.get(name));
+  parentPort.postMessage('ready');
 }

@@ -63,7 +63,8 @@ export function startLoad({ edgeUrl, cookies, rate }) {
     const to = performance.now();
     seen.slowestMs = Math.max(seen.slowestMs, to - from);
     const isGood = kind.good(status);
-    person.noted(isGood, from, to);
+    // what everybody may see says nothing about a session
+    if (kind.name !== 'public') person.noted(isGood, from, to);
     if (isGood) return;
     seen.failed += 1;
     const what = `${kind.name} ${error ?? status}`;

@@ -1,0 +1,23 @@
+// A base image that holds this machine's node and nothing else: the development provider's, where no registry is reached.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { buildImage } from '../lib/containers.mjs';
+import { addProgram } from './root.mjs';
+
+const TAG = 'localhost/vestibule-node:dev';
+const CONTAINERFILE = 'FROM scratch\nCOPY . /\nENV PATH=/usr/local/bin\n';
+
+/** Builds the image and gives its name. */
+export async function buildNodeImage() {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-node-'));
+  try {
+    addProgram(join(folder, 'root'), process.execPath, '/usr/local/bin/node');
+    writeFileSync(join(folder, 'Containerfile'), CONTAINERFILE);
+    await buildImage({ file: join(folder, 'Containerfile'), context: join(folder, 'root'), tag: TAG, epoch: '0', quiet: true });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return TAG;
+}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# Builds what goes into the images, in the same way inside a container (Containerfile) and on a machine (dev/images.mjs): programs
+# that need no library, and no path of this machine in them, so that the same source gives the same bytes anywhere.
+#
+#   programs.sh compiler ARCH              a compiler for another architecture than this one's, where root and apt-get are at hand
+#   programs.sh web-server ARCH FOLDER     static-web-server, for the web app's image
+#   programs.sh services ARCH FOLDER       auth-edge and session-svc
+#   programs.sh authorities FOLDER         ca-certificates.crt: Mozilla's authorities, none that somebody added to this machine
+#
+# ARCH is amd64 or arm64; empty, this machine's. CARGO_TARGET_DIR is where cargo works; CARGO_PROFILE=dev compiles in a third of the
+# time, for tests.
+set -eu
+
+WEB_SERVER=2.44.1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+
+architecture() { # of the machine or of the word for it
+  case "$1" in
+    amd64 | x86_64) echo x86_64 ;;
+    arm64 | aarch64) echo aarch64 ;;
+    *)
+      echo "programs.sh: there are images for amd64 and arm64, not for $1" >&2
+      exit 2
+      ;;
+  esac
+}
+
+profile=${CARGO_PROFILE:-release}
+made=$([ "$profile" = dev ] && echo debug || echo "$profile")
+own=$(architecture "$(uname -m)")
+target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$source/target}")
+cargo_home=$(realpath -m "${CARGO_HOME:-$HOME/.cargo}")
+
+# sets what cargo is given to compile for architecture $1
+compile_for() {
+  target=$1-unknown-linux-gnu
+  linker=$([ "$1" = "$own" ] && echo cc || echo "$1-linux-gnu-gcc")
+  if ! command -v "$linker" > /dev/null; then
+    echo "programs.sh: $1 needs $linker (Debian: apt-get install gcc-$(echo "$1" | tr _ -)-linux-gnu libc6-dev)" >&2
+    exit 1
+  fi
+  [ "$1" = "$own" ] || rustup target add "$target"
+  name=$(echo "$target" | tr a-z- A-Z_)
+  export "CARGO_TARGET_${name}_LINKER=$linker" "CC_$(echo "$target" | tr - _)=$linker"
+  export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$source=/source --remap-path-prefix=$target_dir=/target --remap-path-prefix=$cargo_home=/cargo"
+  export CFLAGS="-ffile-prefix-map=$target_dir=/target -ffile-prefix-map=$cargo_home=/cargo"
+}
+
+# copies programs to folder $1, which is made
+deliver() {
+  folder=$1
+  shift
+  mkdir -p "$folder"
+  install -m 0755 "$@" "$folder"
+}
+
+case "${1:-}" in
+  compiler)
+    wanted=$(architecture "${2:-$own}")
+    if [ "$wanted" != "$own" ]; then
+      foreign=$([ "$wanted" = aarch64 ] && echo arm64 || echo amd64)
+      apt-get update -q
+      apt-get install -q -y --no-install-recommends "gcc-$(echo "$wanted" | tr _ -)-linux-gnu" "libc6-dev-$foreign-cross"
+    fi
+    ;;
+  web-server)
+    compile_for "$(architecture "${2:-$own}")"
+    tools=$target_dir/tools/static-web-server-$WEB_SERVER-$made
+    CARGO_TARGET_DIR=$tools cargo install --quiet --locked --profile "$profile" --root "$tools/$target" --target "$target" --version "$WEB_SERVER" \
+      --no-default-features --features fallback-page,compression-gzip,compression-brotli static-web-server
+    deliver "$3" "$tools/$target/bin/static-web-server"
+    ;;
+  services)
+    compile_for "$(architecture "${2:-$own}")"
+    cd "$source"
+    cargo build --quiet --locked --profile "$profile" --target "$target" -p auth-edge -p session-svc
+    deliver "$3" "$target_dir/$target/$made/auth-edge" "$target_dir/$target/$made/session-svc"
+    ;;
+  authorities)
+    set -- "$2" /usr/share/ca-certificates/mozilla/*.crt
+    if [ ! -e "$2" ]; then
+      echo "programs.sh: no authorities in /usr/share/ca-certificates (Debian: apt-get install ca-certificates)" >&2
+      exit 1
+    fi
+    mkdir -p "$1"
+    folder=$1
+    shift
+    cat "$@" > "$folder/ca-certificates.crt"
+    ;;
+  *)
+    sed -n '2,12s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

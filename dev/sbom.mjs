@@ -1,0 +1,68 @@
+// `make sbom`: what the images are made of, as CycloneDX bills of materials in target/sbom: one for each program and for the pages.
+// The same source gives the same files: they carry the time of SOURCE_DATE_EPOCH, or of the last commit.
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { sourceEpoch } from './images/source.mjs';
+import { checkTools, Problem, run } from './lib/build.mjs';
+import { cargoTool } from './lib/tools.mjs';
+import { ROOT } from './stack.mjs';
+
+const OUT = join(ROOT, 'target/sbom');
+const WORK = join(OUT, 'work'); // cargo-cyclonedx writes beside the manifests: it gets a copy
+const TARGET = 'x86_64-unknown-linux-gnu';
+const say = (text) => process.stderr.write(`${text}\n`);
+const output = (command, args, cwd = ROOT) => execFileSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 26 });
+
+/** The folder of a crate's source as cargo has downloaded it. */
+function downloaded(name) {
+  const registries = join(process.env.CARGO_HOME || join(homedir(), '.cargo'), 'registry/src');
+  const found = readdirSync(registries).map((registry) => join(registries, registry, name)).find(existsSync);
+  if (!found) throw new Problem(`${name} was not downloaded yet: run \`make images\` first`);
+  return found;
+}
+
+/** Bills of crates below `folder`: {name: text}. */
+async function ofCrates(folder, crates, features = []) {
+  const cyclonedx = await cargoTool('cargo-cyclonedx', say);
+  const args = ['cyclonedx', '--quiet', '--format', 'json', '--spec-version', '1.5', '--target', TARGET, '--no-build-deps', '--describe', 'crate', ...features];
+  await run(cyclonedx, args, { cwd: folder, env: { ...process.env, SOURCE_DATE_EPOCH: sourceEpoch() }, quiet: true });
+  const files = output('find', ['.', '-name', '*.cdx.json'], folder).trim().split('\n');
+  return crates.map((crate) => [crate, readFileSync(join(folder, files.find((file) => file.endsWith(`/${crate}.cdx.json`)) ?? `${crate}.cdx.json`), 'utf8')]);
+}
+
+const ofPackages = (folder) => output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev', '--package-lock-only'], join(ROOT, folder));
+
+/** The same for the same source: without the number and the time of this run. */
+function write(name, text) {
+  const { serialNumber: _, ...bill } = JSON.parse(text);
+  bill.metadata.timestamp = new Date(Number(sourceEpoch()) * 1000).toISOString();
+  writeFileSync(join(OUT, `${name}.cdx.json`), `${JSON.stringify(bill, null, 2)}\n`);
+  process.stdout.write(`target/sbom/${name}.cdx.json: ${bill.components.length} components\n`);
+}
+
+try {
+  checkTools();
+  rmSync(OUT, { recursive: true, force: true });
+  const source = join(WORK, 'source');
+  for (const file of output('git', ['ls-files']).trim().split('\n').filter((name) => /(Cargo\.(toml|lock)|\.rs)$/.test(name))) {
+    mkdirSync(dirname(join(source, file)), { recursive: true });
+    cpSync(join(ROOT, file), join(source, file));
+  }
+  const [, version] = /^WEB_SERVER=(.+)$/m.exec(readFileSync(join(ROOT, 'dev/images/programs.sh'), 'utf8'));
+  const server = join(WORK, 'static-web-server');
+  cpSync(downloaded(`static-web-server-${version}`), server, { recursive: true });
+  const bills = [
+    ...(await ofCrates(source, ['auth-edge', 'session-svc'])),
+    ...(await ofCrates(server, ['static-web-server'], ['--no-default-features', '--features', 'fallback-page,compression-gzip,compression-brotli'])),
+    ['web', ofPackages('web')],
+    ['dev-idp', ofPackages('dev/idp')],
+  ];
+  for (const [name, text] of bills) write(name, text);
+  rmSync(WORK, { recursive: true });
+} catch (error) {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+}
