@@ -78,10 +78,10 @@ const WORK = {
 
   status: ({ edgeUrl, path, cookie }) => ask(`${edgeUrl}${path}`, { headers: { ...NAVIGATION, ...(cookie && { cookie }) } }),
 
-  /** Whether a person who has signed out is still signed out. */
+  /** Those of people who have signed out that are let in again. */
   async honoured({ edgeUrl, cookies }) {
     const answers = await Promise.all(cookies.map((cookie) => me(edgeUrl, cookie)));
-    return answers.filter(({ status }) => status === 200).length;
+    return cookies.filter((_, number) => answers[number].status === 200);
   },
 
   /** A real browser goes from nothing to the account page and out again; gives what it read. */

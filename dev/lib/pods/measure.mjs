@@ -44,11 +44,12 @@ export async function measure(event, world) {
   if (trouble) throw trouble;
   const lost = (await clients.ask('lost', { edgeUrl, cookies: world.cookies })).length;
   const undone = await clients.ask('honoured', { edgeUrl, cookies: world.ended });
+  world.ended = world.ended.filter((cookie) => !undone.includes(cookie)); // told once
   // what is gone is signed in again, so that the next event begins with everybody
   if (lost > 0) world.cookies = await clients.ask('signIn', { edgeUrl, accounts, count: world.cookies.length });
   const result = {
     name: event.name, sent: seen.sent, failed: seen.failed, why: seen.why, lost: Math.max(lost, seen.signedOut), longestRefusalMs: seen.longestRefusalMs,
-    slowestMs: seen.slowestMs, honouredMs: Math.round(honouredMs), undone, overran: [...cluster.overran],
+    slowestMs: seen.slowestMs, honouredMs: Math.round(honouredMs), undone: undone.length, overran: [...cluster.overran],
   };
   return { ...result, complaints: complaints(event.name, result) };
 }
