@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen images sbom k8s bench screenshots flood failover restarts
+.PHONY: help run run-redis test providers defences lint fmt gen images sbom k8s pods bench screenshots flood failover restarts
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ sbom: ## what the images are made of, as CycloneDX bills of materials under targ
 
 k8s: ## renders and validates the Kubernetes manifests
 	@exec node dev/test.mjs --only kubernetes
+
+pods: ## the manifests as real pods, and everything that can happen to them under load; prints what people noticed
+	@exec node dev/pods.mjs
 
 flood: ## every attack on the edge at once for a minute, under the memory limit of its pod; prints what others noticed
 	@exec node dev/flood.mjs

@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 
 import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildExamples, goPackages } from './lib/examples.mjs';
+import { DEBIAN_PACKAGES, partsAreThere } from './lib/pods/podman.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -63,6 +64,7 @@ const NEEDS = {
     there: () => works('puma', ['-V']) && works('ruby', ['-e', '%w[doorkeeper-openid_connect activerecord sqlite3].each { |name| gem name }']),
     debian: ['ruby-doorkeeper-openid-connect', 'ruby-activerecord', 'ruby-sqlite3', 'puma'],
   },
+  pods: { there: partsAreThere, debian: DEBIAN_PACKAGES },
   podman: {
     there: () => ['podman', 'runc'].every((name) => works(name)) && existsSync('/usr/lib/podman/aardvark-dns') && existsSync('/bin/busybox'),
     debian: ['podman', 'runc', 'netavark', 'aardvark-dns', 'catatonit', 'busybox-static'],
@@ -152,6 +154,7 @@ const SPARED_FILES = {
   'flood.test.mjs': 'how long sign-ins take under attack',
   'many-sessions.test.mjs': 'milliseconds that others wait',
   'redis-memory.test.mjs': 'memory of a pod',
+  'pods.test.mjs': 'requests that are refused while pods are replaced',
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'slow-clients.test.mjs': 'memory, and how long others wait',
@@ -281,6 +284,7 @@ const SUITES = [
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
+  { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'pods', 'redis', 'chromium', 'openssl', 'kubectl'], prepare: [provider, web], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
 ];
 
 const { values } = parseArgs({ options: { only: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });

@@ -1,0 +1,38 @@
+// The table of a run, for people and for docs/kubernetes/pods.md.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ROOT } from '../../stack.mjs';
+import { CONTRACT } from './contract.mjs';
+
+const DOCUMENT = join(ROOT, 'docs/kubernetes/pods.md');
+const [BEGIN, END] = ['<!-- figures: made by `make pods` -->', '<!-- end of figures -->'];
+
+const seconds = (ms) => (ms === 0 ? '0' : `${(ms / 1_000).toFixed(1)} s`);
+const allowed = ({ failed, refusedMs }) => (failed === 'some' ? `${seconds(refusedMs)} at most` : `${failed} failed`);
+
+/** One line for a terminal, as soon as the event is over. */
+export function line({ name, sent, failed, lost, longestRefusalMs, honouredMs, slowestMs, why, complaints }) {
+  const reasons = Object.entries(why).map(([what, [first, count, last]]) => `${what} ×${count} at ${seconds(first)}–${seconds(last)}`).join(', ');
+  const verdict = complaints.length === 0 ? 'kept' : `BROKEN: ${complaints.join('; ')}`;
+  return `${name}: ${sent} requests, ${failed} failed${reasons && ` (${reasons})`}, ${lost} sessions lost, longest refusal ${seconds(longestRefusalMs)}, honoured after the end ${honouredMs} ms, slowest ${slowestMs} ms: ${verdict}`;
+}
+
+/** The table, in Markdown. */
+export function table(results) {
+  const rows = results.map(({ name, sent, failed, lost, longestRefusalMs, honouredMs, complaints }) =>
+    `| ${name} | ${allowed(CONTRACT[name])} | ${sent} | ${failed} | ${lost} | ${seconds(longestRefusalMs)} | ${honouredMs} ms | ${complaints.length === 0 ? 'kept' : `**broken**: ${complaints.join('; ')}`} |`);
+  return [
+    '| What happens | May be refused | Requests sent | Failed | Sessions lost | Longest refusal of one person | Honoured after its end | |',
+    '|---|---|---|---|---|---|---|---|',
+    ...rows,
+  ].join('\n');
+}
+
+/** Writes the table between its marks in the document. */
+export function writeDocument(results, about) {
+  const text = readFileSync(DOCUMENT, 'utf8');
+  const [before, rest] = text.split(BEGIN);
+  const [, after] = rest.split(END);
+  writeFileSync(DOCUMENT, `${before}${BEGIN}\n\n${about}\n\n${table(results)}\n\n${END}${after}`);
+}
