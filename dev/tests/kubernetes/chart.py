@@ -1,0 +1,192 @@
+"""The Helm chart with the values that say what a pair of overlay and components says."""
+
+import concurrent.futures
+import functools
+import json
+import os
+import re
+import subprocess
+import tempfile
+import tomllib
+
+import matrix
+import yaml
+
+CHART = matrix.ROOT / "k8s/chart"
+VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+PROXIES = "10.244.0.0/16"  # in the place of `to-be-set`, which the chart does not take
+NOBODY = [{"podSelector": {"matchLabels": {"vestibule.auth/peers": "to-be-set"}}}]
+
+# Everything off that a value may switch off, and images as the base has them.
+BASE = {
+    "baseUrl": "https://app.example.com",
+    "provider": {"issuerUrl": "https://idp.example.com"},
+    "autoscaling": {"enabled": False},
+    "operator": {"enabled": False},
+    "certManager": {"enabled": False},
+    "images": {"redis": {"repository": "redis", "tag": ""}},
+}
+
+
+def switched(name, **more):
+    return {name: {"enabled": True, **more}}
+
+
+def text(name):
+    return (matrix.ROOT / "k8s/components" / name).read_text()
+
+
+CALLERS = tomllib.loads(text("session-callers/callers.toml"))["caller"][len(tomllib.loads(text("mtls/callers.toml"))["caller"]) :]
+
+# What a component is in values; those that follow from others are in none.
+VALUES = {
+    "mtls": {},
+    "labels": {},
+    "redis": {"store": {"kind": "redis"}},
+    "redis-external": {"store": {"kind": "redis-external", "peers": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]}},
+    "redis-cluster": {
+        "store": {
+            "kind": "redis-cluster",
+            "peers": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "redis"}}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "redis-cluster"}}}],
+        }
+    },
+    "cert-manager": switched("certManager"),
+    "cert-manager-redis": {},
+    "ingress": switched("ingress"),
+    "gateway-api": switched("gatewayApi"),
+    "gateway-api/backend-tls": {"gatewayApi": switched("backendTls")},
+    "gateway-api/external-auth": {"gatewayApi": switched("externalAuth", namespaces=["wiki"])},
+    "forward-auth": switched("forwardAuth"),
+    "ext-authz": switched("extAuthz"),
+    "autoscaling": switched("autoscaling"),
+    "operator": switched("operator"),
+    "session-callers": switched("sessionCallers", callers=CALLERS),
+    "external-secrets": switched("externalSecrets"),
+    "external-secrets/redis": {},
+    "external-secrets/operator": {},
+    "monitoring": switched("monitoring"),
+    "otel": switched("otel"),
+    "ipv6": switched("ipv6"),
+    "dev-idp": switched("devIdp"),
+    "providers": switched("providers", file=text("providers/providers.toml")),
+    "forward-proxy": switched("forwardProxy", url="http://proxy.example.com:3128", peers=[{"ipBlock": {"cidr": "10.20.30.40/32"}}]),
+    **{name: {"controller": {"name": name.split("/")[1]}} for name in matrix.COMPONENTS if name.startswith("controllers/")},
+}
+WAYS_IN = {"ingress", "gateway-api", "forward-auth", "ext-authz"}
+
+# What an overlay says beside its components; its images are read from it.
+OF_OVERLAY = {
+    "dev": {"baseUrl": "http://127.0.0.1:3000", "sessionService": {"replicas": 2}},
+    "production": {},
+}
+IMAGES = {"vestibule-edge": "edge", "vestibule-session-svc": "sessionService", "vestibule-web": "web", "vestibule-dev-idp": "devIdp", "redis": "redis"}
+
+
+def merged(*maps):
+    result = {}
+    for one in maps:
+        for key, value in one.items():
+            result[key] = merged(result[key], value) if isinstance(value, dict) and isinstance(result.get(key), dict) else value
+    return result
+
+
+def values(pair, components):
+    """The values that say what a pair says. A pair without what a component of the chart brings along is told by `without_twin`."""
+    parts = [BASE, *(VALUES[name] for name in components)]
+    if pair[0] in OF_OVERLAY:
+        fields = yaml.safe_load((matrix.ROOT / "k8s/overlays" / pair[0] / "kustomization.yaml").read_text())
+        images = {IMAGES[image["name"]]: {"repository": image["newName"], "tag": image.get("newTag", ""), "digest": image.get("digest", "")} for image in fields["images"]}
+        parts += [OF_OVERLAY[pair[0]], {"images": images}]
+    if WAYS_IN & set(components):
+        parts.append({"trustedProxies": [PROXIES]})
+        if not any(name.startswith("controllers/") for name in components):
+            parts.append({"controller": {"peers": NOBODY}})
+    return merged(*parts)
+
+
+# Of two components where the first is there, the chart takes the second too.
+TWINS = {
+    frozenset({"cert-manager", "redis"}): "cert-manager-redis",
+    frozenset({"external-secrets", "redis"}): "external-secrets/redis",
+    frozenset({"external-secrets", "operator"}): "external-secrets/operator",
+}
+
+
+def with_twins(components):
+    """The components of a pair as the chart takes them together."""
+    more = [twin for both, twin in TWINS.items() if both <= set(components) and twin not in components]
+    return sorted([*components, *more], key=lambda name: (name == "labels", name.startswith("controllers/")))
+
+
+def helm(*arguments, stdin=None):
+    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--helm", *arguments], capture_output=True, text=True, check=False, timeout=120, input=stdin)
+
+
+def template(wanted, namespace="vestibule"):
+    """What helm makes of values; what it says against them is an AssertionError."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(wanted, file)
+        file.flush()
+        done = helm("template", "vestibule", str(CHART), "--namespace", namespace, "--values", file.name)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return [item for item in yaml.load_all(done.stdout, Loader=matrix.Loader) if item]
+
+
+def namespace(pair):
+    return "vestibule-dev" if pair[0] == "dev" else "vestibule"
+
+
+@functools.cache
+def compared():
+    """For each pair: what kustomize says, and what helm says."""
+    known = {pair: with_twins(components) for pair, components in matrix.pairs()}
+    assert helm("version").returncode == 0  # unpacked once, before many ask for it
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        charts = pool.map(lambda pair: template(values(pair, known[pair]), namespace(pair)), known)
+        own = {pair: components for pair, components in matrix.pairs() if components != known[pair]}
+        manifests = pool.map(lambda pair: matrix.render_pair(pair, known[pair]) if pair in own else matrix.rendered()[pair], known)
+        return {pair: (left, right) for pair, left, right in zip(known, manifests, charts)}
+
+
+def without_hashes(items):
+    names = {item["metadata"]["name"] for item in items if item["kind"] == "ConfigMap" and item.get("immutable")}
+
+    def strip(value):
+        if isinstance(value, dict):
+            return {key: strip(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [strip(part) for part in value]
+        return re.sub(r"-[0-9a-z]{10}$", "", value) if value in names else value
+
+    return [strip(item) for item in items]
+
+
+def normal(value):
+    """The order of named parts says nothing."""
+    if isinstance(value, dict):
+        return {key: normal(part) for key, part in value.items()}
+    if isinstance(value, list):
+        parts = [normal(part) for part in value]
+        return sorted(parts, key=lambda part: part["name"]) if parts and all(isinstance(part, dict) and "name" in part for part in parts) else parts
+    return value
+
+
+def by_name(items, of):
+    """Objects by their names, without what differs by design: docs/decisions/helm-chart.md."""
+    found = {}
+    for item in without_hashes(items):
+        metadata = item["metadata"]
+        if item["kind"] in ("Secret", "Namespace"):
+            continue  # neither is the chart's to make
+        if of == "helm" and metadata["labels"].pop("helm.sh/chart") != f"vestibule-{VERSION}":
+            raise AssertionError(f"{metadata['name']}: the label of the chart")
+        if of == "helm" and item["kind"] == "ConfigMap" and metadata.pop("annotations") != {"helm.sh/resource-policy": "keep"}:
+            raise AssertionError(f"{metadata['name']}: old pods lose their settings")
+        if item["kind"] == "ConfigMap":
+            item["data"] = {key: tomllib.loads(text) if key == "callers.toml" else PROXIES if key == "EDGE_TRUSTED_PROXIES" else text for key, text in item["data"].items()}
+        whole = json.dumps(normal(item), sort_keys=True)
+        whole = whole.replace('"app.kubernetes.io/managed-by": "Helm"', '"app.kubernetes.io/managed-by": "kustomize"')
+        whole = re.sub(r'"image": "([a-z-]+)"', rf'"image": "\1:{VERSION}"', whole)
+        found[f"{item['kind']}/{metadata.get('namespace')}/{metadata['name']}"] = json.loads(whole)
+    return found

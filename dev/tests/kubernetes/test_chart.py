@@ -1,0 +1,200 @@
+"""The Helm chart says what kustomize says, and refuses values that say nothing."""
+
+import copy
+import json
+import re
+import subprocess
+import unittest
+
+import chart
+import matrix
+import rules_network  # noqa: F401 (they add themselves to RULES)
+import rules_pods  # noqa: F401
+import rules_settings  # noqa: F401
+from pair import RULES, Pair
+
+LEAST = {"baseUrl": "https://app.example.com", "provider": {"issuerUrl": "https://idp.example.com"}}
+
+# What nobody may say, and a word of what they are told.
+REFUSED = [
+    ({"baseUrl": ""}, "/baseUrl"),
+    ({"baseUrl": "https://app.example.com/shop"}, "/baseUrl"),
+    ({"provider": {"issuerUrl": ""}}, "/provider/issuerUrl"),
+    ({"edge": {"replica": 3}}, "'replica' not allowed"),
+    ({"edge": {"replicas": 0}}, "/edge/replicas"),
+    ({"edge": {"replicas": "3"}}, "/edge/replicas"),
+    ({"edge": {"resources": {"limits": {"memory": "128"}}}}, "/edge/resources/limits/memory"),
+    ({"edge": {"settings": {"EDGE_DRAIN_DELAY": 5}}}, "/edge/settings/EDGE_DRAIN_DELAY"),
+    ({"edge": {"settings": {"edge-drain-delay": "5"}}}, "edge-drain-delay"),
+    ({"edges": {}}, "'edges' not allowed"),
+    ({"secret": {"clientSecret": "x"}}, "'secret' not allowed"),
+    ({"images": {"edge": {"tag": "latest"}}}, "/images/edge/tag"),
+    ({"images": {"edge": {"digest": "sha256:abc"}}}, "/images/edge/digest"),
+    ({"store": {"kind": "memory"}}, "/store/kind"),
+    ({"store": {"kind": "redis-external"}}, "/store/peers"),
+    ({"store": {"kind": "redis-cluster"}}, "/store/peers"),
+    ({"redis": {"maxmemory": "192"}}, "/redis/maxmemory"),
+    ({"ingress": {"enabled": True}}, "/trustedProxies"),
+    ({"ingress": {"enabled": True}, "trustedProxies": ["10.244.0.0/16"]}, "/controller/name"),
+    ({"extAuthz": {"enabled": True}}, "/controller/name"),
+    ({"controller": {"name": "apache"}}, "/controller/name"),
+    ({"controller": {"peers": [{"namespaceSelector": {}}]}}, "/controller/peers/0"),
+    ({"trustedProxies": ["10.0.0.0/8"]}, "/trustedProxies/0"),
+    ({"trustedProxies": ["0.0.0.0/0"]}, "/trustedProxies/0"),
+    ({"trustedProxies": "10.244.0.0/16"}, "/trustedProxies"),
+    ({"autoscaling": {"edge": {"min": 1, "max": 4}}}, "/autoscaling/edge/min"),
+    ({"providers": {"enabled": True}}, "/providers/file"),
+    ({"providers": {"enabled": True, "file": "x"}, "devIdp": {"enabled": True}}, "/devIdp/enabled"),
+    ({"forwardProxy": {"enabled": True}}, "/forwardProxy/url"),
+    ({"forwardProxy": {"enabled": True, "url": "http://user:password@proxy:3128", "peers": chart.NOBODY}}, "/forwardProxy/url"),
+    ({"sessionCallers": {"enabled": True}}, "/sessionCallers/callers"),
+    ({"sessionCallers": {"callers": [{"identity": "orders", "rpcs": ["GetSession"]}]}}, "/sessionCallers/callers/0/identity"),
+    ({"sessionCallers": {"callers": [{"identity": "dns:orders", "rpcs": ["*"]}]}}, "/sessionCallers/callers/0/rpcs/0"),
+    ({"gatewayApi": {"enabled": True, "backendTls": {"enabled": True}}, "certManager": {"enabled": False}}, "/certManager/enabled"),
+    ({"gatewayApi": {"externalAuth": {"enabled": True, "namespaces": ["wiki"]}}}, "/extAuthz/enabled"),
+    ({"pods": {"hostNetwork": True}}, "'hostNetwork' not allowed"),
+]
+
+
+def difference(pair):
+    manifests, items = chart.compared()[pair]
+    ours, theirs = chart.by_name(manifests, "kustomize"), chart.by_name(items, "helm")
+    if pair[0] != "dev":  # the development provider is in a namespace of its own, which the overlay dev adds
+        theirs = {name: item for name, item in theirs.items() if "/localhost/" not in name}
+    return [f"{name}: {ours.get(name)}\n{' ' * len(name)}  {theirs.get(name)}" for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+
+
+def settings(items, name):
+    return next(item for item in items if item["kind"] == "ConfigMap" and item["metadata"]["name"].startswith(f"{name}-settings-"))
+
+
+class SaysTheSame(unittest.TestCase):
+    maxDiff = None
+
+    def test_helm_says_what_kustomize_says_of_every_pair(self):
+        for pair in chart.compared():
+            with self.subTest(pair=pair):
+                self.assertEqual(difference(pair), [])
+
+    def test_every_component_has_its_values(self):
+        self.assertEqual(set(matrix.COMPONENTS), set(chart.VALUES))
+
+    def test_every_kind_of_difference_is_noticed(self):
+        pair = ("production", None)
+        manifests, items = chart.compared()[pair]
+        changes = [
+            lambda copied: copied.pop(),
+            lambda copied: copied.append({"kind": "Service", "metadata": {"name": "other", "labels": {"helm.sh/chart": f"vestibule-{chart.VERSION}"}}}),
+            lambda copied: settings(copied, "edge")["data"].update(EDGE_DRAIN_DELAY="6"),
+            lambda copied: next(item for item in copied if item["kind"] == "Deployment")["spec"]["template"]["spec"]["containers"][0].update(image="other"),
+            lambda copied: next(item for item in copied if item["kind"] == "NetworkPolicy")["metadata"].update(namespace="other"),
+        ]
+        for number, change in enumerate(changes):
+            copied = copy.deepcopy(items)
+            change(copied)
+            with self.subTest(number=number):
+                self.assertNotEqual(chart.by_name(manifests, "kustomize"), chart.by_name(copied, "helm"))
+
+    def test_the_chart_keeps_the_rules_of_the_manifests(self):
+        for pair, (_, items) in chart.compared().items():
+            own = [item for item in items if item["metadata"].get("namespace") != "localhost" or pair[0] == "dev"]
+            for name, rule in RULES.items():
+                with self.subTest(pair=pair, rule=name):
+                    self.assertEqual(list(rule(Pair(own))), [])
+
+
+class Values(unittest.TestCase):
+    def test_wrong_values_are_refused_in_words(self):
+        for wrong, word in REFUSED:
+            with self.subTest(values=wrong):
+                with self.assertRaises(AssertionError) as told:
+                    chart.template(chart.merged(LEAST, wrong))
+                self.assertIn(word, str(told.exception))
+
+    def test_the_least_there_is_to_say_is_enough(self):
+        self.assertTrue(chart.template(LEAST))
+
+    def test_helm_finds_nothing_to_say(self):
+        done = chart.helm("lint", "--strict", str(chart.CHART), "--set", "baseUrl=https://app.example.com,provider.issuerUrl=https://idp.example.com")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_changed_setting_is_another_map_and_so_a_rollout(self):
+        def names(more):
+            items = chart.template(chart.merged(LEAST, more))
+            edge = Pair(items).workload("edge")["spec"]["template"]["spec"]
+            return json.dumps(edge), settings(items, "edge")["data"], settings(items, "session-svc")["metadata"]["name"]
+
+        before, _, service = names({})
+        after, data, same = names({"edge": {"settings": {"EDGE_DRAIN_DELAY": "7"}}})
+        self.assertEqual(data["EDGE_DRAIN_DELAY"], "7")
+        self.assertNotEqual(before, after)
+        self.assertEqual(service, same)
+        self.assertNotEqual(before, names({"edge": {"routes": '[[route]]\npath = "/*"\nguard = "page"\nupstream = "http://web:8080"\n'}})[0])
+
+    def test_a_value_is_where_it_belongs(self):
+        items = chart.template(
+            chart.merged(
+                LEAST,
+                {
+                    "baseUrl": "https://shop.example.org",
+                    "trustedProxies": ["10.1.0.0/16", "fd00::/64"],
+                    "ingress": {"enabled": True, "className": "own", "annotations": {"cert-manager.io/cluster-issuer": "public"}, "tlsSecret": "shop"},
+                    "controller": {"name": "traefik"},
+                    "images": {"edge": {"repository": "registry.example.org/edge", "digest": "sha256:" + "a" * 64}},
+                    "pods": {"imagePullSecrets": [{"name": "registry"}], "nodeSelector": {"pool": "web"}},
+                    "redis": {"maxmemory": "1gb", "storage": "8Gi", "storageClassName": "fast"},
+                    "provider": {"peers": [{"ipBlock": {"cidr": "192.0.2.7/32"}}], "port": 8443, "settings": {"OIDC_SCOPES": "openid email"}},
+                    "autoscaling": {"edge": {"min": 4, "max": 40}},
+                    "dns": {"port": 5353},
+                },
+            ),
+            namespace="shop",
+        )
+        pair = Pair(items)
+        edge = pair.workload("edge")
+        (ingress,) = pair.of("Ingress")
+        self.assertEqual(pair.settings(edge)["EDGE_TRUSTED_PROXIES"], "10.1.0.0/16,fd00::/64")
+        self.assertEqual(pair.settings(edge)["OIDC_SCOPES"], "openid email")
+        self.assertEqual((ingress["spec"]["rules"][0]["host"], ingress["spec"]["tls"]), ("shop.example.org", [{"hosts": ["shop.example.org"], "secretName": "shop"}]))
+        self.assertEqual(ingress["spec"]["ingressClassName"], "own")
+        self.assertEqual(ingress["metadata"]["annotations"]["cert-manager.io/cluster-issuer"], "public")
+        self.assertIn("traefik.ingress.kubernetes.io/router.tls", ingress["metadata"]["annotations"])
+        self.assertEqual(edge["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example.org/edge@sha256:" + "a" * 64)
+        for workload, pod in pair.pods():
+            self.assertEqual((pod["spec"]["imagePullSecrets"], pod["spec"]["nodeSelector"]), ([{"name": "registry"}], {"pool": "web"}), workload["metadata"]["name"])
+        claim = pair.workload("redis")["spec"]["volumeClaimTemplates"][0]["spec"]
+        self.assertEqual((claim["storageClassName"], claim["resources"]["requests"]["storage"]), ("fast", "8Gi"))
+        self.assertIn("maxmemory 1gb\n", settings(items, "redis")["data"]["redis.conf"])
+        policies = {item["metadata"]["name"]: item["spec"] for item in pair.of("NetworkPolicy")}
+        self.assertEqual(policies["allow-provider"]["egress"], [{"to": [{"ipBlock": {"cidr": "192.0.2.7/32"}}], "ports": [{"protocol": "TCP", "port": 8443}]}])
+        self.assertEqual({port["port"] for port in policies["allow-dns"]["egress"][0]["ports"]}, {5353})
+        self.assertEqual({item["metadata"]["namespace"] for item in items}, {"shop"})
+        self.assertEqual(next(item for item in pair.of("HorizontalPodAutoscaler") if item["metadata"]["name"] == "edge")["spec"]["maxReplicas"], 40)
+
+    def test_every_value_is_explained_and_used(self):
+        schema = json.loads((chart.CHART / "values.schema.json").read_text())
+        used = "".join(path.read_text() for path in (chart.CHART / "templates").rglob("*") if path.is_file())
+
+        def walk(part, path):
+            for name, field in part["properties"].items():
+                where = [*path, name]
+                if "properties" in field:
+                    walk(field, where)
+                elif where != ["global"]:
+                    with self.subTest(value=".".join(where)):
+                        self.assertTrue(field.get("description", "").endswith("."))
+                        parts = [".".join(["Values", *where[:end]]) for end in range(1, len(where) + 1)]
+                        self.assertTrue(any(re.search(rf"\.{re.escape(part)}\b(?!\.)", used) for part in parts) or where[0] == "images", "no template asks for it")
+
+        walk(schema, [])
+
+    def test_what_is_generated_is_what_would_be_generated(self):
+        made = ["k8s/chart/templates/made", "k8s/chart/files"]
+        before = {path: path.read_text() for folder in made for path in (matrix.ROOT / folder).rglob("*") if path.is_file()}
+        subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs")], check=True, capture_output=True, timeout=300)
+        after = {path: path.read_text() for folder in made for path in (matrix.ROOT / folder).rglob("*") if path.is_file()}
+        self.assertEqual(before, after, "`make gen` writes the chart again")
+
+
+if __name__ == "__main__":
+    unittest.main()

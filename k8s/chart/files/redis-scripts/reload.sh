@@ -1,0 +1,93 @@
+# Runs beside Redis (`reload.sh redis`) or beside a Sentinel (`reload.sh sentinel`) and makes it use changed certificates and passwords.
+# Connections in use stay. A Sentinel reads its files at its start alone: it is ended, and started again by the kubelet, one after
+# another and only while the others answer.
+#
+#   SELF       the server beside it, HOST:PORT, as the others reach it
+#   SENTINELS  all Sentinels
+. "${0%/*}/common.sh"
+: "${EVERY_SECONDS:=5}" "${TURN_SECONDS:=20}" "${FOLLOW_EVERY:=6}"
+
+pause() { sleep "$1" & wait $!; }
+
+certificates_seen() { cat "$TLS/tls.crt" "$TLS/tls.key" "$TLS/ca.crt" | sha256sum; }
+passwords_seen() { cat "$USERS"/* | sha256sum; }
+
+# As the administrator at the server beside it, by the password it was given before or by the new one.
+here() {
+  for file in "$RUN/administrator" "$USERS/administrator"; do
+    while read -r secret || [ -n "$secret" ]; do
+      answer=$(ask "localhost:$(port "$SELF")" administrator "$secret" "$@") || continue
+      case $answer in *WRONGPASS* | *NOAUTH*) continue ;; esac
+      echo "$answer"
+      return
+    done < "$file"
+  done
+  return 1
+}
+
+# Redis reads the files again although their names are the same.
+reload_certificates() {
+  [ "$(here config set tls-cert-file "$TLS/tls.crt" tls-key-file "$TLS/tls.key" tls-ca-cert-file "$TLS/ca.crt")" = OK ]
+}
+
+# One user after another, each at once: unlike ACL LOAD that ends no connection. The file is for the next start.
+reload_passwords() (
+  set -f # patterns of keys are not names of files
+  users "$SETTINGS/users.acl" > "$RUN/users.acl.new" || return 1
+  while read -r _ name rules; do
+    # shellcheck disable=SC2086 # each rule is a word
+    [ "$(here acl setuser "$name" reset $rules)" = OK ] || return 1
+    [ "$name" != administrator ] || keep_administrator
+  done < "$RUN/users.acl.new"
+  [ "$(here config set masterauth "$(password "$USERS/replication")")" = OK ] && mv "$RUN/users.acl.new" "$RUN/users.acl"
+)
+
+reload_redis() {
+  if [ "$passwords" != "$new_passwords" ]; then
+    reload_passwords || { say "the changed passwords are not in use: Redis does not take them"; return 1; }
+    say "the changed passwords are in use"
+    passwords=$new_passwords
+  fi
+  if [ "$certificates" != "$new_certificates" ]; then
+    reload_certificates || { say "the changed certificate is not in use: Redis does not take it"; return 1; }
+    say "the changed certificate is in use"
+    certificates=$new_certificates
+  fi
+}
+
+reload_sentinel() {
+  [ "$certificates$passwords" != "$new_certificates$new_passwords" ] || return 0
+  for sentinel in $SENTINELS; do
+    [ "$sentinel" != "$SELF" ] || break
+    pause "$TURN_SECONDS"
+  done
+  for sentinel in $SENTINELS; do
+    [ "$sentinel" = "$SELF" ] || [ "$(ask "$sentinel" probe probe ping)" = PONG ] || { say "changed files: waiting until the other Sentinels answer"; return 1; }
+  done
+  case $(here shutdown) in *ERR* | *NOPERM*) say "changed files: this Sentinel does not end"; return 1 ;; esac
+  say "changed files: this Sentinel starts again with them"
+  certificates=$new_certificates passwords=$new_passwords
+}
+
+# A replica of a replica is not known to the Sentinels, and they leave it where it is: it is given to the master they name. That happens
+# when a master is replaced before all Sentinels know its replicas, in the first seconds of all.
+follow_master() {
+  master=$(named_master)
+  is=$(here role | { read -r word && read -r name && read -r number && echo "$word $name:$number"; })
+  strays=
+  case $is in "slave "*) [ -z "$master" ] || [ "$is" = "slave $master" ] || strays=$is ;; esac
+  [ -n "$strays" ] && [ "$strays" = "$strayed" ] && here replicaof "$(host "$master")" "$(port "$master")" > /dev/null && say "follows $master again"
+  strayed=$strays
+}
+
+certificates=$(certificates_seen)
+passwords=$(passwords_seen)
+strayed=
+turn=0
+while pause "$EVERY_SECONDS"; do
+  new_certificates=$(certificates_seen)
+  new_passwords=$(passwords_seen)
+  "reload_$1"
+  turn=$((turn + 1))
+  [ "$1" = sentinel ] || [ $((turn % FOLLOW_EVERY)) -ne 0 ] || follow_master
+done

@@ -1,0 +1,45 @@
+# Starts a Sentinel with what it knew before (its own file on $DATA), and with the settings, users and passwords of today.
+#
+#   SELF     this Sentinel, HOST:PORT, as the others reach it
+#   SERVERS  all servers of Redis; the first is the first master
+. "${0%/*}/common.sh"
+
+# What a Sentinel learns by itself: whom it monitors, who the others are, what it voted for.
+learned() {
+  [ -f "$DATA/sentinel.conf" ] || return 0
+  while read -r line; do
+    case $line in
+      "sentinel monitor "* | "sentinel myid "* | "sentinel current-epoch "* | "sentinel config-epoch "* | "sentinel leader-epoch "* | \
+        "sentinel known-replica "* | "sentinel known-sentinel "*) echo "$line" ;;
+    esac
+  done < "$DATA/sentinel.conf"
+}
+
+# The server that calls itself master; where none does, nothing has begun yet and the first one becomes it.
+first_master() {
+  for server in $SERVERS; do
+    [ "$(role "$server")" != master ] || { echo "$server"; return; }
+  done
+  echo "${SERVERS%% *}"
+}
+
+users "$SETTINGS/sentinels.acl" > "$RUN/users.acl" || exit 1
+keep_administrator
+known=$(learned)
+case $known in
+  *"sentinel monitor "*) ;;
+  *) master=$(first_master) && known="sentinel monitor sessions $(host "$master") $(port "$master") 2" ;;
+esac
+{
+  cat "$SETTINGS/sentinel.conf"
+  echo "$known"
+  echo "dir $DATA"
+  echo "tls-port $(port "$SELF")"
+  certificate
+  echo "aclfile $RUN/users.acl"
+  echo "sentinel announce-ip $(host "$SELF")"
+  echo "sentinel announce-port $(port "$SELF")"
+  echo "sentinel auth-pass sessions $(password "$USERS/sentinel")"
+  echo "sentinel sentinel-pass $(password "$USERS/sentinel")"
+} > "$DATA/sentinel.conf.new" && mv "$DATA/sentinel.conf.new" "$DATA/sentinel.conf"
+exec redis-server "$DATA/sentinel.conf" --sentinel
