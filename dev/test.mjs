@@ -145,6 +145,8 @@ const SPARED_FILES = {
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
   'many-sessions.test.mjs': 'milliseconds that others wait',
+  'redis-memory.test.mjs': 'memory of a pod',
+  'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
@@ -270,6 +272,7 @@ const SUITES = [
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
 ];
 

@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import functools
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -138,10 +140,25 @@ def render_pair(pair, components):
         return kustomize(lay_out(tree, pair, components))
 
 
+def state():
+    """A name for all that decides what is rendered."""
+    seen = hashlib.sha256()
+    for path in [pathlib.Path(__file__), *sorted((ROOT / "k8s").rglob("*"))]:
+        if path.is_file() and "secrets" not in path.parts:
+            seen.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return seen.hexdigest()
+
+
 @functools.cache
 def rendered():
-    """Every pair, rendered: a mapping of (overlay or base+store, component) to its manifests."""
+    """Every pair, rendered: a mapping of (overlay or base+store, component) to its manifests. Kept in .cache until a manifest changes."""
     known = dict(pairs())
-    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        results = pool.map(lambda pair: render_pair(pair, known[pair]), known)
-        return dict(zip(known, results))
+    kept = ROOT / ".cache/kubernetes" / f"{state()}.json"
+    if not kept.exists():
+        with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            results = list(pool.map(lambda pair: render_pair(pair, known[pair]), known))
+        shutil.rmtree(kept.parent, ignore_errors=True)
+        kept.parent.mkdir(parents=True)
+        kept.with_suffix(".part").write_text(json.dumps(results))
+        kept.with_suffix(".part").rename(kept)
+    return dict(zip(known, json.loads(kept.read_text())))
