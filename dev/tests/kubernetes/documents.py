@@ -61,6 +61,18 @@ def known():
     }
 
 
+def sizes():
+    """Each workload that is always there: the memory of its containers, and its disks."""
+    apart = lambda size: re.sub(r"(\d)([MG]i)", r"\1 \2", size)
+    for path in sorted((ROOT / "k8s").rglob("*.yaml")):
+        for item in yaml.safe_load_all(path.read_text()):
+            if not isinstance(item, dict) or item.get("kind") not in ("Deployment", "StatefulSet") or {"dev-idp", "examples"} & set(path.parts):
+                continue
+            containers = item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
+            disks = [apart(claim["spec"]["resources"]["requests"]["storage"]) for claim in item["spec"].get("volumeClaimTemplates", [])]
+            yield item["metadata"]["name"], [apart(part["resources"]["limits"]["memory"]) for part in containers], disks
+
+
 def components():
     return {str(path.parent.relative_to(ROOT / "k8s/components")) for path in (ROOT / "k8s/components").rglob("kustomization.yaml")}
 

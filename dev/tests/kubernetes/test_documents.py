@@ -1,5 +1,6 @@
 """Links lead somewhere, and docs/kubernetes names nothing that is not there; each check is seen to fail."""
 
+import re
 import subprocess
 import unittest
 
@@ -50,6 +51,16 @@ class Documents(unittest.TestCase):
         for path in documents.OF_KUBERNETES.glob("*.md"):
             with self.subTest(page=path.name):
                 self.assertTrue(path.name == "README.md" or f"]({path.name})" in index)
+
+    def test_sizes_are_those_of_the_manifests(self):
+        text = (documents.OF_KUBERNETES / "sizes.md").read_text()
+        told = {name: row for name, row in re.findall(r"^\| `([\w-]+)` \| (.*) \|$", text, re.M)}
+        for workload, memory, disk in documents.sizes():
+            with self.subTest(workload=workload):
+                row = told[workload].split(" | ")
+                self.assertEqual(re.findall(r"\d+ [MG]i", row[1]), memory)
+                self.assertEqual(re.findall(r"\d+ [MG]i", row[3]), disk)
+        self.assertEqual(set(told), {workload for workload, _, _ in documents.sizes()})
 
     def test_commands_are_commands(self):
         for path in documents.OF_KUBERNETES.glob("*.md"):
