@@ -118,26 +118,44 @@ pub(super) struct AnswerBody {
     /// What is left of a piece, and the permit for its bytes.
     rest: Bytes,
     held: Option<BytesPermit>,
-    budget: ByteBudget,
+    admitted: AdmittedRequest,
     answer: Option<Arc<AnswerProgress>>,
-    _busy: Busy,
 }
+
+/// What a request in flight holds, until its answer ends.
+pub(super) struct AdmittedRequest {
+    pub(super) budget: ByteBudget,
+    /// Its own bytes, where they are counted here.
+    pub(super) bytes: Option<BytesPermit>,
+    /// Whether an answer ends whose connection is over its share.
+    pub(super) ends_over_share: bool,
+    pub(super) _busy: Busy,
+}
+
+/// An answer that its client does not read is kept no longer: others need the memory.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection holds more than its share of memory")]
+struct OverShare;
 
 impl AnswerBody {
     /// Over HTTP/2 it records in `answer` how far it is sent.
-    pub(super) fn new(
-        body: Body,
-        answer: Option<Arc<AnswerProgress>>,
-        budget: ByteBudget,
-        busy: Busy,
-    ) -> Self {
+    pub(super) fn new(body: Body, answer: Option<Arc<AnswerProgress>>, admitted: AdmittedRequest) -> Self {
         Self {
             body,
             rest: Bytes::new(),
             held: None,
-            budget,
+            admitted,
             answer,
-            _busy: busy,
+        }
+    }
+
+    /// Holds the next piece.
+    fn hold(&self, bytes: usize) -> Result<BytesPermit, axum::Error> {
+        let budget = &self.admitted.budget;
+        if self.admitted.ends_over_share {
+            budget.hold(bytes).ok_or_else(|| axum::Error::new(OverShare))
+        } else {
+            Ok(budget.must_hold(bytes))
         }
     }
 
@@ -163,7 +181,16 @@ impl HttpBody for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
         let Some(answer) = &this.answer else {
-            return Pin::new(&mut this.body).poll_frame(context);
+            let polled = Pin::new(&mut this.body).poll_frame(context);
+            if let Poll::Ready(Some(Ok(frame))) = &polled
+                && let Some(data) = frame.data_ref()
+            {
+                match this.hold(data.len()) {
+                    Ok(held) => held.hand_over(),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            return polled;
         };
         if this.rest.is_empty() {
             let polled = Pin::new(&mut this.body).poll_frame(context);
@@ -175,7 +202,10 @@ impl HttpBody for AnswerBody {
             };
             match frame.into_data() {
                 Ok(data) => {
-                    this.held = Some(this.budget.must_hold(data.len()));
+                    this.held = match this.hold(data.len()) {
+                        Ok(held) => Some(held),
+                        Err(error) => return Poll::Ready(Some(Err(error))),
+                    };
                     this.rest = data;
                 }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
@@ -186,8 +216,10 @@ impl HttpBody for AnswerBody {
             .pieces
             .store(answer.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let part = this.part();
-        if this.rest.is_empty() {
-            this.held = None;
+        if this.rest.is_empty()
+            && let Some(held) = this.held.take()
+        {
+            held.hand_over();
         }
         Poll::Ready(Some(Ok(part)))
     }

@@ -5,6 +5,7 @@
 //! settings ([`toml_file`] is for the tables that single settings name), and settings nobody declared.
 
 mod command;
+mod listen_address;
 mod mistakes;
 mod nearest;
 mod reader;
@@ -161,7 +162,7 @@ macro_rules! process_topic {
                     default: $admin,
                     value: "ADDRESS",
                     secret: false,
-                    help: "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public.",
+                    help: "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public. An address of either family may stand in brackets, one of IPv6 has to: [10.0.0.7]:9300, [fd00::5]:9300.",
                 },
                 $crate::settings::Setting {
                     name: concat!($prefix, "DRAIN_DELAY"),

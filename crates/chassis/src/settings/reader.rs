@@ -8,7 +8,7 @@ use url::Url;
 
 use super::mistakes::scrubbed;
 use super::toml_file::{self, FileMistakes};
-use super::{Mistake, Setting, SettingsError, Source, Warning};
+use super::{Mistake, Setting, SettingsError, Source, Warning, listen_address};
 use crate::files::Snapshot;
 use crate::secret::{Secret, split_list};
 
@@ -151,23 +151,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An IP address with a port (`localhost` is understood too); `off` means none.
+    /// An IP address, which may stand in brackets, with a port (`localhost` is understood too); `off` means none.
     pub fn socket_addr(&mut self, name: &str) -> Option<SocketAddr> {
         let raw = self.raw(name)?;
         if raw.eq_ignore_ascii_case("off") {
             return None;
         }
-        let address = match raw.strip_prefix("localhost:") {
-            Some(port) => format!("127.0.0.1:{port}").parse().ok(),
-            None => raw.parse().ok(),
-        };
-        if address.is_none() {
-            self.not_a(
-                name,
-                "an IP address and a port such as 127.0.0.1:3000 or [::]:3000",
-            );
+        let address = listen_address::parse(raw);
+        if let Err(expected) = &address {
+            self.not_a(name, expected);
         }
-        address
+        address.ok()
     }
 
     /// A secret, given directly or by its file.
