@@ -48,10 +48,15 @@ def dead_links(path, text):
             yield target
 
 
+def manifests(*suffixes):
+    """Files of base, components and overlays; the chart's are templates."""
+    return [path for folder in ("base", "components", "overlays") for path in sorted((ROOT / "k8s" / folder).rglob("*")) if path.suffix in suffixes]
+
+
 @functools.cache
 def known():
     """Names that manifests and settings know."""
-    files = [path for path in (ROOT / "k8s").rglob("*") if path.suffix in (".yaml", ".env", ".toml")]
+    files = manifests(".yaml", ".env", ".toml")
     text = "\n".join(path.read_text() for path in files)
     items = [item for path in files if path.suffix == ".yaml" for item in yaml.safe_load_all(path.read_text()) if isinstance(item, dict)]
     return {
@@ -64,7 +69,7 @@ def known():
 def sizes():
     """Each workload that is always there: the memory of its containers, and its disks."""
     apart = lambda size: re.sub(r"(\d)([MG]i)", r"\1 \2", size)
-    for path in sorted((ROOT / "k8s").rglob("*.yaml")):
+    for path in manifests(".yaml"):
         for item in yaml.safe_load_all(path.read_text()):
             if not isinstance(item, dict) or item.get("kind") not in ("Deployment", "StatefulSet") or {"dev-idp", "examples"} & set(path.parts):
                 continue
@@ -78,7 +83,8 @@ def components():
 
 
 def paths_that_are_not_there(text):
-    for found in re.findall(r"(?<![\w/.])k8s/[\w./-]+", text):
+    scripts = [f"k8s/components/redis/scripts/{name}" for name in re.findall(r"/etc/redis/scripts/([\w.-]+)", text)]
+    for found in [*re.findall(r"(?<![\w/.])k8s/[\w./-]+", text), *scripts]:
         path = found.rstrip("./")
         if not OWN.match(path) and not (ROOT / path).exists() and path != "k8s/overlays/dev/secrets":
             yield path
