@@ -5,7 +5,7 @@ import tomllib
 
 from pair import pod_of, rule
 
-# Made by whoever installs (k8s/README.md), beside those of generators, certificates and External Secrets.
+# Made by whoever installs (docs/kubernetes/install.md), beside those of generators, certificates and External Secrets.
 MADE_BY_HAND = {
     "provider",
     "edge",

@@ -1,0 +1,90 @@
+"""docs/kubernetes/install.md as somebody follows it: its commands, without a cluster. What is rendered is whole, and the programs take it."""
+
+import base64
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent))
+
+import matrix  # noqa: E402
+from mounted import certificate, check, mount, variables  # noqa: E402
+from pair import Pair  # noqa: E402
+
+PROGRAMS = matrix.ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
+PAGE = matrix.ROOT / "docs/kubernetes/install.md"
+# Renders and makes Secrets as it is, keeps what was made, and leaves alone what needs a cluster.
+KUBECTL = """#!/bin/sh
+case $1 in
+  create) "$REAL" "$@" --namespace=vestibule --dry-run=client --output=yaml >> made.yaml && echo --- >> made.yaml ;;
+  kustomize) exec "$REAL" "$@" ;;
+esac
+"""
+
+
+class Made:
+    """The Secrets of the page; certificates stand in for what cert-manager makes."""
+
+    def __init__(self, items, folder):
+        self.secrets = {item["metadata"]["name"]: {key: base64.b64decode(value).decode() for key, value in item["data"].items()} for item in items}
+        self.certificate = certificate(folder)
+
+    def keys(self, name):
+        return self.secrets.get(name, self.certificate)
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        at = pathlib.Path(folder.name)
+        shutil.copytree(matrix.ROOT / "k8s", at / "k8s", ignore=shutil.ignore_patterns("secrets"))
+        (at / "bin").mkdir()
+        (at / "bin/kubectl").write_text(KUBECTL)
+        (at / "bin/kubectl").chmod(0o755)
+        made = certificate(at)
+        (at / "fullchain.pem").write_text(made["tls.crt"])
+        (at / "privkey.pem").write_text(made["tls.key"])
+        text = PAGE.read_text().partition("## 4.")[0]
+        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": shutil.which("kubectl")}
+        commands = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M))
+        cls.done = subprocess.run(["bash", "-eu"], input=commands, cwd=at, env=env, capture_output=True, text=True, check=False, timeout=120)
+        if cls.done.returncode != 0:
+            raise AssertionError(cls.done.stderr)
+        cls.pair = Pair([item for item in yaml.safe_load_all((at / "rendered.yaml").read_text()) if item])
+        cls.made = Made([item for item in yaml.safe_load_all((at / "made.yaml").read_text()) if item], at)
+
+    def test_every_secret_that_is_mounted_is_made_and_no_other(self):
+        mounted = {volume["secret"]["secretName"] for _, pod in self.pair.pods() for volume in pod["spec"].get("volumes", []) if "secret" in volume}
+        mounted |= {part["secretName"] for item in self.pair.of("Ingress") for part in item["spec"]["tls"]}
+        certificates = {item["spec"]["secretName"] for item in self.pair.of("Certificate")}
+        self.assertEqual(mounted - certificates, set(self.made.secrets))
+
+    def test_nothing_of_the_example_is_left(self):
+        text = yaml.safe_dump(self.pair.items)
+        for word in ("example.com", "to-be-set"):
+            self.assertNotIn(word, text)
+        settings = self.pair.settings(self.pair.workload("edge"))
+        self.assertEqual(settings["EDGE_TRUSTED_PROXIES"], "10.244.0.0/16")
+        self.assertEqual({part["host"] for item in self.pair.of("Ingress") for part in item["spec"]["rules"]}, {"app.example.org"})
+
+    def test_the_programs_take_it(self):
+        for name, program in (("edge", "auth-edge"), ("session-svc", "session-svc")):
+            with self.subTest(program=program), tempfile.TemporaryDirectory() as folder:
+                workload = self.pair.workload(name)
+                mount(self.pair, workload, self.made, folder)
+                code, text = check(PROGRAMS / program, variables(self.pair, workload, folder, "10.0.0.7"))
+                self.assertEqual(code, 0, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
