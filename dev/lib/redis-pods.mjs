@@ -41,7 +41,7 @@ class Pod {
     return {
       PATH: process.env.PATH, SELF: this.self, SERVERS: component.servers.map(({ self }) => self).join(' '), SENTINELS: component.sentinels.map(({ self }) => self).join(' '),
       SETTINGS: component.settings, USERS: join(folder, 'users'), TLS: join(folder, 'tls'), DATA: join(folder, 'data'), RUN: join(folder, 'run'),
-      EVERY_SECONDS: '1', TURN_SECONDS: '2', FOLLOW_EVERY: '4',
+      EVERY_SECONDS: '1', TURN_SECONDS: '4', FOLLOW_EVERY: '4',
     };
   }
 

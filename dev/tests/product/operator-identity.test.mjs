@@ -58,7 +58,7 @@ function tool(certificate, ...words) {
 
 test('the operator lists, shows and ends sessions with no flag that says where', async () => {
   for (const [words, expected] of [
-    [['list', '--subject', 'ada'], DONE], [['end', '--subject', 'ada', '--yes'], DONE],
+    [['list', '--subject', 'ada'], DONE], [['end', '--subject', 'ada', '--yes'], NO_SUCH_SESSION],
     [['show', '--handle', '0'.repeat(32)], NO_SUCH_SESSION], [['end', '--handle', '0'.repeat(32)], NO_SUCH_SESSION],
   ]) {
     const { code, text } = await tool('operator-session-client', ...words);
