@@ -10,7 +10,7 @@ fn the_lists_of_the_manual_and_of_the_manifests_can_be_used() {
         .find_map(|block| block.starts_with("[[caller]]").then(|| block.split("```").next()))
         .flatten()
         .expect("a list in docs/operating.md");
-    let manifest = include_str!("../../../../k8s/components/mutual-tls/callers.toml");
+    let manifest = include_str!("../../../../k8s/components/mtls/callers.toml");
     let uncommented: String = manifest
         .lines()
         .skip(1)
