@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen images k8s bench screenshots flood failover
+.PHONY: help run run-redis test providers defences lint fmt gen images k8s bench screenshots flood failover restarts
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ flood: ## every attack on the edge at once for a minute, under the memory limit 
 
 failover: ## masters of Redis replaced under load, ten times in each way; prints what it cost
 	@exec node dev/failover.mjs
+
+restarts: ## every Redis and Valkey of Debian's releases stopped and killed; prints which sessions are there after
+	@exec node dev/restarts.mjs
 
 bench: ## measures, and writes a report under target/bench
 	@exec node bench/run.mjs

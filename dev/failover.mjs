@@ -27,7 +27,7 @@ const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const CALL_MS = 8_000;
 
 /** A connection to a session service that is made again when it breaks. */
-class Caller {
+export class Caller {
   constructor(url) {
     this.url = url;
   }
@@ -57,7 +57,7 @@ class Caller {
   }
 }
 
-const creation = (issuer, sub) => Buffer.concat([
+export const creation = (issuer, sub) => Buffer.concat([
   field(1, issuer), field(2, JSON.stringify({ sub })), field(3, field(1, 'access')),
 ]);
 
