@@ -143,4 +143,20 @@ export default [
   within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),
   }),
+
+  // what a restart of the store would do
+  within('session-svc/src/store/redis/replay.rs', 'session-svc operator::restart::', {
+    'restart-rights-tried': text('Ok(_) => false,', 'Ok(_) => OFF,'),
+    'restart-rights-unknown': instead('*self = Self::Unknown;', '*self = Self::MayReplay;'),
+  }),
+  within('session-svc/src/store/redis/facts/memory.rs', 'session-svc a_container_needs_what_the_manual_says', {
+    'restart-memory-of-a-container': never('bytes < needed'),
+  }),
+  within('session-svc/src/store/redis/servers.rs', 'session-svc behind_sentinels_every_server_and_every_sentinel_is_judged', {
+    'restart-every-server': skip('asked.extend(join_all(replicas).await);'),
+  }),
+  within('session-svc/src/store/redis/source.rs', 'session-svc operator::authorities::', {
+    'store-without-authorities': never('tls.ca_file.is_none() && authorities.certs.is_empty()'),
+    'store-unreadable-authorities': text('authorities.errors.pop()', 'authorities.errors.pop().filter(|_| !OFF)'),
+  }),
 ].flat();

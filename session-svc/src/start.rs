@@ -28,7 +28,7 @@ use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, OpenError, SessionStore};
-use crate::store_condition::StoreCondition;
+use crate::store_condition::{self, StoreCondition};
 use crate::vault::{KeyRing, MalformedKey, Vault};
 
 /// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
@@ -128,13 +128,18 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
     };
     tokio::spawn(checkup::watch(watched, runtime.shutdown.clone()));
     let provider = RefreshProviders::of_parties(settings.providers.listed, parties);
+    let store = store::open_from(
+        &settings.store,
+        settings.store_file.as_deref(),
+        Arc::clone(&runtime.clock),
+    )
+    .await?;
+    tokio::spawn(store_condition::warn_of_restarts(
+        Arc::clone(&store),
+        runtime.shutdown.clone(),
+    ));
     let parts = ServiceParts {
-        store: store::open_from(
-            &settings.store,
-            settings.store_file.as_deref(),
-            Arc::clone(&runtime.clock),
-        )
-        .await?,
+        store,
         keys: keys(&settings)?,
         provider,
         lifetime: settings.lifetime,

@@ -1,4 +1,4 @@
-//! The store's health: checked once a second, shown by readiness, a metric and the log.
+//! The store's health: checked once a second, shown by readiness, a metric and the log; and once, whether it would survive a restart.
 //!
 //! A store that does not answer takes the replica out. A full one does not: sessions are read, refreshed and ended, and none
 //! of the other replicas on the same store could do more.
@@ -11,6 +11,7 @@ use chassis::runtime::Runtime;
 use prometheus::IntGauge;
 use tokio_util::sync::CancellationToken;
 
+use crate::store::inspect::{Assessment, InspectedStore};
 use crate::store::{SessionStore, StoreError};
 
 /// How often the store is checked.
@@ -18,6 +19,38 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a store that was away is left alone before it is asked again what a restart of it would lose.
+const RESTART_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Says once in the log what a restart of the store would lose, as far as its user may know: `check-store` says it in full.
+pub(crate) async fn warn_of_restarts(store: Arc<dyn InspectedStore>, shutdown: CancellationToken) {
+    loop {
+        match store.restart_facts().await {
+            Ok(facts) => {
+                for fact in facts {
+                    if let Assessment::Warning(advice) | Assessment::Problem(advice) = fact.standing {
+                        tracing::warn!(
+                            check = fact.name,
+                            found = fact.value,
+                            advice,
+                            "a restart of the store would lose sessions"
+                        );
+                    }
+                }
+                return;
+            }
+            Err(error) => tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "what a restart of the store would lose cannot be asked"
+            ),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(RESTART_INTERVAL) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
 
 /// What is reported of the store.
 pub(crate) struct StoreCondition {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::output::{CommandFailure, Exit, chain};
 use super::sealed::{SealedContent, contents};
 use super::store_access::OpenedStore;
 use crate::keeper::SealError;
+use crate::store::StoreError;
 use crate::store::inspect::{FoundItem, KeySpace, Sealed};
 use crate::vault::{KeyId, Vault};
 
@@ -82,7 +82,7 @@ impl Census {
 }
 
 /// Counts at most `limit` entries of each key space; 0 for all.
-pub(super) async fn count_entries(opened: &OpenedStore, limit: u64) -> Result<Census, CommandFailure> {
+pub(super) async fn count_entries(opened: &OpenedStore, limit: u64) -> Result<Census, StoreError> {
     let mut census = Census {
         complete: true,
         ..Census::default()
@@ -94,9 +94,7 @@ pub(super) async fn count_entries(opened: &OpenedStore, limit: u64) -> Result<Ce
     for key_space in [KeySpace::Records, KeySpace::Remembered, KeySpace::Indexes] {
         let (mut seen, mut after) = (0_u64, None);
         loop {
-            let walked = opened.store.walk(key_space, after.as_deref(), page).await;
-            let walked = walked
-                .map_err(|error| CommandFailure::new("store_unavailable", Exit::Failed, chain(&error)))?;
+            let walked = opened.store.walk(key_space, after.as_deref(), page).await?;
             seen += walked.found.len() as u64;
             walked
                 .found

@@ -4,13 +4,14 @@ use chassis::clock::{Clock as _, SystemClock};
 use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use serde_json::{Value, json};
 
 use super::census::{self, Census};
-use super::output::{self, CommandFailure, CommandOutput, Exit};
-use super::store_access::{OpenedStore, StoreAccess};
-use super::{round_trip, table};
+use super::output::{self, CommandFailure, CommandOutput};
+use super::round_trip;
+use super::store_access::{self, OpenedStore, StoreAccess};
+use super::store_report::{Check, answered};
 use crate::store::inspect::{Assessment, Fact};
+use crate::store::redis::lacks_right;
 
 /// A clock this far from the store's is worth a look: replicas may be as far apart from each other.
 const CLOCK_WARNING_MS: u64 = 1_000;
@@ -31,6 +32,13 @@ impl Tool for CheckStoreTool {
                     .value_parser(value_parser!(u64))
                     .help("How many records are looked at, at most; 0 for all"),
             )
+            .arg(
+                Arg::new("server-memory")
+                    .long("server-memory")
+                    .value_name("BYTES")
+                    .value_parser(value_parser!(u64))
+                    .help("How much each server of the store may take, if that is less than its machine has: the memory limit of its container, which it does not tell"),
+            )
             .after_help(
                 "Writes a record of its own and removes it. A file has to be free: stop its service first. \
                  Exit codes: 0 healthy, 1 there is a problem, 2 used wrongly, 78 wrong settings.",
@@ -44,46 +52,45 @@ impl Tool for CheckStoreTool {
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let json = output::wants_json(given);
         let limit = given.get_one::<u64>("limit").copied().unwrap_or_default();
+        let server_memory = given.get_one::<u64>("server-memory").copied();
         let access = StoreAccess::read(&mut reader);
         let (access, warnings) = reader.finish(access)?;
-        let work =
-            async move { output::conclude(json, output::unless_stopped(checked(&access, limit)).await) };
+        let work = async move {
+            let checked = checked(&access, limit, server_memory);
+            output::conclude(json, output::unless_stopped(checked).await)
+        };
         Ok((Box::pin(work), warnings))
     }
 }
 
-/// One thing that was looked at.
-struct Check {
-    name: String,
-    result: &'static str,
-    value: String,
-    advice: String,
-}
-
-impl Check {
-    fn new(name: impl Into<String>, value: impl Into<String>, standing: Assessment) -> Self {
-        let (result, advice) = match standing {
-            Assessment::Fine => ("ok", ""),
-            Assessment::Warning(advice) => ("warning", advice),
-            Assessment::Problem(advice) => ("problem", advice),
-        };
-        Self {
-            name: name.into(),
-            result,
-            value: value.into(),
-            advice: advice.to_owned(),
-        }
-    }
-}
-
-async fn checked(access: &StoreAccess, limit: u64) -> Result<CommandOutput, CommandFailure> {
+async fn checked(
+    access: &StoreAccess,
+    limit: u64,
+    server_memory: Option<u64>,
+) -> Result<CommandOutput, CommandFailure> {
     let opened = access.open().await?;
     let mut checks = vec![Check::new("reachable", access.kind(), Assessment::Fine)];
     checks.extend(round_trip::made(&opened).await.into_iter().map(stepped));
     checks.push(clock(&opened));
-    checks.extend(engine_checks(&opened).await);
-    let census = census::count_entries(&opened, limit).await?;
-    checks.extend(counted(&census, &opened));
+    checks.extend(engine_checks(&opened, server_memory).await);
+    let census = match census::count_entries(&opened, limit).await {
+        Ok(census) => {
+            checks.extend(counted(&census, &opened));
+            census
+        }
+        // What was found of the servers is worth more than nothing.
+        Err(error) if lacks_right(&error) => {
+            let advice =
+                "what is stored was not looked at: allow +scan and +zscore besides what the service may";
+            checks.push(Check::new(
+                "records",
+                output::chain(&error),
+                Assessment::Unknown(advice),
+            ));
+            Census::default()
+        }
+        Err(error) => return Err(store_access::unavailable(&error)),
+    };
     Ok(answered(access.kind(), &checks, &census, &opened))
 }
 
@@ -114,8 +121,8 @@ fn clock(opened: &OpenedStore) -> Check {
     )
 }
 
-async fn engine_checks(opened: &OpenedStore) -> Vec<Check> {
-    match opened.store.facts().await {
+async fn engine_checks(opened: &OpenedStore, server_memory: Option<u64>) -> Vec<Check> {
+    match opened.store.facts(server_memory).await {
         Ok(facts) => facts
             .into_iter()
             .map(
@@ -130,7 +137,7 @@ async fn engine_checks(opened: &OpenedStore) -> Vec<Check> {
             "engine",
             output::chain(&error),
             Assessment::Warning(
-                "how the engine is set up could not be asked: allow +info, +cluster|info and +cluster|slots",
+                "how the servers are set up, and what a restart of them would lose, could not be asked: allow +info, +config|get, +acl|dryrun, +cluster|info and +cluster|slots",
             ),
         )],
     }
@@ -198,92 +205,4 @@ fn counted(census: &Census, opened: &OpenedStore) -> Vec<Check> {
         ));
     }
     checks
-}
-
-fn answered(kind: &str, checks: &[Check], census: &Census, opened: &OpenedStore) -> CommandOutput {
-    let healthy = checks.iter().all(|check| check.result != "problem");
-    let ring = opened.vault.key_ids();
-    let mut keys: Vec<_> = ring
-        .iter()
-        .map(|key| (*key, census.sealed_by.get(key).copied().unwrap_or_default()))
-        .collect();
-    let foreign = census.sealed_by.iter().filter(|(key, _)| !ring.contains(key));
-    keys.extend(foreign.map(|(key, count)| (*key, *count)));
-    let role = |at: usize| match at {
-        0 => "seals",
-        at if at < ring.len() => "opens",
-        _ => "not in the ring",
-    };
-    let rows: Vec<Vec<String>> = checks
-        .iter()
-        .map(|check| {
-            vec![
-                check.result.to_owned(),
-                check.name.replace('_', " "),
-                [check.value.as_str(), check.advice.as_str()]
-                    .into_iter()
-                    .filter(|part| !part.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(": "),
-            ]
-        })
-        .collect();
-    let key_rows: Vec<Vec<String>> = keys
-        .iter()
-        .enumerate()
-        .map(|(at, (key, count))| vec![key.to_string(), role(at).to_owned(), count.to_string()])
-        .collect();
-    let text = format!(
-        "{}\n{}\n{} sessions, {} notes, {} lists with {} entries\n{}\n",
-        table::columns(&["RESULT", "CHECK", "FOUND"], &rows),
-        table::columns(&["KEY", "USE", "SEALED"], &key_rows),
-        census.sessions,
-        census.notes,
-        census.indexes,
-        census.index_entries,
-        if healthy { "healthy" } else { "there are problems" },
-    );
-    let keys: Vec<Value> = keys
-        .iter()
-        .enumerate()
-        .map(|(at, (key, count))| json!({ "id": key.to_string(), "use": role(at).replace(' ', "_"), "sealed": count }))
-        .collect();
-    let checks: Vec<Value> = checks
-        .iter()
-        .map(|check| {
-            json!({
-                "name": check.name,
-                "result": check.result,
-                "value": check.value,
-                "advice": Some(&check.advice).filter(|advice| !advice.is_empty()),
-            })
-        })
-        .collect();
-    CommandOutput {
-        text,
-        json: json!({
-            "healthy": healthy,
-            "store": kind,
-            "checks": checks,
-            "keys": keys,
-            "records": {
-                "examined": census.examined(),
-                "complete": census.complete,
-                "sessions": census.sessions,
-                "notes": census.notes,
-                "unreadable": {
-                    "unknown_key": census.unknown_key,
-                    "newer_format": census.newer_format,
-                    "corrupt": census.corrupt,
-                },
-                "foreign": census.foreign,
-            },
-            "indexes": {
-                "lists": census.indexes,
-                "entries": census.index_entries,
-                "without_record": census.without_record,
-            },
-        }),
-        exit: if healthy { Exit::Done } else { Exit::Failed },
-    }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
 //! | `doctor` | the provider and the store, with the settings of the service |
+//! | `pause` | nothing: it waits |
 //! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
@@ -17,6 +18,7 @@ mod census;
 mod check_store;
 mod doctor;
 mod output;
+mod pause;
 mod progress;
 mod rekey;
 mod round_trip;
@@ -24,14 +26,16 @@ mod sealed;
 mod service;
 mod sessions;
 mod store_access;
+mod store_report;
 mod table;
 
 use chassis::tool::Tool;
 
 /// All commands.
-pub static TOOLS: [&dyn Tool; 4] = [
+pub static TOOLS: [&dyn Tool; 5] = [
     &sessions::SessionsTool,
     &check_store::CheckStoreTool,
     &doctor::DoctorTool,
     &rekey::RekeyTool,
+    &pause::PauseTool,
 ];

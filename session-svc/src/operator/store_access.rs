@@ -76,19 +76,18 @@ impl StoreAccess {
         match store.check().await {
             // What is in it can be read.
             Ok(()) | Err(StoreError::Full) => {}
-            Err(error) => {
-                return Err(CommandFailure::new(
-                    "store_unavailable",
-                    Exit::Failed,
-                    chain(&error),
-                ));
-            }
+            Err(error) => return Err(unavailable(&error)),
         }
         Ok(OpenedStore {
             store,
             vault: Arc::new(Vault::new(Reloading::new(keys))),
         })
     }
+}
+
+/// What a command ends with when the store does not do its part.
+pub(super) fn unavailable(error: &StoreError) -> CommandFailure {
+    CommandFailure::new("store_unavailable", Exit::Failed, chain(error))
 }
 
 fn missing(path: PathBuf) -> CommandFailure {

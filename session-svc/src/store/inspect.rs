@@ -96,6 +96,8 @@ pub enum Assessment {
     Warning(&'static str),
     /// Loses sessions or does not work: what to do.
     Problem(&'static str),
+    /// May not be asked: which right is missing.
+    Unknown(&'static str),
 }
 
 /// Something the engine says of itself.
@@ -141,8 +143,14 @@ pub trait InspectedStore: SessionStore {
     /// written since, `Missing` if it is gone.
     async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError>;
 
-    /// What the engine says of itself.
-    async fn facts(&self) -> Result<Vec<Fact>, StoreError>;
+    /// What the engine says of itself, every server of a shared one. `server_memory` is how many bytes each of them may take, where
+    /// that is less than its machine has.
+    async fn facts(&self, server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError>;
+
+    /// What a restart of the engine would lose, of these facts those that can be had at little cost.
+    async fn restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// `record` with other sealed bytes.

@@ -30,7 +30,8 @@ pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn SessionStore>, OpenError> {
-    open_from(settings, None, clock).await
+    let opened: Arc<dyn SessionStore> = open_from(settings, None, clock).await?;
+    Ok(opened)
 }
 
 /// As [`open`], with the file the settings came from: a shared store whose password or servers change there goes
@@ -42,9 +43,8 @@ pub async fn open_from(
     settings: &StoreSettings,
     came_from: Option<&Path>,
     clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn SessionStore>, OpenError> {
-    let opened: Arc<dyn SessionStore> = Box::pin(opened(settings, came_from, clock)).await?;
-    Ok(opened)
+) -> Result<Arc<dyn InspectedStore>, OpenError> {
+    Box::pin(opened(settings, came_from, clock)).await
 }
 
 /// As [`open`], for an operator, who may look into it.

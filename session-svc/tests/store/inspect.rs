@@ -11,9 +11,10 @@ use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Name, Record, RememberedName, Replaced, SessionStore, open_inspected};
 
 use crate::cluster::Cluster;
-use crate::contract::numbered;
+use crate::contract::{eventually, numbered};
 use crate::lists::listed;
 use crate::redis_server::{Engine, RedisServer, record_key};
+use crate::sentinels::Sentinels;
 
 const SUBJECT: Name = Name::from_bytes([0xaa; 16]);
 const KEPT_MS: u64 = 600_000;
@@ -206,7 +207,9 @@ async fn a_file_is_walked_and_resealed() {
     let directory = tempfile::tempdir().unwrap();
     let store = opened(&format!("file:{}", directory.path().join("sessions").display())).await;
     all_cases(&*store).await;
-    let stored = fact(&store.facts().await.unwrap(), "stored_bytes").value.clone();
+    let stored = fact(&store.facts(None).await.unwrap(), "stored_bytes")
+        .value
+        .clone();
     assert!(stored.parse::<u64>().unwrap() > 1_000, "{stored}");
 }
 
@@ -224,7 +227,7 @@ async fn a_redis_server_is_walked_and_resealed() {
 async fn a_redis_server_says_how_it_stands() {
     let server = RedisServer::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
     let store = opened(&format!("redis://127.0.0.1:{}", server.port)).await;
-    let facts = store.facts().await.unwrap();
+    let facts = store.facts(None).await.unwrap();
     assert!(
         fact(&facts, "server_version").value.starts_with("redis ")
             || fact(&facts, "server_version").value.starts_with("valkey ")
@@ -236,7 +239,7 @@ async fn a_redis_server_says_how_it_stands() {
     assert_eq!(fact(&facts, "persistence").value, "none");
     server.ask("CONFIG SET maxmemory-policy noeviction");
     server.ask("CONFIG SET appendonly yes");
-    let facts = store.facts().await.unwrap();
+    let facts = store.facts(None).await.unwrap();
     assert_eq!(fact(&facts, "maxmemory_policy").standing, Assessment::Fine);
     assert_eq!(fact(&facts, "persistence").value, "appendonly");
 }
@@ -268,15 +271,82 @@ async fn records_that_went_astray_and_foreign_bytes_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_is_walked_node_by_node() {
-    let cluster = Cluster::start(Engine::Redis);
+async fn a_cluster_is_walked_master_by_master_and_every_node_is_judged() {
+    let cluster = Cluster::start_with(Engine::Redis, 1, &[]);
     let store = opened(&cluster.url()).await;
     all_cases(&*store).await;
-    let facts = store.facts().await.unwrap();
+    // A replica is named once the nodes have told each other that it has something.
+    let knows_all = |node: &RedisServer| {
+        let slots = node.ask("CLUSTER SLOTS");
+        let mut ports = cluster.nodes.iter().map(|other| format!(":{}\r\n", other.port));
+        ports.all(|port| slots.contains(&port))
+    };
+    eventually("all nodes to be known", || async {
+        cluster.nodes.iter().all(knows_all)
+    })
+    .await;
+    let facts = store.facts(None).await.unwrap();
     assert_eq!(fact(&facts, "cluster_slots").value, "16384 of 16384");
-    let spread = (0..40).map(|number| cluster.owner(&record_key(numbered(number))));
+    let spread = (0..40).map(|number| owner_among_masters(&cluster, &record_key(numbered(number))));
     let spread: BTreeSet<usize> = spread.collect();
     assert!(spread.len() > 1, "the walk had one node to visit");
-    let servers = facts.iter().filter(|fact| fact.name == "server_version");
-    assert_eq!(servers.count(), 3);
+    let of = |name: &str| -> Vec<&Fact> { facts.iter().filter(|fact| fact.name == name).collect() };
+    for name in ["server_version", "persistence", "maxmemory_policy"] {
+        let judged: BTreeSet<&str> = of(name).iter().map(|fact| server(fact)).collect();
+        assert_eq!(judged.len(), cluster.nodes.len(), "{name}: {judged:?}");
+    }
+    assert_eq!(of("replica_lag").len(), 3);
+    assert_eq!(of("link_to_master").len(), 3);
+    assert!(of("role").iter().all(|fact| fact.standing == Assessment::Fine));
+}
+
+/// Replicas answer with the address of their master, whichever slot it is.
+fn owner_among_masters(cluster: &Cluster, key: &str) -> usize {
+    let master = |at: &usize| cluster.nodes[*at].ask("ROLE").contains("master");
+    let owns = |at: &usize| {
+        !cluster.nodes[*at]
+            .ask(&format!("EXISTS {key}"))
+            .starts_with("-MOVED")
+    };
+    (0..cluster.nodes.len())
+        .find(|at| master(at) && owns(at))
+        .unwrap()
+}
+
+/// The server a fact names.
+fn server(fact: &Fact) -> &str {
+    fact.value.rsplit_once(" on ").map_or("", |(_, server)| server)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_sentinels_every_server_and_every_sentinel_is_judged() {
+    let mut servers = Sentinels::start(Engine::Redis);
+    let replica = format!("127.0.0.1:{}", servers.servers[1].port);
+    servers.servers[1].ask("CONFIG SET appendonly yes");
+    let store = opened(&servers.url()).await;
+    let facts = store.facts(None).await.unwrap();
+    let persistence: BTreeMap<&str, &str> = facts
+        .iter()
+        .filter(|fact| fact.name == "persistence")
+        .map(|fact| (server(fact), fact.value.split(' ').next().unwrap()))
+        .collect();
+    assert_eq!(
+        persistence,
+        BTreeMap::from([("", "none"), (replica.as_str(), "appendonly")])
+    );
+    assert_eq!(fact(&facts, "link_to_master").value, format!("up on {replica}"));
+    assert!(fact(&facts, "replica_lag").value.ends_with(&replica));
+    // One replica, which no write waits for.
+    assert!(matches!(
+        fact(&facts, "connected_replicas").standing,
+        Assessment::Warning(_)
+    ));
+    let standing = |facts: &[Fact]| -> Vec<bool> {
+        let sentinels = facts.iter().filter(|fact| fact.name == "sentinel");
+        sentinels.map(|fact| fact.standing == Assessment::Fine).collect()
+    };
+    assert_eq!(standing(&facts), [true, true, true]);
+    servers.sentinels[2].kill();
+    let facts = store.facts(None).await.unwrap();
+    assert_eq!(standing(&facts), [true, true, false]);
 }

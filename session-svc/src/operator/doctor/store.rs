@@ -133,7 +133,7 @@ fn clock(opened: &OpenedStore) -> Finding {
 }
 
 async fn engine(opened: &OpenedStore) -> Vec<Finding> {
-    let facts = match tokio::time::timeout(OPEN_TIMEOUT, opened.store.facts()).await {
+    let facts = match tokio::time::timeout(OPEN_TIMEOUT, opened.store.facts(None)).await {
         Ok(Ok(facts)) => facts,
         Ok(Err(error)) => return vec![unasked(&chain(&error))],
         Err(_elapsed) => return vec![unasked("no answer in time")],
@@ -143,7 +143,8 @@ async fn engine(opened: &OpenedStore) -> Vec<Finding> {
 }
 
 fn unasked(found: &str) -> Finding {
-    let advice = "to have them judged here, allow +info, +config|get, +cluster|info and +cluster|slots";
+    let advice =
+        "to have them judged here, allow +info, +config|get, +acl|dryrun, +cluster|info and +cluster|slots";
     Finding::unknown(
         "engine",
         format!("version, eviction and persistence may not be asked for: {found}"),
@@ -161,5 +162,6 @@ fn judged(fact: Fact) -> Finding {
         Assessment::Fine => Finding::fits(name, value),
         Assessment::Warning(advice) => Finding::warning(name, value, Remedy::elsewhere(advice)),
         Assessment::Problem(advice) => Finding::problem(name, value, Remedy::elsewhere(advice)),
+        Assessment::Unknown(advice) => Finding::unknown(name, value).with(Remedy::elsewhere(advice)),
     }
 }

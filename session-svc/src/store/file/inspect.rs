@@ -35,7 +35,7 @@ impl InspectedStore for FileStore {
             .await
     }
 
-    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+    async fn facts(&self, _server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
         let bytes = self.kept.file.read(|reading| {
             let stored = || {
                 Ok::<_, redb::Error>(

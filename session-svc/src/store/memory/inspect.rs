@@ -56,7 +56,7 @@ impl InspectedStore for MemoryStore {
         Ok(Replaced::Done)
     }
 
-    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+    async fn facts(&self, _server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
         Ok(vec![Fact::fine("engine", "memory")])
     }
 }

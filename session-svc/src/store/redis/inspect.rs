@@ -11,6 +11,7 @@ use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value};
 
 use super::facts;
 use super::nodes::Node;
+use super::servers::AskedServer;
 use super::{RedisStore, scripts, unavailable};
 use crate::store::inspect::{Fact, FoundItem, InspectedStore, KeySpace, Sealed, Walked, resealed};
 use crate::store::{RememberedName, Replaced, SessionStore as _, StoreError, codec};
@@ -75,7 +76,7 @@ impl InspectedStore for RedisStore {
         })
     }
 
-    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+    async fn facts(&self, server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
         let mut found = vec![Fact::fine("engine", "redis")];
         if self.shared.scattered {
             let about: String = self
@@ -85,15 +86,20 @@ impl InspectedStore for RedisStore {
                 .map_err(unavailable)?;
             found.extend(facts::of_cluster(&about));
         }
-        for node in self.writes.nodes().await? {
-            let about: String = self.on(&node, &redis::cmd("INFO")).await?;
-            let mut command = redis::cmd("CONFIG");
-            // What it does not permit is judged by what INFO says.
-            let saves: Option<Vec<String>> = self.on(&node, command.arg("GET").arg("save")).await.ok();
-            let saves = saves.and_then(|mut pair| pair.pop());
-            found.extend(facts::of_server(&node.name(), &about, saves.as_deref()));
+        found.extend(self.sentinel_facts().await);
+        for server in self.servers().await? {
+            found.extend(server.facts(server_memory));
         }
         Ok(found)
+    }
+
+    async fn restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        match self.servers().await {
+            Ok(servers) => Ok(servers.iter().flat_map(AskedServer::restart_facts).collect()),
+            // A right that is missing will be missing the next time.
+            Err(error) if lacks_right(&error) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -190,6 +196,15 @@ impl RedisStore {
 /// Whether what is kept under a name is of a type this service never writes there.
 fn is_foreign(error: &RedisError) -> bool {
     error.code() == Some("WRONGTYPE")
+}
+
+/// Whether the user of the store lacks a right.
+pub(crate) fn lacks_right(error: &StoreError) -> bool {
+    let StoreError::Unavailable(cause) = error else {
+        return false;
+    };
+    let cause = cause.downcast_ref::<RedisError>();
+    cause.is_some_and(|cause| cause.code() == Some("NOPERM"))
 }
 
 fn is_foreign_to(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {

@@ -38,6 +38,7 @@ mod connections;
 mod entries;
 mod events;
 mod facts;
+mod info;
 mod inspect;
 mod keys;
 mod lists;
@@ -46,8 +47,10 @@ mod nodes;
 mod quorum;
 mod reads;
 mod reload;
+mod replay;
 mod scripts;
 mod sentinels;
+mod servers;
 mod source;
 mod writes;
 
@@ -64,6 +67,7 @@ use self::clock::ServerClock;
 use self::connection::WorkerConnection;
 use self::connections::Connections;
 use self::events::EventFeed;
+pub(crate) use self::inspect::lacks_right;
 use self::keys::KeyNames;
 use self::reads::RecordReads;
 use self::reload::Following;
@@ -94,6 +98,8 @@ struct RedisShared {
     keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot change or read them together.
     scattered: bool,
+    /// How the servers are reached, to ask one of them by itself.
+    settings: Arc<RedisSettings>,
     _following: Option<Arc<Following>>,
 }
 
@@ -121,6 +127,7 @@ impl RedisStore {
             events: Arc::new(EventFeed::new(connection.clone(), keys.events().to_owned())),
             keys,
             scattered: matches!(settings.topology, Topology::Cluster(_)),
+            settings: Arc::new(settings.clone()),
             _following: following.map(Arc::new),
         };
         Ok(Self::over(connection, shared))

@@ -2,9 +2,10 @@
 
 use redis::{FromRedisValue as _, Value};
 
-use super::unavailable;
 use super::writes::Writes;
+use super::{RedisStore, unavailable};
 use crate::store::StoreError;
+use crate::store::url::ServerAddress;
 
 /// One server, addressed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,24 +37,55 @@ impl Writes {
         if !self.scattered {
             return Ok(vec![Node::Only]);
         }
+        let ranges = self.ranges().await?;
+        let masters = ranges.into_iter().filter_map(|range| range.into_iter().next());
+        let mut nodes: Vec<Node> = masters
+            .map(|ServerAddress { host, port }| Node::Master { host, port })
+            .collect();
+        nodes.sort_unstable_by_key(Node::name);
+        nodes.dedup();
+        Ok(nodes)
+    }
+
+    /// The servers of each range of slots, its master first.
+    async fn ranges(&self) -> Result<Vec<Vec<ServerAddress>>, StoreError> {
         let slots: Vec<Value> = self
             .connection
             .read(redis::cmd("CLUSTER").arg("SLOTS"))
             .await
             .map_err(unavailable)?;
-        let mut nodes: Vec<Node> = slots.into_iter().filter_map(master).collect();
-        nodes.sort_unstable_by_key(Node::name);
-        nodes.dedup();
-        Ok(nodes)
+        Ok(slots.into_iter().filter_map(servers).collect())
     }
 }
 
-/// The master of a range of slots: first slot, last slot, master, replicas.
-fn master(range: Value) -> Option<Node> {
-    let mut range: Vec<Value> = Vec::from_redis_value(range).ok()?;
-    let master: Vec<Value> = Vec::from_redis_value(range.drain(..).nth(2)?).ok()?;
-    let mut master = master.into_iter();
-    let host = String::from_redis_value(master.next()?).ok()?;
-    let port = u16::from_redis_value(master.next()?).ok()?;
-    Some(Node::Master { host, port })
+impl RedisStore {
+    /// The replicas of a cluster; nothing where there is none.
+    pub(super) async fn replicas_of_cluster(&self) -> Result<Vec<ServerAddress>, StoreError> {
+        if !self.writes.scattered {
+            return Ok(Vec::new());
+        }
+        let ranges = self.writes.ranges().await?;
+        let mut replicas: Vec<ServerAddress> = ranges
+            .into_iter()
+            .flat_map(|range| range.into_iter().skip(1))
+            .collect();
+        replicas.sort_unstable_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
+        replicas.dedup();
+        Ok(replicas)
+    }
+}
+
+/// The servers of a range of slots: first slot, last slot, master, replicas.
+fn servers(range: Value) -> Option<Vec<ServerAddress>> {
+    let range: Vec<Value> = Vec::from_redis_value(range).ok()?;
+    range.into_iter().skip(2).map(server).collect()
+}
+
+/// `[host, port, ID, …]`.
+fn server(value: Value) -> Option<ServerAddress> {
+    let mut value = Vec::<Value>::from_redis_value(value).ok()?.into_iter();
+    Some(ServerAddress {
+        host: String::from_redis_value(value.next()?).ok()?,
+        port: u16::from_redis_value(value.next()?).ok()?,
+    })
 }

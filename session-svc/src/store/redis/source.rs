@@ -41,9 +41,26 @@ pub enum SetupError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// TLS without `ca_file`, on a system that has no authorities.
+    #[error(
+        "this system has no authorities to trust, as in an image made from scratch: name the store's own by ca_file in SESSION_STORE, or a file of authorities in the variable SSL_CERT_FILE"
+    )]
+    NoAuthorities,
+    /// The system's authorities cannot be read, which every TLS connection begins with.
+    #[error("the system's authorities cannot be read: check SSL_CERT_FILE and SSL_CERT_DIR")]
+    Authorities(#[source] rustls_native_certs::Error),
     /// The certificates or addresses are refused.
     #[error("the address or its certificates are refused: ca_file, cert_file and key_file take PEM files")]
     Refused(#[source] RedisError),
+}
+
+/// Why one server cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Redis(#[from] RedisError),
 }
 
 impl From<RedisError> for SetupError {
@@ -170,6 +187,21 @@ impl ConnectionSource {
     }
 }
 
+/// A connection to one server, whatever its role.
+pub(super) async fn connect_to(
+    server: &ServerAddress,
+    settings: &RedisSettings,
+    login: &Login,
+    database: i64,
+) -> Result<MultiplexedConnection, ConnectError> {
+    let certificates = settings.tls.as_ref().map(certificates).transpose()?;
+    let client = client(connection_info(server, settings, login, database)?, certificates)?;
+    let config = connection_config(ANSWER_TIMEOUT);
+    Ok(client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await?)
+}
+
 /// The verdict on a server that does not permit ROLE.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsaid {
@@ -252,7 +284,16 @@ fn undelayed() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
 
+/// Reads the files. The system's authorities are looked at first, as the client does for every connection: what is wrong with
+/// them is told at the start and not at the first handshake.
 fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, SetupError> {
+    let mut authorities = rustls_native_certs::load_native_certs();
+    if let Some(error) = authorities.errors.pop() {
+        return Err(SetupError::Authorities(error));
+    }
+    if tls.ca_file.is_none() && authorities.certs.is_empty() {
+        return Err(SetupError::NoAuthorities);
+    }
     let read = |path: &PathBuf| {
         std::fs::read(path).map_err(|source| SetupError::File {
             path: path.clone(),

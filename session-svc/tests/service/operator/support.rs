@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::client::{ClientSettings, SessionClient, SessionError};
 use session_proto::v1::{CreateSessionRequest, Device, ListSessionsRequest, Session, TokenSet};
 
 use crate::redis_server::free_port;
@@ -141,16 +141,21 @@ impl Service {
 
     /// What is listed of a person, by handle.
     pub(crate) async fn listed(&self, subject: &str) -> BTreeMap<String, Session> {
+        self.try_listed(subject).await.unwrap()
+    }
+
+    /// The same, where the store may be away.
+    pub(crate) async fn try_listed(&self, subject: &str) -> Result<BTreeMap<String, Session>, SessionError> {
         let request = ListSessionsRequest {
             subject: subject.to_owned(),
             page_size: 200,
             ..of_nobody()
         };
-        let page = self.client.list_sessions(request).await.unwrap();
+        let page = self.client.list_sessions(request).await?;
         let sessions = page.sessions.into_iter();
-        sessions
+        Ok(sessions
             .map(|session| (session.handle.clone(), session))
-            .collect()
+            .collect())
     }
 }
 

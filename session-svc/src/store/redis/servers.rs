@@ -1,0 +1,206 @@
+//! Every server of a deployment, asked by itself: how it stands, and what a restart of it would do.
+//!
+//! Masters are asked through the store's own connection. Replicas are known from their masters, and from the slots of a cluster;
+//! each is asked over a connection of its own, as the same user.
+//!
+//! Nothing is changed, and what the user may not ask is said to be unknown.
+
+use futures_util::future::join_all;
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult};
+
+use super::facts::{self, Deployment};
+use super::info::ServerInfo;
+use super::nodes::Node;
+use super::replay::{self, DefaultUser};
+use super::source::{ConnectError, connect_to};
+use super::{RedisStore, unavailable};
+use crate::store::StoreError;
+use crate::store::inspect::{Assessment, Fact};
+use crate::store::url::{ServerAddress, Topology};
+
+const UNREACHABLE: &str =
+    "this server cannot be judged: bring it back, or let this host and the user of SESSION_STORE in";
+
+/// What one server answered.
+pub(super) struct ServerAnswers {
+    /// `HOST:PORT`; empty for the only one, and for the master behind Sentinels.
+    pub(super) name: String,
+    pub(super) info: ServerInfo,
+    /// The points at which snapshots are taken, of a server that does not append; `None` if that may not be asked.
+    pub(super) save: Option<String>,
+    /// When the append-only file, if there is one, is given to the disk; `None` if that may not be asked.
+    pub(super) appendfsync: Option<String>,
+    /// What the default user may do with what is appended.
+    pub(super) default_user: DefaultUser,
+}
+
+/// A server, and what it answered if it did.
+pub(super) enum AskedServer {
+    Answered(Deployment, Box<ServerAnswers>),
+    Silent { name: String, why: String },
+}
+
+impl AskedServer {
+    /// How it stands.
+    pub(super) fn facts(&self, server_memory: Option<u64>) -> Vec<Fact> {
+        match self {
+            Self::Answered(deployment, answers) => facts::of_server(answers, *deployment, server_memory),
+            Self::Silent { name, why } => {
+                let fact = Fact::fine("server", format!("{why} on {name}"));
+                vec![fact.standing(Assessment::Warning(UNREACHABLE))]
+            }
+        }
+    }
+
+    /// What a restart of it would lose.
+    pub(super) fn restart_facts(&self) -> Vec<Fact> {
+        match self {
+            Self::Answered(_, answers) => facts::of_restart(answers),
+            Self::Silent { .. } => Vec::new(),
+        }
+    }
+}
+
+/// How a server is asked.
+enum Way<'a> {
+    Routed(&'a RedisStore, Node),
+    Direct(MultiplexedConnection),
+}
+
+impl Way<'_> {
+    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+        match self {
+            Self::Routed(store, node) => {
+                let value = store.connection.on_node(node, command).await?;
+                T::from_redis_value(value).map_err(RedisError::from)
+            }
+            Self::Direct(connection) => command.query_async(connection).await,
+        }
+    }
+
+    async fn answers(mut self, name: String, key: &[u8]) -> RedisResult<ServerAnswers> {
+        let info = ServerInfo::new(self.ask(&redis::cmd("INFO")).await?);
+        let (mut save, mut appendfsync) = (None, None);
+        if info.appends() {
+            appendfsync = self.setting("appendfsync").await;
+        } else {
+            save = self.setting("save").await;
+        }
+        let mut default_user = DefaultUser::Unconcerned;
+        if replay::is_concerned(&info) {
+            for command in replay::commands(key) {
+                let outcome = self.ask(&replay::dry_run(&command)).await;
+                if !default_user.learn(&command, outcome) {
+                    break;
+                }
+            }
+        }
+        Ok(ServerAnswers {
+            name,
+            info,
+            save,
+            appendfsync,
+            default_user,
+        })
+    }
+
+    /// A setting of the server, if it may be asked.
+    async fn setting(&mut self, name: &str) -> Option<String> {
+        let mut command = redis::cmd("CONFIG");
+        let pair: RedisResult<Vec<String>> = self.ask(command.arg("GET").arg(name)).await;
+        pair.ok()?.pop()
+    }
+}
+
+impl RedisStore {
+    /// Asks all servers. Fails if one that holds keys may not be asked at all.
+    pub(super) async fn servers(&self) -> Result<Vec<AskedServer>, StoreError> {
+        let key = self.shared.keys.nobodys_lease();
+        let deployment = match &self.shared.settings.topology {
+            Topology::Single(_) => Deployment::Single,
+            Topology::Sentinel { .. } => Deployment::Sentinel,
+            Topology::Cluster(_) => Deployment::Cluster,
+        };
+        let mut asked = Vec::new();
+        let mut replicas = self.replicas_of_cluster().await?;
+        for node in self.writes.nodes().await? {
+            let name = node.name();
+            let answers = Way::Routed(self, node).answers(name, &key).await;
+            let answers = answers.map_err(unavailable)?;
+            if deployment == Deployment::Sentinel {
+                let known = answers.info.replicas().into_iter();
+                replicas.extend(known.map(|known| ServerAddress {
+                    host: known.host,
+                    port: known.port,
+                }));
+            }
+            asked.push(AskedServer::Answered(deployment, Box::new(answers)));
+        }
+        let replicas = replicas
+            .iter()
+            .map(|replica| self.asked_directly(deployment, replica, &key));
+        asked.extend(join_all(replicas).await);
+        Ok(asked)
+    }
+
+    async fn asked_directly(
+        &self,
+        deployment: Deployment,
+        server: &ServerAddress,
+        key: &[u8],
+    ) -> AskedServer {
+        let name = format!("{}:{}", server.host, server.port);
+        let settings = &self.shared.settings;
+        let answers = match connect_to(server, settings, &settings.login, settings.database).await {
+            Ok(connection) => {
+                let answers = Way::Direct(connection).answers(name.clone(), key).await;
+                answers.map_err(ConnectError::from)
+            }
+            Err(error) => Err(error),
+        };
+        match answers {
+            Ok(answers) => AskedServer::Answered(deployment, Box::new(answers)),
+            Err(error) => AskedServer::Silent {
+                name,
+                why: chassis::findings::chain(&error),
+            },
+        }
+    }
+
+    /// What each of the Sentinels in the settings knows; nothing where there are none.
+    pub(super) async fn sentinel_facts(&self) -> Vec<Fact> {
+        let Topology::Sentinel {
+            sentinels,
+            master,
+            login,
+        } = &self.shared.settings.topology
+        else {
+            return Vec::new();
+        };
+        let asked = sentinels.iter().map(async |sentinel| {
+            let name = format!("{}:{}", sentinel.host, sentinel.port);
+            let others = async {
+                let mut connection = connect_to(sentinel, &self.shared.settings, login, 0).await?;
+                let mut command = redis::cmd("SENTINEL");
+                command.arg("MASTER").arg(master);
+                let facts: std::collections::HashMap<String, String> =
+                    command.query_async(&mut connection).await?;
+                Ok::<_, ConnectError>(
+                    facts
+                        .get("num-other-sentinels")
+                        .and_then(|count| count.parse().ok()),
+                )
+            };
+            match others.await {
+                Ok(others) => facts::of_sentinel(&name, others, sentinels.len()),
+                Err(error) => Fact::fine(
+                    "sentinel",
+                    format!("{} on {name}", chassis::findings::chain(&error)),
+                )
+                .standing(Assessment::Warning(UNREACHABLE)),
+            }
+        });
+        join_all(asked).await
+    }
+}

@@ -1,0 +1,239 @@
+//! What a restart of Redis does to sessions, and what `check-store`, `doctor` and the start say of it before.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::support::{NEW_KEY, Service, on_store, program};
+use crate::redis_server::{RedisServer, free_port};
+
+/// The users the manifests give Redis; `PASSWORDS` stands for theirs.
+const SHIPPED_USERS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../k8s/components/redis/settings/users.acl"
+);
+
+/// What many manuals say, and what ours once said.
+const BARE_USERS: &str = "user default off\n\
+    user session-svc on PASSWORDS ~vestibule:* -@all +@all -@admin -@dangerous +role +info\n\
+    user administrator on PASSWORDS ~* &* +@all\n";
+
+const PASSWORD: &str = "a-password";
+const SESSIONS: usize = 5;
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Releases from this on load what the default user may not do (redis pull request 14545).
+const REPAIRED_FROM: (u64, u64) = (8, 6);
+
+struct Store {
+    server: RedisServer,
+    _users: tempfile::NamedTempFile,
+}
+
+impl Store {
+    /// A server that appends, with these users.
+    fn with(users: &str) -> Self {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // An ACL file has no comments.
+        let users = users.lines().filter(|line| line.starts_with("user "));
+        let users: String = users.map(|line| format!("{line}\n")).collect();
+        let users = users.replace("PASSWORDS", &format!(">{PASSWORD}"));
+        std::fs::write(file.path(), users).unwrap();
+        let path = file.path().to_str().unwrap();
+        let server = RedisServer::start(&["--appendonly", "yes", "--aclfile", path]);
+        Self { server, _users: file }
+    }
+
+    fn url(&self, user: &str) -> String {
+        format!("redis://{user}:{PASSWORD}@127.0.0.1:{}", self.server.port)
+    }
+
+    fn administer(&self, command: &str) -> String {
+        self.server
+            .ask(&format!("AUTH administrator {PASSWORD}\r\n{command}"))
+    }
+
+    fn version(&self) -> (u64, u64) {
+        let info = self.administer("INFO server");
+        let version = info.split("redis_version:").nth(1).unwrap();
+        let mut numbers = version.split(['.', '\r']).map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    }
+
+    async fn with_sessions(&self) -> Service {
+        let service = Service::start(&self.url("session-svc"), NEW_KEY).await;
+        for _ in 0..SESSIONS {
+            service.create("ada", "sid", "").await;
+        }
+        service
+    }
+
+    /// How many sessions are there after the server was killed and has read its file.
+    async fn kept_over_a_restart(&mut self, service: &Service) -> usize {
+        self.server.start_again();
+        let began = Instant::now();
+        loop {
+            // Until it has connected again, its calls fail.
+            match service.try_listed("ada").await {
+                Ok(listed) => return listed.len(),
+                Err(error) => assert!(began.elapsed() < WAIT_MAX, "{error}"),
+            }
+        }
+    }
+
+    fn report(&self, user: &str) -> (i32, Value) {
+        let reported = on_store(&self.url(user), NEW_KEY, &["check-store", "--json"]);
+        (reported.code, reported.json())
+    }
+}
+
+fn shipped() -> String {
+    std::fs::read_to_string(SHIPPED_USERS).unwrap()
+}
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["name"] == name);
+    found.unwrap_or_else(|| panic!("{name} is missing in {report:#}"))
+}
+
+#[tokio::test]
+async fn a_default_user_without_rights_loses_sessions_and_check_store_says_so_before() {
+    let mut store = Store::with(BARE_USERS);
+    let service = store.with_sessions().await;
+    let is_repaired = store.version() >= REPAIRED_FROM;
+    let (code, report) = store.report("administrator");
+    let found = check(&report, "default_user");
+    let expected = if is_repaired {
+        (0, "warning")
+    } else {
+        (1, "problem")
+    };
+    assert_eq!((code, found["result"].as_str().unwrap()), expected, "{report:#}");
+    assert!(found["value"].as_str().unwrap().contains("set"), "{found}");
+    assert!(
+        found["advice"]
+            .as_str()
+            .unwrap()
+            .contains("user default off ~* &* +@all"),
+        "{found}"
+    );
+
+    let expected = if is_repaired { SESSIONS } else { 0 };
+    assert_eq!(store.kept_over_a_restart(&service).await, expected);
+}
+
+#[tokio::test]
+async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
+    let mut store = Store::with(&shipped());
+    let service = store.with_sessions().await;
+    let (code, report) = store.report("administrator");
+    assert_eq!(code, 0, "{report:#}");
+    for name in [
+        "default_user",
+        "persistence",
+        "appendfsync",
+        "append_status",
+        "rewrite_status",
+    ] {
+        assert_eq!(check(&report, name)["result"], "ok", "{name}: {report:#}");
+    }
+    assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS);
+
+    // And what is written behind a rewrite.
+    store.administer("BGREWRITEAOF");
+    service.create("ada", "sid", "").await;
+    assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS + 1);
+}
+
+#[tokio::test]
+async fn rights_that_are_missing_are_named_and_nothing_is_taken_for_granted() {
+    let store = Store::with(&shipped());
+    let (code, report) = store.report("session-svc");
+    assert_eq!(code, 0, "{report:#}");
+    let engine = check(&report, "engine");
+    assert_eq!(engine["result"], "warning");
+    for right in ["+info", "+config|get", "+acl|dryrun"] {
+        assert!(engine["advice"].as_str().unwrap().contains(right), "{engine}");
+    }
+    let records = check(&report, "records");
+    assert_eq!(records["result"], "warning");
+    assert!(records["advice"].as_str().unwrap().contains("+scan"), "{records}");
+    assert_eq!(report["records"]["complete"], false);
+    assert!(
+        !report.to_string().contains("unreadable_corrupt"),
+        "nothing was read"
+    );
+
+    store.administer("ACL SETUSER session-svc +info");
+    let (code, report) = store.report("session-svc");
+    assert_eq!(code, 0, "{report:#}");
+    for (name, right) in [("default_user", "+acl|dryrun"), ("appendfsync", "+config|get")] {
+        let found = check(&report, name);
+        assert_eq!(
+            (&found["result"], &found["value"]),
+            (&"warning".into(), &"unknown".into())
+        );
+        assert!(found["advice"].as_str().unwrap().contains(right), "{found}");
+    }
+
+    // The one right that the start needs besides.
+    store.administer("ACL SETUSER session-svc +acl|dryrun");
+    let (_, report) = store.report("session-svc");
+    assert_eq!(check(&report, "default_user")["result"], "ok");
+}
+
+#[tokio::test]
+async fn the_memory_of_a_container_is_judged_when_it_is_told() {
+    let store = Store::with(&shipped());
+    store.administer("CONFIG SET maxmemory 192mb");
+    let judged = |memory: &str| {
+        let url = store.url("administrator");
+        let reported = on_store(
+            &url,
+            NEW_KEY,
+            &["check-store", "--json", "--server-memory", memory],
+        );
+        check(&reported.json(), "memory_to_rewrite")["result"].clone()
+    };
+    assert_eq!(judged("268435456"), "warning");
+    assert_eq!(judged("402653184"), "ok");
+}
+
+#[tokio::test]
+async fn the_doctor_and_the_start_say_so_too() {
+    let store = Store::with(BARE_USERS);
+    let listen = format!("127.0.0.1:{}", free_port());
+    let service = |command: &[&str]| {
+        let mut program = program();
+        program.args(command).envs([
+            ("SESSION_STORE", store.url("administrator").as_str()),
+            ("SESSION_ENCRYPTION_KEY", NEW_KEY),
+            ("SESSION_LISTEN", listen.as_str()),
+            ("SESSION_ADMIN_LISTEN", "off"),
+            ("OIDC_ISSUER_URL", "http://127.0.0.1:9"),
+            ("OIDC_CLIENT_ID", "client"),
+            ("OIDC_CLIENT_SECRET", "a secret of the client"),
+        ]);
+        program
+    };
+    let output = service(&["doctor", "--json"]).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sections = document["sections"].as_array().unwrap();
+    let of_store = sections.iter().find(|section| section["id"] == "store").unwrap();
+    let findings = of_store["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["id"] == "default_user");
+    assert_eq!(found.unwrap()["result"], "problem", "{document:#}");
+
+    let mut running = service(&[]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    let warned = lines.find(|line| {
+        let line = line.as_ref().unwrap();
+        line.contains("a restart of the store would lose sessions") && line.contains("default_user")
+    });
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(warned.is_some());
+}
