@@ -27,6 +27,12 @@ export class Suite {
     ];
   }
 
+  /** Milliseconds since it was asked last what it has. */
+  age() {
+    const stamp = join(this.folder, 'updated');
+    return existsSync(stamp) ? Date.now() - Number(readFileSync(stamp, 'utf8')) : Infinity;
+  }
+
   /** Reads what it has now. Backports and updates need `others`: the suites that have the libraries. */
   async update(others = []) {
     for (const part of ['lists/partial', 'archives/partial']) mkdirSync(join(this.folder, part), { recursive: true });
@@ -35,6 +41,7 @@ export class Suite {
     const lines = [this.name, ...others].map((name) => `deb [signed-by=${KEYRING}] ${archive(name)} ${name} main\n`);
     writeFileSync(join(this.folder, 'sources.list'), lines.join(''));
     await run('apt-get', [...this.options, 'update', '-q']);
+    writeFileSync(join(this.folder, 'updated'), String(Date.now()));
   }
 
   /** The newest version of a package this suite itself has; undefined if it has none. */

@@ -2,8 +2,8 @@
 //!
 //! What a script changed stands there as a transaction. From Redis 7.0 on the file is loaded as the user `default`, and EXEC asks what
 //! that user may do, whoever had written: what it may not is left out without a word, and everybody who signed in since the last rewrite
-//! is signed out. Repaired in the newest releases (redis issue 14541, valkey issue 3983); a version does not tell which have
-//! the repair, and the rights do no harm, so they are asked for everywhere.
+//! is signed out (redis issue 14541, valkey issue 3983). The newest releases are repaired, and some older ones by patches that no version
+//! tells of; the rights do no harm, so they are asked for everywhere.
 //!
 //! The server itself is asked, command by command (ACL DRYRUN): rules can be written in many ways.
 
@@ -13,6 +13,10 @@ use super::info::ServerInfo;
 
 /// The first release whose loading asks for rights.
 const CONCERNED_FROM: u64 = 7;
+
+/// From these releases on everything is loaded: Redis with pull request 14545, Valkey with 3984 (`make restarts` has tried it).
+const REDIS_REPAIRED_FROM: [u64; 3] = [8, 6, 0];
+const VALKEY_REPAIRED_FROM: [u64; 3] = [9, 1, 2];
 
 /// What the default user may do with what is appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +73,23 @@ pub(super) fn is_concerned(info: &ServerInfo) -> bool {
     let version = info.said("redis_version").unwrap_or_default();
     let major = version.split('.').next().and_then(|major| major.parse().ok());
     info.appends() && major.is_none_or(|major: u64| major >= CONCERNED_FROM)
+}
+
+/// Whether a server is known to load everything, whatever the default user may do.
+pub(super) fn is_repaired(info: &ServerInfo) -> bool {
+    let from = |version: &str, release: [u64; 3]| {
+        let numbers = version
+            .split('.')
+            .map(|number| number.parse::<u64>().unwrap_or(0));
+        numbers.cmp(release).is_ge()
+    };
+    match info.said("valkey_version") {
+        // Valkey also tells which Redis it is compatible with.
+        Some(version) => from(version, VALKEY_REPAIRED_FROM),
+        None => info
+            .said("redis_version")
+            .is_some_and(|version| from(version, REDIS_REPAIRED_FROM)),
+    }
 }
 
 impl DefaultUser {
@@ -135,6 +156,22 @@ mod tests {
             ("7.0.15", "0", false),
         ] {
             assert_eq!(is_concerned(&info(version, appends)), concerned, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_release_that_loads_everything_is_known_by_its_own_version() {
+        let repaired = |about: &str| is_repaired(&ServerInfo::new(about.replace(' ', "\r\n")));
+        for (about, expected) in [
+            ("redis_version:8.6.0", true),
+            ("redis_version:8.10.1", true),
+            ("redis_version:8.0.6", false),
+            ("redis_version:7.2.4 valkey_version:9.1.2", true),
+            ("redis_version:7.2.4 valkey_version:9.1.1", false),
+            ("redis_version:9.9.9 valkey_version:8.1.1", false),
+            ("os:Linux", false),
+        ] {
+            assert_eq!(repaired(about), expected, "{about}");
         }
     }
 

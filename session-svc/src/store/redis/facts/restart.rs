@@ -1,6 +1,6 @@
 //! What a restart of a server would lose: what it has written down, and whether it would read that back.
 
-use super::super::replay::DefaultUser;
+use super::super::replay::{DefaultUser, is_repaired};
 use super::super::servers::ServerAnswers;
 use crate::store::inspect::{Assessment, Fact};
 
@@ -17,6 +17,7 @@ const NOT_APPENDED: &str = "the append-only file could not be written, so a rest
 const NOT_REWRITTEN: &str = "the append-only file grows until its disk is full: a rewrite needs memory for copies and room for a second file";
 const NOT_SAVED: &str = "a snapshot needs memory for copies and room on the disk, as a replica that connects does: read the server's log";
 const NOT_REPLAYED: &str = "a restart loses every session since the last rewrite of the append-only file, which is loaded as the user \"default\": give it \"user default off ~* &* +@all\" (off: nobody signs in as it)";
+const NOT_REPLAYED_ELSEWHERE: &str = "this release loads its append-only file all the same, and older ones do not: before you go back to one, give the user \"default\" its rights, \"user default off ~* &* +@all\"";
 const UNKNOWN_REPLAY: &str = "whether the user \"default\" may do what is loaded at a restart may not be asked: allow +acl|dryrun to know; it needs \"user default off ~* &* +@all\"";
 
 /// Judges what a server answered.
@@ -40,7 +41,7 @@ pub(super) fn judged(answers: &ServerAnswers) -> Vec<Fact> {
     if info.said("rdb_last_bgsave_status") == Some("err") {
         facts.push(Fact::fine("snapshot_status", "err").standing(Assessment::Warning(NOT_SAVED)));
     }
-    facts.extend(default_user(&answers.default_user));
+    facts.extend(default_user(&answers.default_user, is_repaired(info)));
     facts
 }
 
@@ -70,13 +71,17 @@ fn status(name: &'static str, said: Option<&str>, otherwise: Assessment) -> Fact
     Fact::fine(name, said).standing(standing)
 }
 
-fn default_user(may: &DefaultUser) -> Option<Fact> {
+fn default_user(may: &DefaultUser, is_repaired: bool) -> Option<Fact> {
     let (value, standing) = match may {
         DefaultUser::Unconcerned => return None,
         DefaultUser::MayReplay => ("may do what is loaded".to_owned(), Assessment::Fine),
         DefaultUser::MayNot(commands) => (
             format!("may not {} what is loaded", commands.join(", ")),
-            Assessment::Problem(NOT_REPLAYED),
+            if is_repaired {
+                Assessment::Warning(NOT_REPLAYED_ELSEWHERE)
+            } else {
+                Assessment::Problem(NOT_REPLAYED)
+            },
         ),
         DefaultUser::Unknown => ("unknown".to_owned(), Assessment::Unknown(UNKNOWN_REPLAY)),
     };
@@ -144,18 +149,21 @@ mod tests {
 
     #[test]
     fn a_default_user_without_rights_is_a_problem_and_one_nobody_may_ask_about_is_unknown() {
-        let judged = |default_user: DefaultUser| {
-            let mut answers = answers("aof_enabled:1\r\n");
+        let of = |version: &str, default_user: DefaultUser| {
+            let mut answers = answers(&format!("aof_enabled:1\r\nredis_version:{version}\r\n"));
             answers.default_user = default_user;
             judged(&answers)
                 .into_iter()
                 .find(|fact| fact.name == "default_user")
         };
+        let judged = |default_user| of("8.0.6", default_user);
         assert_eq!(judged(DefaultUser::Unconcerned), None);
         assert_eq!(judged(DefaultUser::MayReplay).unwrap().standing, Assessment::Fine);
         let missing = judged(DefaultUser::MayNot(vec!["set", "zadd"])).unwrap();
         assert!(missing.value.contains("set, zadd"), "{missing:?}");
-        assert!(matches!(missing.standing, Assessment::Problem(_)));
+        assert_eq!(missing.standing, Assessment::Problem(NOT_REPLAYED));
+        let repaired = of("8.6.0", DefaultUser::MayNot(vec!["set"])).unwrap();
+        assert_eq!(repaired.standing, Assessment::Warning(NOT_REPLAYED_ELSEWHERE));
         assert!(matches!(
             judged(DefaultUser::Unknown).unwrap().standing,
             Assessment::Unknown(_)
