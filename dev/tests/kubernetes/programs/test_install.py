@@ -85,6 +85,17 @@ class Install(unittest.TestCase):
                 code, text = check(PROGRAMS / program, variables(self.pair, workload, folder, "10.0.0.7"))
                 self.assertEqual(code, 0, text)
 
+    def test_the_operator_reaches_for_the_session_service(self):
+        """Settings are right and nobody is there: 1. Wrong ones would be 78, a missing one 2."""
+        workload = self.pair.workload("operator")
+        with tempfile.TemporaryDirectory() as folder:
+            mount(self.pair, workload, self.made, folder)
+            env = {"PATH": os.environ["PATH"], **variables(self.pair, workload, folder, "10.0.0.7")}
+            command = [PROGRAMS / "session-svc", "sessions", "end", "--subject", "ada", "--yes"]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=90)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("no session service answers", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
