@@ -44,6 +44,9 @@ class Made:
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        real = shutil.which("kubectl")
+        if not real:
+            raise AssertionError("the page's commands need kubectl; kustomize alone does not make Secrets")
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         at = pathlib.Path(folder.name)
@@ -55,7 +58,7 @@ class Install(unittest.TestCase):
         (at / "fullchain.pem").write_text(made["tls.crt"])
         (at / "privkey.pem").write_text(made["tls.key"])
         text = PAGE.read_text().partition("## 4.")[0]
-        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": shutil.which("kubectl")}
+        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": real, "TMPDIR": str(at)}
         commands = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M))
         cls.done = subprocess.run(["bash", "-eu"], input=commands, cwd=at, env=env, capture_output=True, text=True, check=False, timeout=120)
         if cls.done.returncode != 0:
