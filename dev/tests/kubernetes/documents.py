@@ -96,8 +96,8 @@ def settings_that_nobody_reads(text):
 
 
 def secrets_that_nobody_mounts(text):
-    patterns = [r"\bSecrets? `([\w-]+)`", r"create secret (?:generic|tls) ([\w-]+)", r"(?:get|delete|patch) secret ([\w-]+)"]
-    names = set(itertools.chain.from_iterable(re.findall(pattern, text) for pattern in patterns))
+    patterns = [r"\bSecrets? `([\w-]+)`", r"create secret (?:generic|tls) ([\w-]+)", r"^secret ([\w-]+)", r"(?:get|delete|patch) secret ([\w-]+)"]
+    names = set(itertools.chain.from_iterable(re.findall(pattern, text, re.M) for pattern in patterns))
     for _, block in shell(text):
         names |= set(re.findall(r"\b(?:put|get) ([a-z][\w-]+) [a-z]+-?[a-z]+\b", block))  # the functions of rotation.md
     yield from sorted(names - known()["secret"])

@@ -47,7 +47,14 @@ class Pair:
         values = {}
         for source in container.get("envFrom", []):
             values |= self.config(source["configMapRef"]["name"], workload["metadata"].get("namespace")) or {}
-        return values | {entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry}
+        for entry in container.get("env", []):
+            reference = entry.get("valueFrom", {}).get("configMapKeyRef")
+            if reference:
+                config = self.config(reference["name"], workload["metadata"].get("namespace")) or {}
+                values |= {entry["name"]: config[reference["key"]]} if reference["key"] in config else {}
+            elif "value" in entry:
+                values[entry["name"]] = entry["value"]
+        return values
 
     def workload(self, name):
         return next(workload for workload, _ in self.pods() if workload["metadata"]["name"] == name)

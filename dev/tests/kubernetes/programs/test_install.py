@@ -44,6 +44,9 @@ class Made:
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        real = shutil.which("kubectl")
+        if not real:
+            raise AssertionError("the page's commands need kubectl; kustomize alone does not make Secrets")
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         at = pathlib.Path(folder.name)
@@ -55,7 +58,7 @@ class Install(unittest.TestCase):
         (at / "fullchain.pem").write_text(made["tls.crt"])
         (at / "privkey.pem").write_text(made["tls.key"])
         text = PAGE.read_text().partition("## 4.")[0]
-        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": shutil.which("kubectl")}
+        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": real, "TMPDIR": str(at)}
         commands = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M))
         cls.done = subprocess.run(["bash", "-eu"], input=commands, cwd=at, env=env, capture_output=True, text=True, check=False, timeout=120)
         if cls.done.returncode != 0:
@@ -84,6 +87,17 @@ class Install(unittest.TestCase):
                 mount(self.pair, workload, self.made, folder)
                 code, text = check(PROGRAMS / program, variables(self.pair, workload, folder, "10.0.0.7"))
                 self.assertEqual(code, 0, text)
+
+    def test_the_operator_reaches_for_the_session_service(self):
+        """Settings are right and nobody is there: 1. Wrong ones would be 78, a missing one 2."""
+        workload = self.pair.workload("operator")
+        with tempfile.TemporaryDirectory() as folder:
+            mount(self.pair, workload, self.made, folder)
+            env = {"PATH": os.environ["PATH"], **variables(self.pair, workload, folder, "10.0.0.7")}
+            command = [PROGRAMS / "session-svc", "sessions", "end", "--subject", "ada", "--yes"]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=90)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("no session service answers", done.stderr)
 
 
 if __name__ == "__main__":
