@@ -118,8 +118,14 @@ def with_twins(components):
     return sorted([*components, *more], key=lambda name: (name == "labels", name.startswith("controllers/")))
 
 
-def helm(*arguments, stdin=None):
-    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--helm", *arguments], capture_output=True, text=True, check=False, timeout=120, input=stdin)
+@functools.cache
+def program():
+    """The path of helm, unpacked where needed."""
+    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--path"], capture_output=True, text=True, check=True, timeout=300).stdout.strip()
+
+
+def helm(*arguments):
+    return subprocess.run([program(), *arguments], capture_output=True, text=True, check=False, timeout=120)
 
 
 def template(wanted, namespace="vestibule"):
@@ -141,7 +147,7 @@ def namespace(pair):
 def compared():
     """For each pair: what kustomize says, and what helm says."""
     known = {pair: with_twins(components) for pair, components in matrix.pairs()}
-    assert helm("version").returncode == 0  # unpacked once, before many ask for it
+    program()  # unpacked before many ask for it
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         charts = pool.map(lambda pair: template(values(pair, known[pair]), namespace(pair)), known)
         own = {pair: components for pair, components in matrix.pairs() if components != known[pair]}
