@@ -8,8 +8,13 @@ import urllib.parse
 import matrix
 import rules_network  # noqa: F401 (they add themselves to RULES)
 import rules_pods  # noqa: F401
+import rules_providers  # noqa: F401
+import rules_reach  # noqa: F401
+import rules_redis  # noqa: F401
 import rules_settings  # noqa: F401
+import rules_workloads  # noqa: F401
 from mutations import MUTATIONS
+from mutations_workloads import MUTATIONS as MORE_MUTATIONS
 from pair import RULES, Pair
 
 
@@ -28,7 +33,7 @@ class Components(unittest.TestCase):
                     self.assertEqual(complaints(name, items), [])
 
     def test_each_rule_notices_what_breaks_it(self):
-        for number, (name, pair, change) in enumerate(MUTATIONS):
+        for number, (name, pair, change) in enumerate([*MUTATIONS, *MORE_MUTATIONS]):
             with self.subTest(rule=name, number=number):
                 items = copy.deepcopy(matrix.rendered()[pair])
                 self.assertEqual(complaints(name, items), [])
@@ -36,7 +41,7 @@ class Components(unittest.TestCase):
                 self.assertTrue(list(RULES[name](Pair(items))), "nothing was noticed")
 
     def test_no_rule_is_without_a_mutation(self):
-        self.assertEqual(set(RULES) - {name for name, _, _ in MUTATIONS}, set())
+        self.assertEqual(set(RULES) - {name for name, _, _ in [*MUTATIONS, *MORE_MUTATIONS]}, set())
 
     def test_every_component_is_in_a_pair_of_each_overlay_or_says_why_not(self):
         seen = set(dict(matrix.pairs()))

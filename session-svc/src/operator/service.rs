@@ -22,11 +22,13 @@ pub(super) struct ServiceAddress {
     identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Adds the flags that say where the service is.
+/// Adds the flags that say where the service is; each is a variable too, so that an operator's pod is told once.
 pub(super) fn with_address(command: Command) -> Command {
-    let file = |id: &'static str, help: &'static str| {
+    let file = |id: &'static str, variable: &'static str, help: &'static str| {
         Arg::new(id)
             .long(id)
+            .env(variable)
+            .hide_env_values(true)
             .value_name("FILE")
             .value_hint(ValueHint::FilePath)
             .help(help)
@@ -35,22 +37,37 @@ pub(super) fn with_address(command: Command) -> Command {
         .arg(
             Arg::new("service")
                 .long("service")
+                .env("OPERATOR_SESSION_SVC_URL")
+                .hide_env_values(true)
                 .value_name("URL")
                 .help("The running service, http://HOST:PORT or https://HOST:PORT [default: SESSION_LISTEN on this machine]"),
         )
-        .arg(file("ca-file", "PEM certificates of the authority to trust; needed for https"))
+        .arg(file("ca-file", "OPERATOR_SESSION_SVC_CA_FILE", "PEM certificates of the authority to trust; needed for https"))
         .arg(
-            file("cert-file", "PEM certificate chain of this caller, where the service asks for one")
-                .requires("key-file"),
+            file(
+                "cert-file",
+                "OPERATOR_SESSION_SVC_CERT_FILE",
+                "PEM certificate chain of this caller, where the service asks for one",
+            )
+            .requires("key-file"),
         )
-        .arg(file("key-file", "PEM private key belonging to --cert-file").requires("cert-file"))
+        .arg(
+            file("key-file", "OPERATOR_SESSION_SVC_KEY_FILE", "PEM private key belonging to --cert-file")
+                .requires("cert-file"),
+        )
 }
 
 impl ServiceAddress {
     /// Reads the flags; the settings say where the service of this machine listens.
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
-        let path = |id: &str| given.get_one::<String>(id).map(PathBuf::from);
-        let url = given.get_one::<String>("service").cloned();
+        let told = |id: &str| {
+            given
+                .get_one::<String>(id)
+                .filter(|value| !value.is_empty())
+                .cloned()
+        };
+        let path = |id: &str| told(id).map(PathBuf::from);
+        let url = told("service");
         Self {
             url: url.unwrap_or_else(|| of_this_machine(reader)),
             ca: path("ca-file"),
