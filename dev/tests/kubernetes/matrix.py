@@ -79,7 +79,7 @@ def joined(present, name):
     if name in STORES:
         present = [name if part in STORES else part for part in present if part != "cert-manager-redis"]
     together = list(dict.fromkeys([*present, *with_needs(name)]))
-    return sorted(together, key=lambda part: (part == "labels", part.startswith("controllers/")))
+    return sorted(together, key=lambda part: (part == "labels", part == "openshift", part.startswith("controllers/")))
 
 
 def stand_in_secrets(tree):

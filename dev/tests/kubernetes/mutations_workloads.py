@@ -47,6 +47,7 @@ MUTATIONS = [
     ("pods_run_as_a_user_of_10000_or_more", PLAIN, lambda items: spec(items)["securityContext"].update(runAsUser=1000)),
     ("pods_run_as_a_user_of_10000_or_more", PLAIN, lambda items: container(items)["securityContext"].update(runAsUser=10001)),
     ("pods_run_as_a_user_of_10000_or_more", PLAIN, lambda items: container(items)["ports"][0].update(containerPort=80)),
+    ("pods_run_as_a_user_of_10000_or_more", ("production", "openshift"), lambda items: spec(items)["securityContext"].update(runAsUser=10001)),
     ("each_workload_has_an_account_of_its_own", PLAIN, lambda items: spec(items).update(serviceAccountName="web")),
     ("each_workload_has_an_account_of_its_own", PLAIN, lambda items: spec(items).update(enableServiceLinks=True)),
     ("each_workload_has_an_account_of_its_own", PLAIN, lambda items: named(items, "ServiceAccount", "web").pop("automountServiceAccountToken")),

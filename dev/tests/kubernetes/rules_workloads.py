@@ -36,7 +36,10 @@ def the_parts_are_pods_of_their_own(pair):
 def pods_run_as_a_user_of_10000_or_more(pair):
     for workload, pod, container in pair.containers():
         context = pod["spec"]["securityContext"]
-        if min(context.get("runAsUser", 0), context.get("runAsGroup", 0)) < 10000 or "runAsUser" in container["securityContext"]:
+        if pod["metadata"].get("annotations", {}).get("openshift.io/required-scc") == "restricted-v2":
+            if {"runAsUser", "runAsGroup", "fsGroup"} & set(context):
+                yield f"{workload['metadata']['name']}: OpenShift refuses users that are named"
+        elif min(context.get("runAsUser", 0), context.get("runAsGroup", 0)) < 10000 or "runAsUser" in container["securityContext"]:
             yield workload["metadata"]["name"]
         if any(port["containerPort"] < 1024 for port in container.get("ports", [])):
             yield f"{workload['metadata']['name']}: a port for root"

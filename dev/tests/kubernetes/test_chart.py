@@ -10,7 +10,11 @@ import chart
 import matrix
 import rules_network  # noqa: F401 (they add themselves to RULES)
 import rules_pods  # noqa: F401
+import rules_providers  # noqa: F401
+import rules_reach  # noqa: F401
+import rules_redis  # noqa: F401
 import rules_settings  # noqa: F401
+import rules_workloads  # noqa: F401
 from pair import RULES, Pair
 
 LEAST = {"baseUrl": "https://app.example.com", "provider": {"issuerUrl": "https://idp.example.com"}}
