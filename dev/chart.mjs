@@ -17,5 +17,10 @@ export async function makeChart(told = say) {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   if (process.argv.includes('--path')) say((await kubernetesTools(() => {})).helm);
-  else await makeChart();
+  else {
+    await makeChart().catch((error) => {
+      process.stderr.write(`${error.message}\n`);
+      process.exitCode = 1;
+    });
+  }
 }

@@ -67,6 +67,7 @@ VALUES = {
     "monitoring": switched("monitoring"),
     "otel": switched("otel"),
     "ipv6": switched("ipv6"),
+    "openshift": switched("openshift"),
     "dev-idp": switched("devIdp"),
     "providers": switched("providers", file=text("providers/providers.toml")),
     "forward-proxy": switched("forwardProxy", url="http://proxy.example.com:3128", peers=[{"ipBlock": {"cidr": "10.20.30.40/32"}}]),
@@ -115,7 +116,7 @@ TWINS = {
 def with_twins(components):
     """The components of a pair as the chart takes them together."""
     more = [twin for both, twin in TWINS.items() if both <= set(components) and twin not in components]
-    return sorted([*components, *more], key=lambda name: (name == "labels", name.startswith("controllers/")))
+    return sorted([*components, *more], key=lambda name: (name == "labels", name == "openshift", name.startswith("controllers/")))
 
 
 @functools.cache
@@ -178,7 +179,19 @@ def normal(value):
     return value
 
 
-def by_name(items, of):
+def differences(left, right, path=""):
+    """Each place where two values differ."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}):
+            yield from differences(left.get(key), right.get(key), f"{path}.{key}")
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for number, (one, other) in enumerate(zip(left, right)):
+            yield from differences(one, other, f"{path}[{number}]")
+    elif left != right:
+        yield f"{path}: {left!s:.300} is not {right!s:.300}"
+
+
+def by_name(items, of, host="app.example.com"):
     """Objects by their names, without what differs by design: docs/decisions/helm-chart.md."""
     found = {}
     for item in without_hashes(items):
@@ -193,6 +206,7 @@ def by_name(items, of):
             item["data"] = {key: tomllib.loads(text) if key == "callers.toml" else PROXIES if key == "EDGE_TRUSTED_PROXIES" else text for key, text in item["data"].items()}
         whole = json.dumps(normal(item), sort_keys=True)
         whole = whole.replace('"app.kubernetes.io/managed-by": "Helm"', '"app.kubernetes.io/managed-by": "kustomize"')
+        whole = whole.replace('"app.example.com"', f'"{host}"')
         whole = re.sub(r'"image": "([a-z-]+)"', rf'"image": "\1:{VERSION}"', whole)
         found[f"{item['kind']}/{metadata.get('namespace')}/{metadata['name']}"] = json.loads(whole)
     return found

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import unittest
+import urllib.parse
 
 import chart
 import matrix
@@ -61,10 +62,11 @@ REFUSED = [
 
 def difference(pair):
     manifests, items = chart.compared()[pair]
-    ours, theirs = chart.by_name(manifests, "kustomize"), chart.by_name(items, "helm")
+    host = urllib.parse.urlsplit(chart.values(pair, [])["baseUrl"]).hostname  # an overlay writes it into what its components name
+    ours, theirs = chart.by_name(manifests, "kustomize", host), chart.by_name(items, "helm")
     if pair[0] != "dev":  # the development provider is in a namespace of its own, which the overlay dev adds
         theirs = {name: item for name, item in theirs.items() if "/localhost/" not in name}
-    return [f"{name}: {ours.get(name)}\n{' ' * len(name)}  {theirs.get(name)}" for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+    return list(chart.differences(ours, theirs))
 
 
 def settings(items, name):
