@@ -81,8 +81,10 @@ class SaysTheSame(unittest.TestCase):
             with self.subTest(pair=pair):
                 self.assertEqual(difference(pair), [])
 
-    def test_every_component_has_its_values(self):
+    def test_every_component_has_its_values_and_is_compared(self):
         self.assertEqual(set(matrix.COMPONENTS), set(chart.VALUES))
+        self.assertEqual({name for components in chart.comparable().values() for name in components}, set(matrix.COMPONENTS))
+        self.assertEqual({overlay for overlay, component in chart.comparable() if component is None} & set(matrix.OVERLAYS), set(matrix.OVERLAYS))
 
     def test_every_kind_of_difference_is_noticed(self):
         pair = ("production", None)
