@@ -122,7 +122,7 @@ def with_twins(components):
 @functools.cache
 def program():
     """The path of helm, unpacked where needed."""
-    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--path"], capture_output=True, text=True, check=True, timeout=300).stdout.strip()
+    return subprocess.run(["node", str(matrix.ROOT / "dev/chart.mjs"), "--path"], capture_output=True, text=True, check=True, timeout=300).stdout.split()[-1]
 
 
 def helm(*arguments):
