@@ -1,8 +1,7 @@
-// `make chart`: writes the generated part of the Helm chart again (`make gen` does it too), and prints what the chart says.
+// Writes the generated part of the Helm chart again, as `make gen` does.
 //
 //   node dev/chart.mjs                                 writes k8s/chart/templates/made, k8s/chart/files and the table of docs/kubernetes/helm.md
-//   node dev/chart.mjs --helm template vestibule k8s/chart …   runs helm
-import { spawnSync } from 'node:child_process';
+//   node dev/chart.mjs --path                          prints where helm is, for who has none
 import { pathToFileURL } from 'node:url';
 
 import { kubernetesTools } from './lib/helm.mjs';
@@ -17,10 +16,11 @@ export async function makeChart(told = say) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const at = process.argv.indexOf('--helm');
-  if (at < 0) await makeChart();
+  if (process.argv.includes('--path')) say((await kubernetesTools(() => {})).helm);
   else {
-    const { helm } = await kubernetesTools(() => {});
-    process.exitCode = spawnSync(helm, process.argv.slice(at + 1), { stdio: 'inherit' }).status ?? 1;
+    await makeChart().catch((error) => {
+      process.stderr.write(`${error.message}\n`);
+      process.exitCode = 1;
+    });
   }
 }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { makeChart } from './chart.mjs';
 import { writeConformancePage } from './conformance.mjs';
 import { buildServices, cargoBuild, installPackages, Problem, run } from './lib/build.mjs';
 import { withExamples } from './lib/examples.mjs';
@@ -10,7 +11,7 @@ import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md'];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md'];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -53,6 +54,8 @@ try {
   await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
   say('docs: conformance');
   writeConformancePage();
+  say('k8s: the Helm chart');
+  await makeChart(say);
   say('docs: settings');
   await buildServices(say);
   settingsTables();

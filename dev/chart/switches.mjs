@@ -43,6 +43,7 @@ export const SWITCHES = {
   ipv6: { when: '.Values.ipv6.enabled' },
   'dev-idp': { when: '.Values.devIdp.enabled' },
   providers: { when: '.Values.providers.enabled' },
+  openshift: { when: '.Values.openshift.enabled', needs: ['redis', 'operator'] },
   'forward-proxy': { when: '.Values.forwardProxy.enabled' },
 };
 
