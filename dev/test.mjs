@@ -153,6 +153,7 @@ const SPARED_FILES = {
   'flood.test.mjs': 'how long sign-ins take under attack',
   'many-sessions.test.mjs': 'milliseconds that others wait',
   'pods.test.mjs': 'requests that are refused while pods are replaced',
+  'redis-memory.test.mjs': 'memory of a pod',
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'slow-clients.test.mjs': 'memory, and how long others wait',

@@ -59,7 +59,7 @@ export function limitMemory(bytes) {
 
 const UNITS = { Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
 
-/** The memory limit in bytes that a Deployment of k8s/base gives its pods. */
+/** The memory limit in bytes that the first container of a workload's manifest has. */
 export function shippedLimit(deployment) {
   const [, count, unit] = /limits:\s*\{[^}]*memory:\s*(\d+)(Ki|Mi|Gi)/.exec(readFileSync(deployment, 'utf8')) ?? [];
   if (!count) throw new Error(`${deployment} names no memory limit`);

@@ -14,6 +14,7 @@ import { freePort, pause, until } from './net.mjs';
 const COMPONENT = fileURLToPath(new URL('../../k8s/components/redis', import.meta.url));
 const USERS = ['session-svc', 'administrator', 'replication', 'sentinel'];
 const SETTLED_MS = 60_000;
+const GRACE_MS = 30_000; // what has not ended by then is killed
 const RESTART_MS = 300; // what ended is started again
 const NAMES = ['localhost', '127.0.0.1'];
 
@@ -34,6 +35,16 @@ class Pod {
     for (const folder of ['data', 'run']) mkdirSync(join(this.folder, folder), { recursive: true });
   }
 
+  /** The variables of its containers. */
+  get env() {
+    const { component, folder } = this;
+    return {
+      PATH: process.env.PATH, SELF: this.self, SERVERS: component.servers.map(({ self }) => self).join(' '), SENTINELS: component.sentinels.map(({ self }) => self).join(' '),
+      SETTINGS: component.settings, USERS: join(folder, 'users'), TLS: join(folder, 'tls'), DATA: join(folder, 'data'), RUN: join(folder, 'run'),
+      EVERY_SECONDS: '1', TURN_SECONDS: '2', FOLLOW_EVERY: '4',
+    };
+  }
+
   /** Starts both containers, and again whatever ends. */
   start() {
     this.wanted = true;
@@ -43,13 +54,7 @@ class Pod {
 
   #run(container, [script, ...words]) {
     if (!this.wanted) return;
-    const { component } = this;
-    const env = {
-      PATH: process.env.PATH, SELF: this.self, SERVERS: component.servers.map(({ self }) => self).join(' '),
-      SENTINELS: component.sentinels.map(({ self }) => self).join(' '),
-      SETTINGS: component.settings, USERS: join(this.folder, 'users'), TLS: join(this.folder, 'tls'), DATA: join(this.folder, 'data'), RUN: join(this.folder, 'run'),
-      EVERY_SECONDS: '1', TURN_SECONDS: '2', FOLLOW_EVERY: '4',
-    };
+    const { component, env } = this;
     const child = new Child(`${this.name} ${container}`, component.shell[0], [...component.shell.slice(1), join(COMPONENT, 'scripts', script), ...words], {
       env, onLine: (line) => { this.log = `${this.log}${container}: ${line}\n`.slice(-200_000); },
     });
@@ -64,7 +69,9 @@ class Pod {
   async stop() {
     this.wanted = false;
     for (const child of Object.values(this.containers)) if (!child.ended) process.kill(child.pid, 'SIGTERM');
-    await Promise.all(Object.values(this.containers).map((child) => Promise.race([child.exited, pause(30_000).then(() => child.stop('SIGKILL'))])));
+    const late = setTimeout(() => Object.values(this.containers).forEach((child) => child.signal('SIGKILL')), GRACE_MS);
+    await Promise.all(Object.values(this.containers).map((child) => child.exited));
+    clearTimeout(late);
     rmSync(join(this.folder, 'run'), { recursive: true });
     mkdirSync(join(this.folder, 'run'));
   }

@@ -88,7 +88,7 @@ MUTATIONS = [
     (KEEPS, PLAIN, replaced("sentinel.conf", "down-after-milliseconds sessions 4000", "down-after-milliseconds sessions 2000")),
     ("the_closed_default_user_keeps_its_rights", PLAIN, replaced("users.acl", "user default off ~* &* +@all", "user default off")),
     ("the_closed_default_user_keeps_its_rights", PLAIN, replaced("users.acl", "user session-svc on PASSWORDS", "user session-svc on nopass")),
-    ("redis_has_room_for_a_rewrite", PLAIN, lambda items: redis(items)["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="256Mi")),
+    ("redis_has_room_for_a_rewrite", PLAIN, lambda items: redis(items)["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="384Mi")),
     (SAME, SEVERAL, lambda items: container(items, SERVICE)["envFrom"].pop(0)),
     (SAME, SEVERAL, lambda items: settings(items, "provider").update(OIDC_CLIENT_ID="vestibule")),
     (SAME, SEVERAL, replaced("providers.toml", "/etc/vestibule/provider/partner", "/etc/vestibule/partner/secret")),

@@ -5,7 +5,7 @@ import re
 from pair import rule
 
 MIB = {"mb": 1024**2, "Mi": 1024**2, "gb": 1024**3, "Gi": 1024**3}
-HEADROOM = 2.5 / 1.45  # docs/scaling.md: what to plan for what sessions take
+COPIES_OF_PAGES = 2  # all of them, while the append-only file is rewritten
 COPIES = {"redis": 6379, "redis-sentinel": 26379}
 
 
@@ -54,9 +54,10 @@ def redis_has_room_for_a_rewrite(pair):
     if files:
         container = pair.workload("redis")["spec"]["template"]["spec"]["containers"][0]
         limit = size(container["resources"]["limits"]["memory"])
-        most = size(re.search(r"^maxmemory (\w+)$", files["redis.conf"], re.MULTILINE)[1])
-        if limit < most * HEADROOM:
-            yield f"{limit / 1024**2:.0f} MiB for maxmemory {most / 1024**2:.0f}: {most * HEADROOM / 1024**2:.0f} at least"
+        most, buffer = (size(re.search(pattern, files["redis.conf"], re.MULTILINE)[1]) for pattern in (r"^maxmemory (\w+)$", r"^client-output-buffer-limit replica (\w+) "))
+        least = most * COPIES_OF_PAGES + buffer * (pair.workload("redis")["spec"]["replicas"] - 1)
+        if limit < least:
+            yield f"{limit / 1024**2:.0f} MiB for maxmemory {most / 1024**2:.0f}: {least / 1024**2:.0f} at least"
 
 
 @rule

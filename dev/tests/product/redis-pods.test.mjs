@@ -14,12 +14,12 @@ import { startRedisPods } from '../../lib/redis-pods.mjs';
 import { binary } from '../../stack.mjs';
 import { field, fields, invoke } from './grpc.mjs';
 
-const [OK, DEADLINE_EXCEEDED, UNAVAILABLE] = [0, 4, 14];
+const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const ISSUER = 'http://127.0.0.1:9';
 const WAIT_MS = 60_000;
 const NEW_EVERY_MS = 25; // sessions are begun all the time
 const FSYNC_MS = 2_000; // appendfsync everysec: the disk may be a second behind, and one more while it is slow
-const READY = fileURLToPath(new URL('../../../k8s/components/redis/scripts/ready.sh', import.meta.url));
+const SCRIPTS = fileURLToPath(new URL('../../../k8s/components/redis/scripts', import.meta.url));
 
 let redis;
 let service;
@@ -97,10 +97,12 @@ async function nothingIsLost(does, atRisk) {
 }
 
 const clientsOf = async (pod) => (await pod.ask(['client', 'list'])).split('\n').filter((line) => / user=session-svc /.test(line)).map((line) => /^id=(\d+)/.exec(line)[1]);
-const ready = (pod) => new Promise((resolve) => {
-  const env = { PATH: process.env.PATH, SELF: pod.self, TLS: join(pod.folder, 'tls') };
-  execFile('sh', [READY], { env }, (error) => resolve(!error));
+/** Runs a script in a pod, as `kubectl exec`: {code, out}. */
+const run = (pod, script, input = '') => new Promise((resolve) => {
+  const child = execFile('sh', [join(SCRIPTS, script)], { env: pod.env, encoding: 'buffer', maxBuffer: 1e8 }, (error, out) => resolve({ code: error?.code ?? 0, out }));
+  child.stdin.on('error', () => {}).end(input);
 });
+const ready = async (pod) => (await run(pod, 'ready.sh')).code === 0;
 
 test('the first start makes a master with two replicas, and all are ready', async () => {
   assert.equal((await redis.settled()).name, 'redis-0');
@@ -228,4 +230,23 @@ test('passwords are replaced in three steps: no call is refused, connections in 
   const replica = redis.servers.find((pod) => pod !== master);
   await replica.ask(['client', 'kill', 'type', 'master']);
   await redis.settled(); // by the new password
+});
+
+test('a backup brings back what was there, and what came later is gone', async () => {
+  const begun = async () => fields((await create('somebody')).messages[0])[1].toString();
+  const there = async (id) => (await invoke(service.url, 'GetSession', field(1, id))).status;
+  await redis.settled();
+  const before = await begun();
+  const { code, out } = await run(await redis.settled(), 'backup.sh');
+  assert.equal(code, 0);
+  const later = await begun();
+  for (const pod of redis.servers) {
+    assert.notEqual((await run(pod, 'restore.sh', 'no backup')).code, 0);
+    assert.equal((await run(pod, 'restore.sh', out)).code, 0);
+  }
+  await Promise.all(redis.servers.map((pod) => pod.stop()));
+  redis.servers.forEach((pod) => pod.start());
+  await redis.settled();
+  await until(WAIT_MS, async () => (await there(before)) === OK, () => service.child.tail());
+  assert.equal(await there(later), NOT_FOUND);
 });

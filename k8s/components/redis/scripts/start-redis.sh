@@ -45,6 +45,14 @@ keep_administrator
   [ "$master" = "$SELF" ] || echo "replicaof $(host "$master") $(port "$master")"
 } > "$RUN/redis.conf"
 
+# A backup that restore.sh has kept takes the place of the append-only file, as its first part.
+if [ -e "$DATA/restore.rdb" ]; then
+  rm -rf "$DATA/restored" && mkdir "$DATA/restored" && mv "$DATA/restore.rdb" "$DATA/restored/appendonly.aof.1.base.rdb" || exit 1
+  echo "file appendonly.aof.1.base.rdb seq 1 type b" > "$DATA/restored/appendonly.aof.manifest"
+  rm -rf "$DATA/appendonlydir" && mv "$DATA/restored" "$DATA/appendonlydir" || exit 1
+  say "starts with the backup"
+fi
+
 # A planned failover takes a second; one that Sentinels have to notice takes several. A Sentinel that does not know the replicas yet, or
 # is at another failover, refuses: it is asked again.
 hand_over() {
