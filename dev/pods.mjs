@@ -34,17 +34,6 @@ if (values.list || events.length === 0) {
 }
 
 let world;
-let stopping = false;
-for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]]) {
-  process.on(signal, async () => {
-    if (stopping) return;
-    stopping = true;
-    say('removing what was started');
-    await world?.close();
-    process.exit(code);
-  });
-}
-
 const results = [];
 try {
   const tag = await images(values.images, say);
@@ -68,8 +57,8 @@ try {
   if (broken.length > 0) say(`broken: ${broken.map(({ name }) => name).join(', ')}; what the containers wrote: ${await world.cluster.keepEverythingWritten()}`);
   process.exitCode = broken.length === 0 ? 0 : 1;
 } catch (error) {
-  if (!stopping) process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}\n`);
+  process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}\n`);
   process.exitCode = 1;
 } finally {
-  if (!stopping) await world?.close();
+  await world?.close();
 }
