@@ -8,7 +8,7 @@
 //                                                programs built here; default-stand-in without a registry; debug; tag:NAME takes what is there
 //   node dev/pods.mjs --previous REVISION        the version that runs beside this one (the last release)
 //   node dev/pods.mjs --seconds 10 --rate 300    how long each event is under load at least, and requests a second
-//   node dev/pods.mjs --write-docs               writes the table of docs/kubernetes/pods.md
+//   node dev/pods.mjs --write-docs               writes the table of docs/kubernetes/pods.md, of this run and of earlier ones of the same images
 //   node dev/pods.mjs --verbose                  says what happens to each pod
 //
 // Needs root, podman and what dev/lib/pods/podman.mjs names. Everything that was started is removed at the end, images stay.
@@ -16,9 +16,9 @@ import { parseArgs } from 'node:util';
 
 import { Problem } from './lib/build.mjs';
 import { EVENTS } from './lib/pods/events.mjs';
-import { images, previousImages } from './lib/pods/images.mjs';
+import { idsOf, images, previousImages } from './lib/pods/images.mjs';
 import { measure } from './lib/pods/measure.mjs';
-import { line, table, writeDocument } from './lib/pods/report.mjs';
+import { keep, line, table, writeDocument } from './lib/pods/report.mjs';
 import { browse, openWorld } from './lib/pods/world.mjs';
 
 const { values } = parseArgs({ options: {
@@ -34,17 +34,6 @@ if (values.list || events.length === 0) {
 }
 
 let world;
-let stopping = false;
-for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]]) {
-  process.on(signal, async () => {
-    if (stopping) return;
-    stopping = true;
-    say('removing what was started');
-    await world?.close();
-    process.exit(code);
-  });
-}
-
 const results = [];
 try {
   const tag = await images(values.images, say);
@@ -62,13 +51,14 @@ try {
   }
   say(`\n${table(results)}`);
   const about = `Images: ${values.images}; the version before: ${previous.revision ?? 'none'}; ${values.rate} requests a second.`;
-  if (values['write-docs'] && !wanted) writeDocument(results, about);
+  const all = keep(results, idsOf(tag));
+  if (values['write-docs']) writeDocument(all, about);
   const broken = results.filter(({ complaints }) => complaints.length > 0);
   if (broken.length > 0) say(`broken: ${broken.map(({ name }) => name).join(', ')}; what the containers wrote: ${await world.cluster.keepEverythingWritten()}`);
   process.exitCode = broken.length === 0 ? 0 : 1;
 } catch (error) {
-  if (!stopping) process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}\n`);
+  process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}\n`);
   process.exitCode = 1;
 } finally {
-  if (!stopping) await world?.close();
+  await world?.close();
 }

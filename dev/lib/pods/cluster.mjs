@@ -1,6 +1,6 @@
 // A small cluster of one node on podman: takes rendered manifests, and keeps pods, Services and policies as they say.
 // What a scheduler, kubelet, kube-proxy, name server and network plugin do stands in the files beside this one.
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -45,7 +45,7 @@ export class Cluster {
   async open() {
     const missing = missingParts();
     if (missing.length > 0) throw new Problem(`Pods cannot run here. What is missing:\n  ${missing.join('\n  ')}`);
-    this.folder = mkdtempSync(join(tmpdir(), `${PREFIX}-`));
+    this.folder = mkdtempSync(join(tmpdir(), `${this.prefix}-`));
     this.podman = new Podman(this.folder);
     await this.removeLeftovers();
     this.network = this.prefix;
@@ -253,6 +253,8 @@ export class Cluster {
     for (const name of names.filter(isOver)) await this.podman.try('pod', 'rm', '--force', '--time', '0', name);
     const networks = (await this.podman.run('network', 'ls', '--format', '{{.Name}}')).split('\n').filter((name) => name.startsWith(`${PREFIX}-`));
     for (const name of networks.filter(isOver)) await this.podman.try('network', 'rm', '--force', name);
+    const folders = readdirSync(tmpdir()).filter((name) => name.startsWith(`${PREFIX}-`) && !name.endsWith('-logs'));
+    for (const name of folders.filter(isOver)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
   }
 
   /** Ends and removes everything that was started, by name. Logs stay in `keepLogsIn` if that is given. */
@@ -263,8 +265,11 @@ export class Cluster {
     this.dns?.stop();
     if (!this.podman) return;
     for (const pod of this.pods) for (const container of pod.containers) container.stopProbes?.();
-    const names = (await this.podman.try('pod', 'ps', '--format', '{{.Name}}')).split('\n').filter((name) => name.startsWith(`${this.prefix}-`));
-    for (const name of names) await this.podman.try('pod', 'rm', '--force', '--time', '0', name);
+    // again, until none is left: one may just have been on its way
+    for (let names; names === undefined || names.length > 0; await pause(LOOK_MS)) {
+      names = (await this.podman.try('pod', 'ps', '--format', '{{.Name}}')).split('\n').filter((name) => name.startsWith(`${this.prefix}-`));
+      for (const name of names) await this.podman.try('pod', 'rm', '--force', '--time', '0', name);
+    }
     await this.podman.try('network', 'rm', '--force', this.network);
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -102,3 +102,6 @@ export const imagesBy = (tag) => (image) => {
 };
 
 export const imageOf = nameOf;
+
+/** The images of a tag, by what they hold. */
+export const idsOf = (tag) => PRODUCT.map((name) => spawnSync('podman', ['image', 'inspect', '--format', '{{.Id}}', nameOf(name, tag)], { encoding: 'utf8' }).stdout.trim());

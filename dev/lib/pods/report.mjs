@@ -1,10 +1,12 @@
 // The table of a run, for people and for docs/kubernetes/pods.md.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { ROOT } from '../../stack.mjs';
+import { Problem } from '../build.mjs';
 import { CONTRACT } from './contract.mjs';
 
+const KEPT = join(ROOT, 'target/pods/results.json');
 const DOCUMENT = join(ROOT, 'docs/kubernetes/pods.md');
 const [BEGIN, END] = ['<!-- figures: made by `make pods` -->', '<!-- end of figures -->'];
 
@@ -29,10 +31,24 @@ export function table(results) {
   ].join('\n');
 }
 
-/** Writes the table between its marks in the document. */
+/**
+ * Adds results to those that earlier runs of the same images have left, so that a long run can be made in parts; gives all of them.
+ * Those of other images are forgotten.
+ */
+export function keep(results, images) {
+  const before = existsSync(KEPT) ? JSON.parse(readFileSync(KEPT, 'utf8')) : {};
+  const kept = { images, results: { ...(JSON.stringify(before.images) === JSON.stringify(images) && before.results), ...Object.fromEntries(results.map((result) => [result.name, result])) } };
+  mkdirSync(dirname(KEPT), { recursive: true });
+  writeFileSync(KEPT, JSON.stringify(kept, null, 2));
+  return Object.keys(CONTRACT).flatMap((name) => kept.results[name] ?? []);
+}
+
+/** Writes the table between its marks in the document. Every event has to have been run. */
 export function writeDocument(results, about) {
+  const missing = Object.keys(CONTRACT).filter((name) => !results.some((result) => result.name === name));
+  if (missing.length > 0) throw new Problem(`the table has to have every event; with these images there has not been: ${missing.join(', ')}`);
   const text = readFileSync(DOCUMENT, 'utf8');
   const [before, rest] = text.split(BEGIN);
   const [, after] = rest.split(END);
-  writeFileSync(DOCUMENT, `${before}${BEGIN}\n\n${about}\n\n${table(results)}\n\n${END}${after}`);
+  writeFileSync(DOCUMENT, `${before}${BEGIN}\n${about}\n\n${table(results)}\n${END}${after}`);
 }

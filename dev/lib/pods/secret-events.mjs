@@ -62,7 +62,7 @@ async function passwords(world) {
 export const EVENTS = [
   { name: 'certificate of session-svc', run: renew('session-svc-tls') },
   { name: 'certificate of edge to session-svc', run: renew('edge-session-client') },
-  { name: 'certificate of operator to session-svc', needs: 'operator', run: renew('operator-session-client') },
+  { name: 'certificate of operator to session-svc', run: renew('operator-session-client') },
   { name: 'certificates of Redis and its Sentinels', run: renew('redis-tls', SENTINELS_MS) },
   { name: 'certificate of session-svc to Redis', run: renew('session-svc-redis-client') },
   { name: 'EDGE_SECRET', run: edgeSecret },

@@ -35,9 +35,16 @@ export async function openWorld({ tag, previousTag, rate = 300, seconds = 10, sa
   const cluster = new Cluster({ objects, image: imagesBy(tag), onNote: note });
   let clients;
   const close = async () => {
+    for (const [signal, stop] of stops) process.off(signal, stop);
     clients?.close();
     await cluster.close();
   };
+  const stops = Object.entries({ SIGINT: 130, SIGTERM: 143 }).map(([signal, code]) => [signal, async () => {
+    say('removing what was started');
+    await close();
+    process.exit(code);
+  }]);
+  for (const [signal, stop] of stops) process.on(signal, stop);
   try {
     await cluster.open();
     say('starting the pods');
