@@ -3,7 +3,9 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
 import tomllib
 import unittest
 
@@ -59,6 +61,19 @@ class Repository(unittest.TestCase):
         self.assertTrue(all("namespace" not in item["metadata"] for item in items))
         self.assertEqual({workload["metadata"]["name"] for workload, _ in Pair(items).pods()}, {"edge", "session-svc", "web"})
         self.assertNotIn("SESSION_INSECURE", json.dumps(items))
+
+    def test_what_production_says_of_trusted_proxies_counts(self):
+        # Components are applied after an overlay's own settings: what they say would win over a line there.
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder).resolve() / "k8s"
+            shutil.copytree(K8S, tree, ignore=shutil.ignore_patterns("secrets", "chart"))
+            overlay = tree / "overlays/production"
+            fields = overlay / "kustomization.yaml"
+            text = fields.read_text()
+            self.assertEqual(text.count("value: to-be-set"), 1)
+            fields.write_text(text.replace("value: to-be-set", "value: 10.244.0.0/16"))
+            told = [item["data"]["EDGE_TRUSTED_PROXIES"] for item in matrix.kustomize(overlay) if "EDGE_TRUSTED_PROXIES" in (item.get("data") or {})]
+        self.assertEqual(told, ["10.244.0.0/16"])
 
     def test_labels_tell_the_version_of_the_programs(self):
         version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
