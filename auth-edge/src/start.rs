@@ -58,8 +58,9 @@ const WINDOW_BYTES: u32 = 256 * 1024;
 /// servers that applications are used to.
 const HTTP1_BUFFER_BYTES: usize = 32 * 1024;
 
-/// What a request in flight takes besides its headers: its stream, its task, what its answer is made of.
-const REQUEST_BYTES: usize = 12 * 1024;
+/// What a request in flight takes besides its headers: its stream, its task, what its answer is made of. One of a connection is not counted,
+/// nor is the first piece of its answer.
+const REQUEST_BYTES: usize = 20 * 1024;
 
 /// Why the edge cannot start.
 #[derive(Debug, thiserror::Error)]

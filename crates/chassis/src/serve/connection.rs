@@ -1,8 +1,9 @@
 //! One connection from its handshake to its end.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -63,6 +64,9 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
 /// A connection that holds its share is welcome again as soon as some of it is read.
 const RETRY_AFTER_SECS: &str = "1";
+
+/// A connection over its share that goes on asking is closed at this many refusals.
+const REFUSALS_MAX: usize = 32;
 
 /// A connection before its first request.
 pub(super) struct AcceptedConnection {
@@ -131,12 +135,28 @@ async fn connection<S>(
         progress: progress.clone(),
         limits,
         budget,
-        stream: stream.clone(),
+        refusals: Arc::default(),
     };
+    let upgradable = stream.clone();
     let (peer, certificate) = (accepted.peer, accepted.certificate.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         served.progress.request_received(request.version());
-        let answer_progress = (request.version() == Version::HTTP_2).then(|| streams.begin());
+        let is_http2 = request.version() == Version::HTTP_2;
+        // Before anything is made for it: what is refused takes no memory.
+        let admitted = match served.admit(&request) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                if is_http2 {
+                    streams.refuse();
+                }
+                return Box::pin(std::future::ready(Ok(refusal))) as Answering;
+            }
+        };
+        let over = if is_http2 {
+            Version1Or2::Two(streams.begin())
+        } else {
+            Version1Or2::One(upgradable.clone())
+        };
         request.extensions_mut().insert(peer);
         if served.budget.is_counted() {
             request.extensions_mut().insert(served.budget.clone());
@@ -144,7 +164,13 @@ async fn connection<S>(
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        answer(request, router.clone(), served.clone(), answer_progress)
+        Box::pin(answer(
+            request,
+            router.clone(),
+            served.progress.clone(),
+            admitted,
+            over,
+        ))
     });
     let mut serving = pin!(
         builder
@@ -180,26 +206,20 @@ async fn connection<S>(
     log_early_end(stream.drive(serving.as_mut()).await);
 }
 
-/// A connection, as its requests see it.
-struct ServedConnection<S> {
+/// A connection, as its requests see it. Those of HTTP/2 outlive it, so it does not hold the socket.
+#[derive(Clone)]
+struct ServedConnection {
     progress: ConnectionProgress,
     limits: Arc<Limits>,
     budget: ByteBudget,
-    stream: ConnectionIo<S>,
+    /// Requests refused since one was let in.
+    refusals: Arc<AtomicUsize>,
 }
 
-impl<S> Clone for ServedConnection<S> {
-    fn clone(&self) -> Self {
-        Self {
-            progress: self.progress.clone(),
-            limits: Arc::clone(&self.limits),
-            budget: self.budget.clone(),
-            stream: self.stream.clone(),
-        }
-    }
-}
+/// What a request is answered, once it is.
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-impl<S> ServedConnection<S> {
+impl ServedConnection {
     /// Lets a request in, unless the connection is over its share.
     ///
     /// # Errors
@@ -213,9 +233,13 @@ impl<S> ServedConnection<S> {
         }
         let bytes = self.limits.request_bytes.unwrap_or_default() + header_bytes;
         let Some(bytes) = self.budget.hold(bytes) else {
+            if self.refusals.fetch_add(1, Ordering::Relaxed) >= REFUSALS_MAX {
+                self.progress.evict();
+            }
             let retry = (RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
             return Err((StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response());
         };
+        self.refusals.store(0, Ordering::Relaxed);
         Ok(AdmittedRequest {
             budget: self.budget.clone(),
             bytes: Some(bytes),
@@ -225,35 +249,42 @@ impl<S> ServedConnection<S> {
     }
 }
 
+/// What an admitted request is answered over.
+enum Version1Or2<S> {
+    /// The whole connection, which may become something else.
+    One(ConnectionIo<S>),
+    /// A stream of it.
+    Two(Arc<AnswerProgress>),
+}
+
 /// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.
 async fn answer<S>(
     request: hyper::Request<Incoming>,
     mut router: Router,
-    connection: ServedConnection<S>,
-    answer_progress: Option<Arc<AnswerProgress>>,
+    progress: ConnectionProgress,
+    mut admitted: AdmittedRequest,
+    over: Version1Or2<S>,
 ) -> Result<Response, Infallible> {
-    let version = request.version();
-    let mut admitted = match connection.admit(&request) {
-        Ok(admitted) => admitted,
-        Err(refusal) => return Ok(refusal),
-    };
-    let progress = &connection.progress;
-    let _working = (version < Version::HTTP_2).then(|| progress.works());
+    let _working = matches!(over, Version1Or2::One(_)).then(|| progress.works());
     let request: Request = request.map(Body::new);
     let mut response = tower_service::Service::call(&mut router, request).await?;
-    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if switches {
-        progress.switch();
-        connection.stream.keep(admitted.bytes.take());
-    }
-    if progress.ends_with_next_answer() && version < Version::HTTP_2 && !switches {
-        response
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
+    if let Version1Or2::One(stream) = &over {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            progress.switch();
+            stream.keep(admitted.bytes.take());
+        } else if progress.ends_with_next_answer() {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
     }
     if response.body().is_end_stream() {
         return Ok(response);
     }
+    let answer_progress = match over {
+        Version1Or2::One(_) => None,
+        Version1Or2::Two(answer_progress) => Some(answer_progress),
+    };
     Ok(response.map(|body| Body::new(AnswerBody::new(body, answer_progress, admitted))))
 }
 

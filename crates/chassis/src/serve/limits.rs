@@ -20,6 +20,9 @@ pub(super) const HTTP1_BUFFER_BYTES: usize = HEADER_BYTES_MAX;
 /// Streams of one HTTP/2 connection at once where only probes and collectors of metrics ask.
 const PROBES_MAX: u32 = 16;
 
+/// At the admin listener one client has so many'th of the connections: beside it there are other collectors, and probes.
+const ADMIN_CLIENTS: usize = 4;
+
 /// All headers of a request of a program, in bytes.
 const SHORT_HEADER_BYTES: usize = 16 * 1024;
 
@@ -110,6 +113,11 @@ impl Limits {
         let share = MemoryShare::of(role, memory);
         Self {
             connections: share.connections,
+            // Whoever collects metrics leaves room for probes.
+            per_client: (role == ListenerRole::Admin).then(|| PerClientLimit {
+                connections: share.connections / ADMIN_CLIENTS,
+                is_proxy: Arc::new(|_| false),
+            }),
             streams: match role {
                 ListenerRole::Admin => PROBES_MAX,
                 ListenerRole::Main | ListenerRole::Side => CALLS_MAX,

@@ -9,7 +9,7 @@
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -30,10 +30,16 @@ pub(super) struct AnswerProgress {
     waits_for_client: AtomicBool,
 }
 
+/// The stream that is about to be run.
+enum NextStream {
+    Admitted(Arc<AnswerProgress>),
+    Refused,
+}
+
 /// Runs the streams of one connection.
 #[derive(Clone)]
 pub(super) struct StreamExecutor {
-    next: Arc<Mutex<Option<Arc<AnswerProgress>>>>,
+    next: Arc<Mutex<Option<NextStream>>>,
     progress: ConnectionProgress,
     longest: Option<Duration>,
 }
@@ -51,8 +57,17 @@ impl StreamExecutor {
     /// The stream of the request that is about to be run: hyper calls the service, then the executor.
     pub(super) fn begin(&self) -> Arc<AnswerProgress> {
         let answer = Arc::<AnswerProgress>::default();
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&answer));
+        self.set(NextStream::Admitted(Arc::clone(&answer)));
         answer
+    }
+
+    /// The stream of a request that is about to be refused.
+    pub(super) fn refuse(&self) {
+        self.set(NextStream::Refused);
+    }
+
+    fn set(&self, next: NextStream) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
 }
 
@@ -62,14 +77,16 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let answer = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (answer, self.longest) {
-            (Some(answer), Some(longest)) => {
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (next, self.longest) {
+            (Some(NextStream::Admitted(answer)), Some(longest)) => {
                 tokio::spawn(reset_if_stalled(stream, answer, longest));
             }
-            (Some(_), None) => {
+            (Some(NextStream::Admitted(_)), None) => {
                 tokio::spawn(stream);
             }
+            // A hundred on each of a thousand connections would otherwise wait together for their turn to be refused.
+            (Some(NextStream::Refused), _) => run_now(stream),
             // What goes on after an answer: a WebSocket.
             (None, _) => {
                 let busy = self.progress.begin(0);
@@ -79,6 +96,15 @@ where
                 });
             }
         }
+    }
+}
+
+/// Runs a stream whose answer is there already.
+fn run_now(stream: impl Future<Output: Send> + Send + 'static) {
+    let mut stream = Box::pin(stream);
+    let mut context = Context::from_waker(Waker::noop());
+    if stream.as_mut().poll(&mut context).is_pending() {
+        tokio::spawn(stream);
     }
 }
 
