@@ -149,7 +149,7 @@ async fn connection<S>(
                 if is_http2 {
                     streams.refuse();
                 }
-                return Box::pin(std::future::ready(Ok(refusal))) as Answering;
+                return Box::pin(std::future::ready(Ok(*refusal))) as Answering;
             }
         };
         let over = if is_http2 {
@@ -224,12 +224,12 @@ impl ServedConnection {
     ///
     /// # Errors
     /// The answer that says so. It has no body, which a client could leave unread.
-    fn admit(&self, request: &hyper::Request<Incoming>) -> Result<AdmittedRequest, Response> {
+    fn admit(&self, request: &hyper::Request<Incoming>) -> Result<AdmittedRequest, Box<Response>> {
         let is_http2 = request.version() == Version::HTTP_2;
         let header_bytes = list_bytes(request.headers());
         let busy = self.progress.begin(if is_http2 { header_bytes } else { 0 });
         if self.progress.header_bytes() > self.limits.open_header_bytes {
-            return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
+            return Err(Box::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()));
         }
         let bytes = self.limits.request_bytes.unwrap_or_default() + header_bytes;
         let Some(bytes) = self.budget.hold(bytes) else {
@@ -237,7 +237,7 @@ impl ServedConnection {
                 self.progress.evict();
             }
             let retry = (RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
-            return Err((StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response());
+            return Err(Box::new((StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response()));
         };
         self.refusals.store(0, Ordering::Relaxed);
         Ok(AdmittedRequest {

@@ -32,7 +32,7 @@ fn sharing(waiting: usize, request: usize) -> Limits {
 /// Answers many pieces; what it gives is told of the end of the answer.
 fn pieces() -> (Router, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel();
-    let alive = Mutex::new(Some(alive));
+    let alive = Arc::new(Mutex::new(Some(alive)));
     let answer = move || {
         let alive = alive.lock().unwrap().take();
         let pieces = stream::unfold((PIECES, alive), |(left, alive)| async move {
