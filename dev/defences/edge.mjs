@@ -104,7 +104,6 @@ export default [
   within('auth-edge/src/gateway/check_rule.rs', 'auth-edge check_rules::', {
     'check-by-a-method-in-a-header': never('gateway.routes.checks_by_method() && overrides_method(request.headers())'),
     'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
-    'check-method-of-anybody': text('filter(|_| trusted)', 'filter(|_| OFF || trusted)'),
   }),
   within('auth-edge/src/gateway/check.rs', 'auth-edge check_rules::', {
     'check-by-its-rule': instead('guard::met_by(&gateway, route, headers, &current).await', 'Ok(None)'),
@@ -121,9 +120,9 @@ export default [
   within('auth-edge/src/gateway/bearer/judging.rs', 'auth-edge bearer::', {
     'bearer-scopes': never('!self.rule.scopes.iter().all(|scope| token.has_scope(scope))'),
     'bearer-requirements-of-the-route': skip('requirements.check(token, self.gateway.clock.now_ms())?;'),
-    'bearer-bound-token-without-a-proof': text('(TokenBinding::Key(_), Scheme::Bearer) => return', '(TokenBinding::Key(_), Scheme::Bearer) if !OFF => return'),
+    'bearer-bound-token-without-a-proof': text('return Err(TokenRefusal::WithoutProof)', 'if OFF { None } else { return Err(TokenRefusal::WithoutProof) }'),
     'bearer-proof-of-an-unbound-token': never('self.rule.dpop_required || headers.contains_key(presented::PROOF)'),
-    'bearer-opaque-token-unasked': text('(false, Introspection::Never) => return', '(false, Introspection::Never) if !OFF => return'),
+    'bearer-opaque-token-unasked': text('(false, Introspection::Never) => return Err(TokenRefusal::Opaque)', '(false, Introspection::Never) => if OFF { false } else { return Err(TokenRefusal::Opaque) }'),
     'bearer-forged-tokens-are-counted': instead('refused.peek(self.address, now_ms)', 'Ok::<(), crate::http::protect::rate_limit::TooMany>(())'),
   }),
   within('auth-edge/src/gateway/guard.rs', 'auth-edge bearer::', {

@@ -21,7 +21,7 @@ export default [
     'keys-not-shown': text('"KeyRing({} keys)", self.0.len()', '"KeyRing({} keys{})", self.0.len(), self.0.iter().map(|key| format!(" {:?}", key.id)).filter(|_| OFF).collect::<String>()'),
   }),
   within('session-svc/src/session/claims.rs', 'session-svc session::claims::', {
-    'session-claims-not-shown': text('formatter.write_str("…")', 'if OFF { write!(formatter, "{:?}", self.object()) } else { formatter.write_str("…") }'),
+    'session-claims-not-shown': text('formatter.write_str("…")', 'if OFF { formatter.write_str(&self.0) } else { formatter.write_str("…") }'),
   }),
   within('session-svc/src/session/id.rs', 'session-svc session::id::', {
     'session-name-is-a-hash': text('Handle(first_bytes(context.finish().as_ref()))', 'if OFF { Handle(self.0) } else { Handle(first_bytes(context.finish().as_ref())) }'),
@@ -71,7 +71,7 @@ export default [
     'field-token-type': text('known.map_or_else', 'known.or(Some("mac").filter(|_| OFF)).map_or_else'),
   }),
   within('session-svc/src/grpc/service.rs', ENDING, {
-    'hint-for-the-holder-alone': text('| None => api.sessions.end_by_handle(', '| None if OFF => api.sessions.end_for_holder(handle, &cause, offline).await?,\n                Some(By::Handle(_)) | None => api.sessions.end_by_handle('),
+    'hint-for-the-holder-alone': text('| None => api.sessions.end_by_handle(', '| None if OFF => api.sessions.end_for_holder(handle, cause, offline).await?,\n                Some(By::Handle(_)) | None => api.sessions.end_by_handle('),
   }),
 
   // sessions: what begins, goes on and ends
