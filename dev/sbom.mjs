@@ -1,8 +1,8 @@
 // `make sbom`: what the images are made of, as CycloneDX bills of materials in target/sbom: one for each program and for the pages.
 // The same source gives the same files: they carry the time of SOURCE_DATE_EPOCH, or of the last commit.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { sourceEpoch } from './images/source.mjs';
@@ -11,7 +11,8 @@ import { cargoTool } from './lib/tools.mjs';
 import { ROOT } from './stack.mjs';
 
 const OUT = join(ROOT, 'target/sbom');
-const WORK = join(OUT, 'work'); // cargo-cyclonedx writes beside the manifests: it gets a copy
+// cargo-cyclonedx writes beside the manifests: it gets a copy, outside this workspace
+const WORK = mkdtempSync(join(tmpdir(), 'vestibule-sbom-'));
 const TARGET = 'x86_64-unknown-linux-gnu';
 const say = (text) => process.stderr.write(`${text}\n`);
 const output = (command, args, cwd = ROOT) => execFileSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 26 });
@@ -35,9 +36,9 @@ async function ofCrates(folder, crates, features = []) {
 
 const ofPackages = (folder) => output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev', '--package-lock-only'], join(ROOT, folder));
 
-/** The same for the same source: without the number and the time of this run. */
+/** The same for the same source: without the number, the time and the folder of this run. */
 function write(name, text) {
-  const { serialNumber: _, ...bill } = JSON.parse(text);
+  const { serialNumber: _, ...bill } = JSON.parse(text.replaceAll(WORK, ''));
   bill.metadata.timestamp = new Date(Number(sourceEpoch()) * 1000).toISOString();
   writeFileSync(join(OUT, `${name}.cdx.json`), `${JSON.stringify(bill, null, 2)}\n`);
   process.stdout.write(`target/sbom/${name}.cdx.json: ${bill.components.length} components\n`);
@@ -46,6 +47,7 @@ function write(name, text) {
 try {
   checkTools();
   rmSync(OUT, { recursive: true, force: true });
+  mkdirSync(OUT, { recursive: true });
   const source = join(WORK, 'source');
   for (const file of output('git', ['ls-files']).trim().split('\n').filter((name) => /(Cargo\.(toml|lock)|\.rs)$/.test(name))) {
     mkdirSync(dirname(join(source, file)), { recursive: true });
@@ -61,8 +63,9 @@ try {
     ['dev-idp', ofPackages('dev/idp')],
   ];
   for (const [name, text] of bills) write(name, text);
-  rmSync(WORK, { recursive: true });
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
-  process.exit(1);
+  process.exitCode = 1;
+} finally {
+  rmSync(WORK, { recursive: true, force: true });
 }
