@@ -229,7 +229,9 @@ impl ServedConnection {
         let header_bytes = list_bytes(request.headers());
         let busy = self.progress.begin(if is_http2 { header_bytes } else { 0 });
         if self.progress.header_bytes() > self.limits.open_header_bytes {
-            return Err(Box::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()));
+            return Err(Box::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response(),
+            ));
         }
         let bytes = self.limits.request_bytes.unwrap_or_default() + header_bytes;
         let Some(bytes) = self.budget.hold(bytes) else {
@@ -237,7 +239,9 @@ impl ServedConnection {
                 self.progress.evict();
             }
             let retry = (RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
-            return Err(Box::new((StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response()));
+            return Err(Box::new(
+                (StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response(),
+            ));
         };
         self.refusals.store(0, Ordering::Relaxed);
         Ok(AdmittedRequest {

@@ -1,11 +1,11 @@
 # Runs beside Redis (`reload.sh redis`) or beside a Sentinel (`reload.sh sentinel`) and makes it use changed certificates and passwords.
 # Connections in use stay. A Sentinel reads its files at its start alone: it is ended, and started again by the kubelet, one after
-# another and only while the others answer.
+# another and only while the others have answered for a while.
 #
 #   SELF       the server beside it, HOST:PORT, as the others reach it
 #   SENTINELS  all Sentinels
 . "${0%/*}/common.sh"
-: "${EVERY_SECONDS:=5}" "${TURN_SECONDS:=20}" "${FOLLOW_EVERY:=6}"
+: "${EVERY_SECONDS:=5}" "${TURN_SECONDS:=20}" "${FOLLOW_EVERY:=6}" "${PATIENCE:=120}"
 
 pause() { sleep "$1" & wait $!; }
 
@@ -55,18 +55,26 @@ reload_redis() {
   fi
 }
 
+# Whether a Sentinel has run for as long as a turn, so that everybody has heard it again. Sentinels get changed files at different times.
+is_steady() {
+  up=$(ask "$1" probe probe info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p')
+  [ "${up:-0}" -ge "$TURN_SECONDS" ]
+}
+
+# One that is gone for good does not keep the others' certificates from being renewed.
 reload_sentinel() {
   [ "$certificates$passwords" != "$new_certificates$new_passwords" ] || return 0
   for sentinel in $SENTINELS; do
-    [ "$sentinel" != "$SELF" ] || break
+    if [ "$tries" -gt 0 ] || [ "$sentinel" = "$SELF" ]; then break; fi
     pause "$TURN_SECONDS"
   done
+  tries=$((tries + 1))
   for sentinel in $SENTINELS; do
-    [ "$sentinel" = "$SELF" ] || [ "$(ask "$sentinel" probe probe ping)" = PONG ] || { say "changed files: waiting until the other Sentinels answer"; return 1; }
+    [ "$tries" -gt "$PATIENCE" ] || [ "$sentinel" = "$SELF" ] || is_steady "$sentinel" || { say "changed files: waiting for $sentinel"; return 1; }
   done
   case $(here shutdown) in *ERR* | *NOPERM*) say "changed files: this Sentinel does not end"; return 1 ;; esac
   say "changed files: this Sentinel starts again with them"
-  certificates=$new_certificates passwords=$new_passwords
+  certificates=$new_certificates passwords=$new_passwords tries=0
 }
 
 # A replica of a replica is not known to the Sentinels, and they leave it where it is: it is given to the master they name. That happens
@@ -83,6 +91,7 @@ follow_master() {
 certificates=$(certificates_seen)
 passwords=$(passwords_seen)
 strayed=
+tries=0
 turn=0
 while pause "$EVERY_SECONDS"; do
   new_certificates=$(certificates_seen)

@@ -4,6 +4,9 @@
 #   SERVERS    all servers
 #   SENTINELS  all Sentinels
 . "${0%/*}/common.sh"
+# How long a stop waits for another master: a look at Sentinels that are away takes up to 18 s more, and the pod has 60. A failover that
+# is not done after failover-timeout (10 s) has failed.
+: "${HAND_OVER_SECONDS:=30}" "${FAILOVER_SECONDS:=12}"
 
 # Whether this disk is new while another server has sessions. A master that came back empty would empty its replicas too: it does not
 # come back, and the Sentinels choose another.
@@ -53,16 +56,18 @@ fi
 # A planned failover takes a second; one that Sentinels have to notice takes several. A Sentinel that does not know the replicas yet, or
 # is at another failover, refuses: it is asked again.
 hand_over() {
-  accepted=
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
-    [ "$(named_master)" = "$SELF" ] || return
-    for sentinel in $SENTINELS; do
-      [ -z "$accepted" ] && [ "$(administer "$sentinel" sentinel failover sessions)" = OK ] && accepted=yes
-    done
+  end=$(($(date +%s) + HAND_OVER_SECONDS))
+  again=0
+  while now=$(date +%s) && [ "$now" -lt "$end" ] && [ "$(named_master)" = "$SELF" ]; do
+    # Asked again where nothing came of it: a Sentinel that was itself replaced has forgotten what it had begun.
+    if [ "$now" -ge "$again" ]; then
+      for sentinel in $SENTINELS; do
+        [ "$(administer "$sentinel" sentinel failover sessions)" != OK ] || { again=$((now + FAILOVER_SECONDS)); break; }
+      done
+    fi
     sleep 1
   done
 }
-
 stop() {
   trap '' TERM INT
   hand_over
