@@ -14,7 +14,6 @@ use crate::clock::SystemClock;
 use crate::logs::{self, LogQueue, LogSettings};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
-use crate::serve::{Limits, ListenerRole, Stopping};
 use crate::settings::{Action, Reader, Service, SettingsError, Source, Zero, markdown, parse_command_line};
 use crate::tool::{self, Tool};
 use crate::traces::Traces;
@@ -201,14 +200,12 @@ where
             Err(error) => return failed(service, &error),
         };
         let router = admin::router(runtime.readiness.clone(), runtime.metrics.clone());
-        let memory = memory::available().map(|memory| memory.bytes);
-        tokio::spawn(serve::serve_each(
+        tokio::spawn(serve::serve(
             Workers::here(),
             listener,
-            move || router.clone(),
+            router,
             None,
-            Limits::beside(ListenerRole::Admin, memory),
-            Stopping::on(admin_ends.clone()),
+            admin_ends.clone(),
         ));
     }
     if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {
