@@ -156,7 +156,7 @@ def compared():
     program()  # unpacked before many ask for it
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         charts = pool.map(lambda pair: template(values(pair, known[pair]), namespace(pair)), known)
-        own = {pair: components for pair, components in matrix.pairs() if components != known[pair]}
+        own = {pair for pair, components in matrix.pairs() if pair in known and components != known[pair]}
         manifests = pool.map(lambda pair: matrix.render_pair(pair, known[pair]) if pair in own else matrix.rendered()[pair], known)
         return {pair: (left, right) for pair, left, right in zip(known, manifests, charts)}
 

@@ -104,7 +104,11 @@ class SaysTheSame(unittest.TestCase):
     def test_the_chart_keeps_the_rules_of_the_manifests(self):
         for pair, (_, items) in chart.compared().items():
             own = [item for item in items if item["metadata"].get("namespace") != "localhost" or pair[0] == "dev"]
+            # What is for development is known by its Namespace, of which a chart has none.
+            fewer = {"replicas_are_enough_and_spread_over_zones_and_nodes"} if pair[0] == "dev" else set()
             for name, rule in RULES.items():
+                if name in fewer:
+                    continue
                 with self.subTest(pair=pair, rule=name):
                     self.assertEqual(list(rule(Pair(own))), [])
 
