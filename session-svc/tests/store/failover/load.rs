@@ -216,7 +216,7 @@ async fn turn_of(
         });
         return Ok(());
     }
-    let ends = turn % 12 == 0;
+    let ends = turn.is_multiple_of(12);
     // The youngest ends: what was settled stays to be looked for, however much a fast machine does meanwhile.
     let at = if ends {
         open.len() - 1
