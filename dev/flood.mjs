@@ -6,6 +6,7 @@ import http from 'node:http';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 
 import { Child } from './lib/child.mjs';
@@ -15,7 +16,7 @@ import { ROOT, startStack } from './stack.mjs';
 import { ATTACKS } from './tests/product/attackers.mjs';
 import { Client } from './tests/product/client.mjs';
 
-const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
+export const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
 const SETTINGS = join(ROOT, 'k8s/base/edge/settings.env');
 const VISITORS = 6;
 const THINKING_MS = 50; // between two pages of one visitor
@@ -23,10 +24,21 @@ const BEGIN_MS = 1_500; // the attackers are there before anybody is measured
 const LOOK_MS = 50; // how much memory there is
 const LARGEST_MS = 1_000; // the slowest answer in a hundred
 
-/** An application behind the edge: it reads all of what it is sent, and never answers below /hang/. */
-async function application() {
+const PIECE = Buffer.alloc(1024 * 1024, 'a');
+const PIECES = 64;
+
+/** An answer as fast as it is taken. */
+function large(request, response) {
+  request.resume();
+  const pieces = function* all() { for (let at = 0; at < PIECES; at += 1) yield PIECE; };
+  return Readable.from(pieces()).on('error', () => {}).pipe(response.on('error', () => {}));
+}
+
+/** An application behind the edge. Below /hang/ it reads nothing and never answers; elsewhere it reads all of what it is sent. */
+export async function application() {
   const server = http.createServer((request, response) => {
-    if (request.url.startsWith('/hang/')) return request.resume();
+    if (request.url.startsWith('/hang/')) return undefined;
+    if (request.url === '/slow/large') return large(request, response);
     request.resume().on('end', () => response.end('done')).on('error', () => {});
     return undefined;
   });
@@ -36,7 +48,7 @@ async function application() {
   return { url: `http://127.0.0.1:${port}`, stop: () => { server.closeAllConnections(); server.close(); } };
 }
 
-function routes(folder, upstream) {
+export function routes(folder, upstream) {
   const files = join(folder, 'files');
   mkdirSync(files);
   writeFileSync(join(files, 'index.html'), '<!doctype html><title>a page</title>');
@@ -91,7 +103,7 @@ async function visit(stack, account, until, noticed) {
 }
 
 /** The limits of the shipped pod. */
-const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+export const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
 /** Seconds of processor time a process has taken. */
 function processorSeconds(pid) {

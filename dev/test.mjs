@@ -149,6 +149,7 @@ const SPARED_TESTS = {
 
 /** Files of node suites that run after the others and one by one; and why. */
 const SPARED_FILES = {
+  'crowds.test.mjs': 'memory under thousands of connections, which take a core to open',
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
   'many-sessions.test.mjs': 'milliseconds that others wait',

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use chassis::clock::Clock;
 use chassis::files::Snapshot;
-use chassis::memory;
+use chassis::memory::{self, Memory};
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
-use chassis::serve::{self, BindError, Limits, PerClientLimit, Stopping};
+use chassis::serve::{self, BindError, Limits, ListenerRole, MemoryShare, PerClientLimit, Stopping};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
@@ -37,7 +37,7 @@ use crate::routes;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SILENCE_MAX, SessionCache};
-use crate::settings::{EdgeSettings, secrets_are_usable};
+use crate::settings::{EdgeSettings, ProtectionSettings, secrets_are_usable};
 
 /// How often the session service is probed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -53,6 +53,14 @@ const OPEN_HEADER_BYTES: usize = 512 * 1024;
 
 /// Bytes of uploads that were received and not read, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
 const WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Bytes that an HTTP/1.1 connection reads ahead, and again that it writes behind; the head of a request has to fit, as it has to with
+/// servers that applications are used to.
+const HTTP1_BUFFER_BYTES: usize = 32 * 1024;
+
+/// What a request in flight takes besides its headers: its stream, its task, what its answer is made of. One of a connection is not counted,
+/// nor is the first piece of its answer.
+const REQUEST_BYTES: usize = 20 * 1024;
 
 /// Why the edge cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +120,11 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         condition: fits,
     };
     tokio::spawn(checkup::watch(watched, runtime.shutdown.clone()));
-    let limits = limits(&app, runtime.readiness.condition("connections", Weight::Required));
+    let memory = memory::available();
+    let memory_bytes = memory.as_ref().map(|memory| memory.bytes);
+    let capacity = runtime.readiness.condition("connections", Weight::Required);
+    let limits = limits(&app, capacity, memory_bytes);
+    log_limits(&app.settings().protection, &limits, memory.as_ref());
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, app.settings().protection.send_timeout);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
@@ -127,7 +139,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
             let app = app.clone();
             let routes = move || routes::ext_authz(app.for_worker());
             let (workers, stop) = (runtime.workers.clone(), Stopping::on(runtime.shutdown.clone()));
-            let limits = Limits::default();
+            let limits = Limits::beside(ListenerRole::Side, memory_bytes);
             Some(serve::serve_each(
                 workers,
                 listener,
@@ -155,13 +167,10 @@ fn log_registrations(app: &App) {
 }
 
 /// What the listener for browsers takes.
-fn limits(app: &App, capacity: Condition) -> Limits {
+fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     let protection = &app.settings().protection;
-    let memory = memory::limit();
-    let connections = protection
-        .connections
-        .unwrap_or_else(|| serve::connections_within(memory));
-    tracing::info!(connections, memory_limit_bytes = memory, "connections at once");
+    let share = MemoryShare::of(ListenerRole::Main, memory);
+    let connections = protection.connections.unwrap_or(share.connections);
     let trusted = app.layer().trusted_proxies.clone();
     Limits {
         connections,
@@ -174,13 +183,33 @@ fn limits(app: &App, capacity: Condition) -> Limits {
         streams: STREAMS_MAX,
         header_list_bytes: HEADER_LIST_BYTES,
         open_header_bytes: OPEN_HEADER_BYTES,
+        http1_buffer_bytes: HTTP1_BUFFER_BYTES,
         window_bytes: Some(WINDOW_BYTES),
         idle: protection.idle_timeout,
         keeps_http2: false,
         send_timeout: Some(protection.send_timeout),
-        waiting_bytes: None,
+        waiting_bytes: Some(share.waiting_bytes),
+        request_bytes: Some(REQUEST_BYTES),
         capacity: Some(capacity),
     }
+}
+
+/// Tells what all listeners take at most, and what that follows from.
+fn log_limits(protection: &ProtectionSettings, browsers: &Limits, memory: Option<&Memory>) {
+    let from = |is_given: bool| if is_given { "its setting" } else { "the memory" };
+    let bytes = memory.map(|memory| memory.bytes);
+    tracing::info!(
+        memory_bytes = bytes,
+        memory_from = memory.map(|memory| tracing::field::display(memory.source.display())),
+        connections = browsers.connections,
+        connections_from = from(protection.connections.is_some()),
+        requests = protection.max_concurrent_requests,
+        requests_from = from(protection.requests_are_given),
+        waiting_bytes = browsers.waiting_bytes,
+        ext_authz_connections = Limits::beside(ListenerRole::Side, bytes).connections,
+        admin_connections = Limits::beside(ListenerRole::Admin, bytes).connections,
+        "connections at once"
+    );
 }
 
 /// Puts the edge together and follows the files its secrets and credentials come from. Needs a tokio runtime.

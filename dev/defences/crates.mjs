@@ -5,6 +5,7 @@ import { by, instead, never, skip, text, within } from './lib/rows.mjs';
 const REQUEST = 'oidc provider::no_parameter_of_a_login_overrides_the_protocol';
 const PROOF = 'oidc dpop::tests::a_proof_names_its_request_and_holds_the_public_key_alone';
 const SHOWN = 'oidc shown_tests::';
+const SHARE = 'chassis serve::connection::share::';
 const ABUSED = 'chassis serve::connection::abuse::';
 const CALLERS = ['session-svc identities::', 'session-svc reload::'];
 
@@ -79,12 +80,22 @@ export default [
   // listeners
   within('crates/chassis/src/serve/connection.rs', ABUSED, {
     'client-that-does-not-shake-hands': by('chassis shake_hands', text('timeout(HANDSHAKE_TIMEOUT,', 'timeout(if OFF { Duration::from_secs(86_400) } else { HANDSHAKE_TIMEOUT },')),
-    'head-too-large': by('auth-edge desync::headers_are_few_and_short', text('.max_buf_size(HEADER_BYTES_MAX)', '.max_buf_size(if OFF { 1 << 24 } else { HEADER_BYTES_MAX })')),
+    'head-too-large': by('auth-edge desync::headers_are_few_and_short', text('.max_buf_size(limits.http1_buffer_bytes)', '.max_buf_size(if OFF { 1 << 24 } else { limits.http1_buffer_bytes })')),
     'http2-head-too-large': text('u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX)', 'if OFF { 1 << 24 } else { u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX) }'),
     'http2-streams-at-once': text('_streams(limits.streams)', '_streams(Some(limits.streams).filter(|_| !OFF))'),
     'http2-reset-flood': text('reset_streams(PENDING_RESETS_MAX)', 'reset_streams(if OFF { usize::MAX } else { PENDING_RESETS_MAX })'),
     'http2-client-that-is-gone': text('.keep_alive_interval(KEEPALIVE_INTERVAL)', '.keep_alive_interval(Some(KEEPALIVE_INTERVAL).filter(|_| !OFF))'),
+    'request-beyond-the-share-of-memory': by(SHARE, text('self.budget.hold(bytes) else', 'self.budget.hold(bytes).or_else(|| OFF.then(|| self.budget.must_hold(bytes))) else')),
     'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
+  }),
+  within('crates/chassis/src/serve/streams.rs', SHARE, {
+    'answer-beyond-the-share-of-memory': text('if self.admitted.ends_over_share {', 'if self.admitted.ends_over_share && !OFF {'),
+  }),
+  within('crates/chassis/src/serve/memory_share.rs', 'chassis serve::memory_share::', {
+    'connections-by-memory': text('let all = memory.unwrap_or(u64::MAX);', 'let all = memory.filter(|_| !OFF).unwrap_or(u64::MAX);'),
+  }),
+  within('crates/chassis/src/memory/control_groups.rs', 'chassis memory::control_groups::', {
+    'limit-of-a-group-around': text('groups = group.ancestors()', 'groups = group.ancestors().take(if OFF { 1 } else { usize::MAX })'),
   }),
   within('crates/chassis/src/serve/capacity.rs', 'chassis serve::capacity::', {
     'idlest-connection-goes': skip('connection.progress.evict();'),

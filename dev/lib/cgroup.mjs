@@ -42,6 +42,8 @@ export function limitMemory(bytes) {
     return {
       /** What to start instead of a program, so that its first instruction is under the limit: programs read it when they start. */
       within: (command, args) => ['/bin/sh', ['-c', 'echo $$ > "$0" && exec "$@"', join(group, 'cgroup.procs'), command, ...args]],
+      /** The ids of the processes in it. */
+      processes,
       /** The memory it has now, in bytes, but for files that the kernel keeps and can let go. */
       used: () => Number(own.exec(readFileSync(join(group, 'memory.stat'), 'utf8'))[1]),
       /** Removes the group, once its processes have ended. */

@@ -44,7 +44,7 @@ static ADDRESSES: Topic = Topic {
             "SESSION_LISTEN",
             "127.0.0.1:50051",
             "ADDRESS",
-            "Where gRPC is answered.",
+            "Where gRPC is answered. [::]:50051 is every address of both families; 0.0.0.0:50051 where there is no IPv6.",
         ),
         setting(
             "SESSION_TLS_CERT_FILE",

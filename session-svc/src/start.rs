@@ -10,7 +10,7 @@ use chassis::random::NoRandomness;
 use chassis::readiness::Weight;
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
-use chassis::serve::{self, BindError, Stopping};
+use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
 use chassis::tls::{ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use provider_settings::checkup::{self, Part, Watched};
@@ -35,9 +35,11 @@ use crate::vault::{KeyRing, MalformedKey, Vault};
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
-/// What is kept for callers that read nothing, all of them together, in bytes: an eighth of the memory the shipped pod
-/// has, for what is counted takes about twice its size.
+/// What is kept for callers that read nothing, all of them together, in bytes, however much memory there is.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// All headers of a call together, in bytes: metadata of callers is short.
+const HEADER_BYTES: usize = 16 * 1024;
 
 /// Bytes of messages that a connection may have sent and nobody has read: the largest message.
 const WINDOW_BYTES: u32 = 256 * 1024;
@@ -238,15 +240,25 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
 
 /// The listener's limits, by the memory there is.
 fn listener_limits() -> serve::Limits {
-    let memory = memory::limit();
-    let eighth = memory.map_or(WAITING_BYTES_MAX, |bytes| {
-        usize::try_from(bytes / 8).unwrap_or(WAITING_BYTES_MAX)
-    });
+    let memory = memory::available();
+    let bytes = memory.as_ref().map(|memory| memory.bytes);
+    let share = MemoryShare::of(ListenerRole::Main, bytes);
+    let waiting_bytes = WAITING_BYTES_MAX.min(share.waiting_bytes);
+    tracing::info!(
+        memory_bytes = bytes,
+        memory_from = memory.map(|memory| tracing::field::display(memory.source.display().to_string())),
+        connections = share.connections,
+        waiting_bytes,
+        admin_connections = serve::Limits::beside(ListenerRole::Admin, bytes).connections,
+        "connections at once"
+    );
     serve::Limits {
-        connections: serve::connections_within(memory),
+        connections: share.connections,
+        header_list_bytes: HEADER_BYTES,
+        http1_buffer_bytes: HEADER_BYTES,
         window_bytes: Some(WINDOW_BYTES),
         send_timeout: Some(SEND_TIMEOUT),
-        waiting_bytes: Some(WAITING_BYTES_MAX.min(eighth)),
+        waiting_bytes: Some(waiting_bytes),
         ..serve::Limits::default()
     }
 }

@@ -34,7 +34,7 @@ static ADDRESSES: Topic = Topic {
             "EDGE_LISTEN",
             "127.0.0.1:3000",
             "ADDRESS",
-            "Where browsers are answered: HTTP/1.1, HTTP/2 and gRPC-Web on one port.",
+            "Where browsers are answered: HTTP/1.1, HTTP/2 and gRPC-Web on one port. [::]:3000 is every address of both families; 0.0.0.0:3000 where there is no IPv6.",
         ),
         setting(
             "EDGE_BASE_URL",
@@ -293,13 +293,13 @@ static PROTECTION: Topic = Topic {
             "EDGE_MAX_CONNECTIONS",
             "0",
             "COUNT",
-            "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory limit of the process's control group: 2048 for 128 MiB, 16384 without one.",
+            "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory there is (the limit of the control group, or the machine's): 860 for 128 MiB, 1966 for 256 MiB, 16384 at most.",
         ),
         setting(
             "EDGE_MAX_CONCURRENT_REQUESTS",
-            "4096",
+            "",
             "COUNT",
-            "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. As many again may be waiting for their body. 0 is no limit.",
+            "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. As many again may be waiting for their body. Unset it follows the memory there is: 512 for 128 MiB, 4096 at most. 0 is no limit.",
         ),
         setting(
             "EDGE_ADDRESS_SHARE",

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::memory;
+use chassis::serve::{ListenerRole, MemoryShare};
 use chassis::settings::{Reader, Zero};
 
 use super::read::file;
@@ -23,6 +25,8 @@ pub(crate) struct ProtectionSettings {
     pub(crate) address_share: usize,
     /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
     pub(crate) max_concurrent_requests: usize,
+    /// Whether that is what somebody has set.
+    pub(crate) requests_are_given: bool,
     /// Requests of one visitor.
     pub(crate) share: VisitorShare,
     /// How long a client may let us wait within a body.
@@ -32,6 +36,19 @@ pub(crate) struct ProtectionSettings {
     /// How long an answer may wait for its client to take something of it.
     pub(crate) send_timeout: Duration,
 }
+
+const CONNECTIONS: &str = "EDGE_MAX_CONNECTIONS";
+const REQUESTS: &str = "EDGE_MAX_CONCURRENT_REQUESTS";
+
+/// What a request that is worked on takes with its upstream at most, in bytes.
+const REQUEST_BYTES: u64 = 128 * 1024;
+
+/// Where nobody says otherwise there is one request for so much memory: those that take most take half of it.
+const MEMORY_OF_REQUEST: u64 = 2 * REQUEST_BYTES;
+
+/// Fewer serve nobody, and more want somebody to say so.
+const REQUESTS_MIN: usize = 64;
+const REQUESTS_MAX: usize = 4_096;
 
 /// Keys and claims of assertions.
 #[derive(Clone, Debug)]
@@ -64,15 +81,21 @@ pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
 }
 
 pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
-    let max_concurrent_requests = reader.count("EDGE_MAX_CONCURRENT_REQUESTS");
+    let memory = memory::available().map(|memory| memory.bytes);
+    let given = reader.is_given(REQUESTS).then(|| reader.count(REQUESTS));
+    let max_concurrent_requests = given.unwrap_or_else(|| requests_within(memory));
     let address_share = percent(reader, "EDGE_ADDRESS_SHARE");
     let session_share = percent(reader, "EDGE_SESSION_SHARE");
     let total = reader.secs("EDGE_BODY_TOTAL_TIMEOUT", Zero::Allowed);
-    let connections = reader.count("EDGE_MAX_CONNECTIONS");
+    let connections = reader.count(CONNECTIONS);
+    for (name, text) in too_much_for(memory, connections, given.unwrap_or_default()) {
+        reader.warn(name, text);
+    }
     ProtectionSettings {
         connections: (connections > 0).then_some(connections),
         address_share,
         max_concurrent_requests,
+        requests_are_given: given.is_some(),
         share: VisitorShare {
             of_address: share_of(max_concurrent_requests, address_share),
             of_session: share_of(max_concurrent_requests, session_share),
@@ -85,6 +108,48 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
         send_timeout: Duration::from_secs(reader.secs("EDGE_SEND_TIMEOUT", Zero::Refused)),
         idle_timeout: Duration::from_secs(reader.secs("EDGE_IDLE_TIMEOUT", Zero::Refused)),
     }
+}
+
+/// How many requests may be worked on in a process that may have `memory` bytes.
+fn requests_within(memory: Option<u64>) -> usize {
+    let fit = memory.unwrap_or(u64::MAX) / MEMORY_OF_REQUEST;
+    usize::try_from(fit)
+        .unwrap_or(REQUESTS_MAX)
+        .clamp(REQUESTS_MIN, REQUESTS_MAX)
+}
+
+/// What does not fit into the memory there is, of what somebody has set; 0 is nothing set.
+fn too_much_for(memory: Option<u64>, connections: usize, requests: usize) -> Vec<(&'static str, String)> {
+    let Some(memory) = memory else {
+        return Vec::new();
+    };
+    let mebibytes = |bytes: u64| bytes >> 20;
+    let fits = [
+        (
+            CONNECTIONS,
+            connections,
+            MemoryShare::taken_by(connections),
+            MemoryShare::of(ListenerRole::Main, Some(memory)).connections,
+        ),
+        (
+            REQUESTS,
+            requests,
+            (requests as u64).saturating_mul(REQUEST_BYTES),
+            requests_within(Some(memory)),
+        ),
+    ];
+    let too_much = fits.into_iter().filter(|(.., taken, _)| *taken > memory);
+    too_much
+        .map(|(name, count, taken, fit)| {
+            let (taken, memory) = (mebibytes(taken), mebibytes(memory));
+            (
+                name,
+                format!(
+                    "is {count}, which may take {taken} MiB of the {memory} MiB there are: {fit} would fit"
+                ),
+            )
+        })
+        .collect()
 }
 
 fn percent(reader: &mut Reader<'_>, name: &str) -> usize {
@@ -157,4 +222,36 @@ pub(crate) fn routes(reader: &mut Reader<'_>, around: RouteFileContext<'_>) -> R
     reader
         .toml_file("EDGE_ROUTES", &path, |text| file::parse(text, around))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POD: Option<u64> = Some(128 << 20);
+
+    #[test]
+    fn requests_follow_the_memory_there_is() {
+        assert_eq!(requests_within(POD), 512);
+        assert_eq!(requests_within(Some(64 << 20)), 256);
+        assert_eq!(requests_within(Some(1 << 20)), REQUESTS_MIN);
+        assert_eq!(requests_within(Some(24 << 30)), REQUESTS_MAX);
+        assert_eq!(requests_within(None), REQUESTS_MAX);
+    }
+
+    #[test]
+    fn what_cannot_fit_into_the_memory_is_told_with_what_would() {
+        assert!(too_much_for(POD, 0, 0).is_empty(), "nothing is set");
+        assert!(too_much_for(POD, 1_000, 1_000).is_empty());
+        assert!(too_much_for(None, 100_000, 100_000).is_empty(), "nobody knows");
+        let told = too_much_for(POD, 16_384, 4_096);
+        let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, [CONNECTIONS, REQUESTS]);
+        for (told, parts) in told
+            .iter()
+            .zip([["16384", "128 MiB", "860"], ["4096", "128 MiB", "512"]])
+        {
+            assert!(parts.iter().all(|part| told.1.contains(part)), "{}", told.1);
+        }
+    }
 }

@@ -1,21 +1,48 @@
 //! How much memory this process may have, and in what pages.
 
+mod control_groups;
+
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Where Linux shows control groups.
-const ROOT: &str = "/sys/fs/cgroup";
+/// What tells of control groups that this process is in, and of where they can be looked at.
+const OWN_GROUPS: &str = "/proc/self/cgroup";
+const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Limits beyond this are none: version 1 says a number near the largest there is.
-const UNLIMITED: u64 = 1 << 60;
+/// What tells of the machine.
+const MACHINE: &str = "/proc/meminfo";
 
-/// The limit of the control group this process is in, as a container has one, in bytes; none if there is none to be seen.
+/// Memory this process may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// How much, in bytes.
+    pub bytes: u64,
+    /// The file that says so.
+    pub source: PathBuf,
+}
+
+/// The least of what the machine has and what control groups allow, as a container has one; none where neither can be seen.
 ///
-/// Of groups within each other only the innermost is looked at; containers see theirs at the top.
+/// The limit of a group around this process's own counts as well. One that lies outside of what a container sees of control groups
+/// of version 2 cannot be read, and does not.
 #[must_use]
-pub fn limit() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    limit_of(&groups, Path::new(ROOT))
+pub fn available() -> Option<Memory> {
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let limits = control_groups::limits(&text(OWN_GROUPS), &text(MOUNTS));
+    limits
+        .into_iter()
+        .chain(machine(&text(MACHINE)))
+        .min_by_key(|memory| memory.bytes)
+}
+
+/// What the machine has: `MemTotal:  24641136 kB`.
+fn machine(text: &str) -> Option<Memory> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Memory {
+        bytes: kibibytes.saturating_mul(1024),
+        source: Path::new(MACHINE).to_owned(),
+    })
 }
 
 /// Keeps the kernel from giving this process huge pages: of 2 MiB each, few are used whole, and the memory of a service doubles
@@ -25,51 +52,20 @@ pub(crate) fn refuse_huge_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-fn limit_of(groups: &str, root: &Path) -> Option<u64> {
-    groups.lines().filter_map(|line| limit_in(line, root)).min()
-}
-
-/// The limit that one line of `/proc/self/cgroup` leads to: `NUMBER:CONTROLLERS:PATH`.
-fn limit_in(line: &str, root: &Path) -> Option<u64> {
-    let mut fields = line.splitn(3, ':');
-    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-    let (base, file) = match controllers {
-        "" => (root.to_owned(), "memory.max"),
-        _ if controllers.split(',').any(|name| name == "memory") => {
-            (root.join("memory"), "memory.limit_in_bytes")
-        }
-        _ => return None,
-    };
-    // Within a container the path may be the one outside, while the group itself is at the top.
-    let own = base.join(path.trim_start_matches('/')).join(file);
-    let text = fs::read_to_string(own)
-        .or_else(|_| fs::read_to_string(base.join(file)))
-        .ok()?;
-    text.trim().parse().ok().filter(|bytes| *bytes < UNLIMITED)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_found_in_either_version() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let file = root.path().join(path);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
-        };
-        write("memory.max", "134217728\n");
-        write("pod/memory.max", "max\n");
-        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
-        write("memory/pod/memory.limit_in_bytes", "1048576\n");
-        let limit = |groups| limit_of(groups, root.path());
-        assert_eq!(limit("0::/\n"), Some(134_217_728));
-        assert_eq!(limit("0::/pod\n"), None);
-        assert_eq!(limit("0::/elsewhere\n"), Some(134_217_728));
-        assert_eq!(limit("5:cpu:/\n4:memory:/pod\n"), Some(1_048_576));
-        assert_eq!(limit("4:memory:/\n"), None);
-        assert_eq!(limit("nonsense\n"), None);
+    fn the_machine_says_how_much_it_has() {
+        let machine = machine("MemFree:  1 kB\nMemTotal:       24641136 kB\n").unwrap();
+        assert_eq!(machine.bytes, 24_641_136 * 1024);
+        assert_eq!(super::machine("nonsense\n"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_linux_machine_always_says_how_much_there_is() {
+        assert!(available().unwrap().bytes > 1 << 20);
     }
 }

@@ -14,6 +14,7 @@ use crate::clock::SystemClock;
 use crate::logs::{self, LogQueue, LogSettings};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
+use crate::serve::{Limits, ListenerRole, Stopping};
 use crate::settings::{Action, Reader, Service, SettingsError, Source, Zero, markdown, parse_command_line};
 use crate::tool::{self, Tool};
 use crate::traces::Traces;
@@ -200,12 +201,14 @@ where
             Err(error) => return failed(service, &error),
         };
         let router = admin::router(runtime.readiness.clone(), runtime.metrics.clone());
-        tokio::spawn(serve::serve(
+        let memory = memory::available().map(|memory| memory.bytes);
+        tokio::spawn(serve::serve_each(
             Workers::here(),
             listener,
-            router,
+            move || router.clone(),
             None,
-            admin_ends.clone(),
+            Limits::beside(ListenerRole::Admin, memory),
+            Stopping::on(admin_ends.clone()),
         ));
     }
     if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {

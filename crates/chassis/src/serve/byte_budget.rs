@@ -4,14 +4,14 @@
 //! connection and in all, and further requests of a connection over its share are refused until its client reads. One connection may hold
 //! as much as is left free for all others (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998):
 //! one that reads nothing gets half, two a third each, and there is always as much left for further ones. The first few kilobytes of each
-//! are not counted.
+//! are not counted. Bytes that were handed over for sending count until the socket has taken them, be the answer over or not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What every connection may hold without being counted with the others, in bytes: clients that read their answers never contend for the
-/// total.
-const UNCOUNTED_BYTES: usize = 16 * 1024;
+/// What every connection may hold without being counted with the others, in bytes: a request and a piece of its answer. Clients that read
+/// their answers never contend for the total. It is part of what a connection is reckoned at (`limits`).
+pub(super) const UNCOUNTED_BYTES: usize = 32 * 1024;
 
 /// What all connections of a listener hold together beyond that.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub struct ByteBudget(Option<Arc<ConnectionBytes>>);
 struct ConnectionBytes {
     total: Arc<TotalBudget>,
     held: AtomicUsize,
+    /// The part of it that waits for the socket.
+    unsent: AtomicUsize,
 }
 
 /// A number of bytes, held until dropped.
@@ -53,6 +55,7 @@ impl ByteBudget {
         Self(Some(Arc::new(ConnectionBytes {
             total: Arc::clone(total),
             held: AtomicUsize::new(0),
+            unsent: AtomicUsize::new(0),
         })))
     }
 
@@ -92,6 +95,39 @@ impl ByteBudget {
             bytes,
         }
     }
+
+    /// The socket has taken all that was handed over to it.
+    pub(super) fn sent(&self) {
+        if let Some(connection) = &self.0 {
+            connection.release(connection.unsent.swap(0, Ordering::Relaxed));
+        }
+    }
+}
+
+impl BytesPermit {
+    /// What is held now waits for the socket, and is held until [`ByteBudget::sent`] or the end of the connection.
+    pub(super) fn hand_over(mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if let Some(connection) = &self.budget.0 {
+            connection.unsent.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl ConnectionBytes {
+    fn release(&self, bytes: usize) {
+        let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
+        let counted = counted(before) - counted(before.saturating_sub(bytes));
+        if counted > 0 {
+            self.total.held.fetch_sub(counted, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for ConnectionBytes {
+    fn drop(&mut self) {
+        self.release(self.unsent.load(Ordering::Relaxed));
+    }
 }
 
 /// The part of what a connection holds that counts with the others'.
@@ -102,11 +138,7 @@ fn counted(held: usize) -> usize {
 impl Drop for BytesPermit {
     fn drop(&mut self) {
         if let Some(connection) = &self.budget.0 {
-            let before = connection.held.fetch_sub(self.bytes, Ordering::Relaxed);
-            let counted = counted(before) - counted(before.saturating_sub(self.bytes));
-            if counted > 0 {
-                connection.total.held.fetch_sub(counted, Ordering::Relaxed);
-            }
+            connection.release(self.bytes);
         }
     }
 }
@@ -161,5 +193,19 @@ mod tests {
             ByteBudget::default().hold(10 * TOTAL).is_some(),
             "who is not counted"
         );
+    }
+
+    #[test]
+    fn what_is_handed_over_is_held_until_it_is_sent_or_its_connection_ends() {
+        let total = TotalBudget::new(TOTAL);
+        let held = || total.held.load(Ordering::Relaxed);
+        let reads = ByteBudget::of(&total);
+        reads.must_hold(UNCOUNTED_BYTES + 1_000).hand_over();
+        assert_eq!(held(), 1_000);
+        reads.sent();
+        assert_eq!(held(), 0);
+        reads.must_hold(UNCOUNTED_BYTES + 1_000).hand_over();
+        drop(reads);
+        assert_eq!(held(), 0);
     }
 }

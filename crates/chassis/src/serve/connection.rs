@@ -1,8 +1,9 @@
 //! One connection from its handshake to its end.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -10,7 +11,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,9 +26,9 @@ use super::PeerAddress;
 use super::byte_budget::ByteBudget;
 use super::capacity::ConnectionPermit;
 use super::connection_io::ConnectionIo;
-use super::limits::{HEADER_BYTES_MAX, Limits};
+use super::limits::Limits;
 use super::progress::{ConnectionProgress, may_stop, unused};
-use super::streams::{AnswerBody, AnswerProgress, StreamExecutor};
+use super::streams::{AdmittedRequest, AnswerBody, AnswerProgress, StreamExecutor};
 use crate::tls::{PeerCertificate, ServerTls};
 
 /// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
@@ -57,6 +58,15 @@ const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection over which nothing has moved for so long has no request in transit: a client that uses it a lot sends one sooner.
 const QUIET: Duration = Duration::from_secs(1);
+
+/// Bytes of an HTTP/2 stream's answer that are handed over before the socket takes them.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// A connection that holds its share is welcome again as soon as some of it is read.
+const RETRY_AFTER_SECS: &str = "1";
+
+/// A connection over its share that goes on asking is closed at this many refusals.
+const REFUSALS_MAX: usize = 32;
 
 /// A connection before its first request.
 pub(super) struct AcceptedConnection {
@@ -117,30 +127,50 @@ async fn connection<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (progress, limits) = (accepted.progress.clone(), Arc::clone(&accepted.limits));
-    let stream = ConnectionIo::over(stream, progress.clone(), accepted.permit.take());
-    let request_progress = progress.clone();
-    let (peer, certificate) = (accepted.peer, accepted.certificate.clone());
     let budget = accepted.budget.clone();
+    let stream = ConnectionIo::over(stream, progress.clone(), budget.clone(), accepted.permit.take());
     let streams = StreamExecutor::new(progress.clone(), limits.send_timeout);
     let builder = protocols(&limits, streams.clone());
+    let served = ServedConnection {
+        progress: progress.clone(),
+        limits,
+        budget,
+        refusals: Arc::default(),
+    };
+    let upgradable = stream.clone();
+    let (peer, certificate) = (accepted.peer, accepted.certificate.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request_progress.request_received(request.version());
-        let answer_progress = (request.version() == Version::HTTP_2).then(|| streams.begin());
+        served.progress.request_received(request.version());
+        let is_http2 = request.version() == Version::HTTP_2;
+        // Before anything is made for it: what is refused takes no memory.
+        let admitted = match served.admit(&request) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                if is_http2 {
+                    streams.refuse();
+                }
+                return Box::pin(std::future::ready(Ok(*refusal))) as Answering;
+            }
+        };
+        let over = if is_http2 {
+            Version1Or2::Two(streams.begin())
+        } else {
+            Version1Or2::One(upgradable.clone())
+        };
         request.extensions_mut().insert(peer);
-        if budget.is_counted() {
-            request.extensions_mut().insert(budget.clone());
+        if served.budget.is_counted() {
+            request.extensions_mut().insert(served.budget.clone());
         }
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        answer(
+        Box::pin(answer(
             request,
             router.clone(),
-            request_progress.clone(),
-            answer_progress,
-            budget.clone(),
-            limits.open_header_bytes,
-        )
+            served.progress.clone(),
+            admitted,
+            over,
+        ))
     });
     let mut serving = pin!(
         builder
@@ -176,39 +206,90 @@ async fn connection<S>(
     log_early_end(stream.drive(serving.as_mut()).await);
 }
 
+/// A connection, as its requests see it. Those of HTTP/2 outlive it, so it does not hold the socket.
+#[derive(Clone)]
+struct ServedConnection {
+    progress: ConnectionProgress,
+    limits: Arc<Limits>,
+    budget: ByteBudget,
+    /// Requests refused since one was let in.
+    refusals: Arc<AtomicUsize>,
+}
+
+/// What a request is answered, once it is.
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+impl ServedConnection {
+    /// Lets a request in, unless the connection is over its share.
+    ///
+    /// # Errors
+    /// The answer that says so. It has no body, which a client could leave unread.
+    fn admit(&self, request: &hyper::Request<Incoming>) -> Result<AdmittedRequest, Box<Response>> {
+        let is_http2 = request.version() == Version::HTTP_2;
+        let header_bytes = list_bytes(request.headers());
+        let busy = self.progress.begin(if is_http2 { header_bytes } else { 0 });
+        if self.progress.header_bytes() > self.limits.open_header_bytes {
+            return Err(Box::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response(),
+            ));
+        }
+        let bytes = self.limits.request_bytes.unwrap_or_default() + header_bytes;
+        let Some(bytes) = self.budget.hold(bytes) else {
+            if self.refusals.fetch_add(1, Ordering::Relaxed) >= REFUSALS_MAX {
+                self.progress.evict();
+            }
+            let retry = (RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
+            return Err(Box::new(
+                (StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response(),
+            ));
+        };
+        self.refusals.store(0, Ordering::Relaxed);
+        Ok(AdmittedRequest {
+            budget: self.budget.clone(),
+            bytes: Some(bytes),
+            ends_over_share: self.limits.request_bytes.is_some(),
+            _busy: busy,
+        })
+    }
+}
+
+/// What an admitted request is answered over.
+enum Version1Or2<S> {
+    /// The whole connection, which may become something else.
+    One(ConnectionIo<S>),
+    /// A stream of it.
+    Two(Arc<AnswerProgress>),
+}
+
 /// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.
-async fn answer(
+async fn answer<S>(
     request: hyper::Request<Incoming>,
     mut router: Router,
     progress: ConnectionProgress,
-    answer_progress: Option<Arc<AnswerProgress>>,
-    budget: ByteBudget,
-    open_header_bytes: usize,
+    mut admitted: AdmittedRequest,
+    over: Version1Or2<S>,
 ) -> Result<Response, Infallible> {
-    let version = request.version();
-    let header_bytes = answer_progress
-        .as_ref()
-        .map_or(0, |_| list_bytes(request.headers()));
-    let busy = progress.begin(header_bytes);
-    if progress.header_bytes() > open_header_bytes {
-        return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
-    }
-    let _working = (version < Version::HTTP_2).then(|| progress.works());
+    let _working = matches!(over, Version1Or2::One(_)).then(|| progress.works());
     let request: Request = request.map(Body::new);
     let mut response = tower_service::Service::call(&mut router, request).await?;
-    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if switches {
-        progress.switch();
-    }
-    if progress.ends_with_next_answer() && version < Version::HTTP_2 && !switches {
-        response
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
+    if let Version1Or2::One(stream) = &over {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            progress.switch();
+            stream.keep(admitted.bytes.take());
+        } else if progress.ends_with_next_answer() {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
     }
     if response.body().is_end_stream() {
         return Ok(response);
     }
-    Ok(response.map(|body| Body::new(AnswerBody::new(body, answer_progress, budget, busy))))
+    let answer_progress = match over {
+        Version1Or2::One(_) => None,
+        Version1Or2::Two(answer_progress) => Some(answer_progress),
+    };
+    Ok(response.map(|body| Body::new(AnswerBody::new(body, answer_progress, admitted))))
 }
 
 /// The size of headers as HTTP/2 counts it (RFC 9113, section 6.5.2).
@@ -235,13 +316,14 @@ fn protocols(limits: &Limits, streams: StreamExecutor) -> auto::Builder<StreamEx
         .timer(TokioTimer::new())
         // A head that does not come is an idle connection.
         .header_read_timeout(None)
-        .max_buf_size(HEADER_BYTES_MAX)
+        .max_buf_size(limits.http1_buffer_bytes)
         .half_close(false);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_header_list_size(u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
@@ -260,6 +342,10 @@ fn protocols(limits: &Limits, streams: StreamExecutor) -> auto::Builder<StreamEx
 mod abuse;
 
 #[cfg(test)]
+#[path = "share_tests.rs"]
+mod share;
+
+#[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
@@ -268,6 +354,7 @@ mod tests {
     use tokio::sync::{Notify, oneshot};
     use tokio::time::Instant;
 
+    use super::super::byte_budget::TotalBudget;
     use super::*;
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
@@ -286,7 +373,10 @@ mod tests {
             certificate: None,
             draining: draining.clone(),
             progress: ConnectionProgress::default(),
-            budget: ByteBudget::default(),
+            budget: limits
+                .waiting_bytes
+                .map(|bytes| ByteBudget::of(&TotalBudget::new(bytes)))
+                .unwrap_or_default(),
             limits: Arc::new(limits),
             permit: None,
         };

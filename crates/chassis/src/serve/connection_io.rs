@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use gathered_writes::GatheredWrites;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::byte_budget::{ByteBudget, BytesPermit};
 use super::capacity::ConnectionPermit;
 use super::progress::ConnectionProgress;
 
@@ -41,21 +42,38 @@ struct Io<S> {
     ahead: Vec<u8>,
     /// Whether the server waits for bytes itself.
     is_read: bool,
-    /// As long as the stream is open its connection counts.
+    budget: ByteBudget,
+    /// Whether the socket has refused bytes in this turn.
+    is_blocked: bool,
+    /// As long as the stream is open its connection counts, and what the request holds that it was upgraded by.
     _permit: Option<ConnectionPermit>,
+    upgraded: Option<BytesPermit>,
 }
 
 impl<S> ConnectionIo<S> {
     /// Over a socket, or the TLS over it.
-    pub(super) fn over(stream: S, progress: ConnectionProgress, permit: Option<ConnectionPermit>) -> Self {
+    pub(super) fn over(
+        stream: S,
+        progress: ConnectionProgress,
+        budget: ByteBudget,
+        permit: Option<ConnectionPermit>,
+    ) -> Self {
         Self(Arc::new(Mutex::new(Io {
             stream,
             progress,
             gathered: GatheredWrites::default(),
             ahead: Vec::new(),
             is_read: false,
+            budget,
+            is_blocked: false,
             _permit: permit,
+            upgraded: None,
         })))
+    }
+
+    /// Holds these bytes for as long as the stream is open.
+    pub(super) fn keep(&self, bytes: Option<BytesPermit>) {
+        self.lock().upgraded = bytes;
     }
 
     fn lock(&self) -> MutexGuard<'_, Io<S>> {
@@ -71,11 +89,16 @@ impl<S: AsyncWrite + Unpin> ConnectionIo<S> {
         E: From<io::Error>,
     {
         let driven = std::future::poll_fn(|context| {
+            self.lock().is_blocked = false;
             let turn = connection.as_mut().poll(context);
-            match self.lock().poll_send(context) {
-                Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
-                Poll::Ready(Ok(())) | Poll::Pending => turn,
+            let io = &mut *self.lock();
+            match io.poll_send(context) {
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                // All that could be sent is.
+                Poll::Ready(Ok(())) if !io.is_blocked => io.budget.sent(),
+                Poll::Ready(Ok(())) | Poll::Pending => {}
             }
+            turn
         });
         let served = driven.await;
         std::future::poll_fn(|context| self.lock().poll_send(context)).await?;
@@ -141,11 +164,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
     ) -> Poll<io::Result<usize>> {
         let io = &mut *self.lock();
         let stream = Pin::new(&mut io.stream);
-        let written = if io.progress.begins_http2() {
-            ready!(io.gathered.poll_write(stream, context, slices))?
+        let polled = if io.progress.begins_http2() {
+            io.gathered.poll_write(stream, context, slices)
         } else {
-            ready!(stream.poll_write_vectored(context, slices))?
+            stream.poll_write_vectored(context, slices)
         };
+        io.is_blocked |= polled.is_pending();
+        let written = ready!(polled)?;
         io.progress.sent(written);
         Poll::Ready(Ok(written))
     }
@@ -221,7 +246,12 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(buffer_bytes);
         let (writes, progress) = (Arc::default(), ConnectionProgress::default());
         progress.request_received(version);
-        let io = ConnectionIo::over(Counted(server, Arc::clone(&writes)), progress, None);
+        let io = ConnectionIo::over(
+            Counted(server, Arc::clone(&writes)),
+            progress,
+            ByteBudget::default(),
+            None,
+        );
         let mut stream = io.clone();
         let serving = async move {
             for piece in pieces {
@@ -261,7 +291,7 @@ mod tests {
     async fn no_more_is_read_ahead_than_the_buffer_holds() {
         let (mut client, server) = tokio::io::duplex(1024 * 1024);
         let progress = ConnectionProgress::default();
-        let mut stream = ConnectionIo::over(server, progress.clone(), None);
+        let mut stream = ConnectionIo::over(server, progress.clone(), ByteBudget::default(), None);
         client.write_all(&[0; 10 * AHEAD_MAX]).await.unwrap();
         let _working = progress.works();
         stream.flush().await.unwrap();

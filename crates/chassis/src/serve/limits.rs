@@ -1,30 +1,39 @@
-//! How much a listener accepts, and of whom.
+//! How much a listener accepts, and of whom. How much memory that may take is in `memory_share`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::memory_share::{CONNECTIONS_MAX, ListenerRole, MemoryShare};
 use crate::readiness::Condition;
-
-/// Connections at once where nobody says otherwise: below what descriptors allow in a cluster.
-pub(crate) const CONNECTIONS_MAX: usize = 16_384;
-
-/// What a connection takes at most while nothing happens on it, in bytes: its socket's and its TLS buffers, its task, and the table of
-/// fields of HTTP/2. Reckoned from their sizes, not measured.
-const CONNECTION_BYTES: u64 = 32 * 1024;
-
-/// Half of the memory is for what is done over the connections.
-const SHARE_OF_MEMORY: u64 = 2;
-
-/// Fewer connections than this serve nobody, however little memory there is.
-const CONNECTIONS_MIN: usize = 256;
 
 /// Streams of one HTTP/2 connection at once where services call: one connection carries all calls of a caller.
 const CALLS_MAX: u32 = 1_024;
 
 /// All headers of a request together where nobody says otherwise, in bytes: several cookies of 4 KiB and 48 KiB for the rest.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// A buffer of HTTP/1.1 where nobody says otherwise, in bytes: as large as the headers of a request may be.
+pub(super) const HTTP1_BUFFER_BYTES: usize = HEADER_BYTES_MAX;
+
+/// Streams of one HTTP/2 connection at once where only probes and collectors of metrics ask.
+const PROBES_MAX: u32 = 16;
+
+/// At the admin listener one client has so many'th of the connections: beside it there are other collectors, and probes.
+const ADMIN_CLIENTS: usize = 4;
+
+/// All headers of a request of a program, in bytes.
+const SHORT_HEADER_BYTES: usize = 16 * 1024;
+
+/// Bytes of short messages that a connection may have sent and nobody has read.
+const SHORT_WINDOW_BYTES: u32 = 64 * 1024;
+
+/// What a short request takes: its stream, its task, its message and its answer, in bytes.
+const SHORT_REQUEST_BYTES: usize = 8 * 1024;
+
+/// A short answer of which its client takes nothing for so long is given up.
+const SHORT_SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection kept without a request for longer is closed; what most servers grant.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
@@ -42,6 +51,8 @@ pub struct Limits {
     pub header_list_bytes: usize,
     /// Headers of all open requests of an HTTP/2 connection together, in bytes.
     pub open_header_bytes: usize,
+    /// Bytes that an HTTP/1.1 connection reads ahead, and again that it writes behind. The head of a request has to fit.
+    pub http1_buffer_bytes: usize,
     /// Bytes of bodies that an HTTP/2 connection may have sent and nobody has read; the library's default where none.
     pub window_bytes: Option<u32>,
     /// How long a connection is kept without a request.
@@ -50,8 +61,10 @@ pub struct Limits {
     pub keeps_http2: bool,
     /// How long the answer of an HTTP/2 stream may wait for its client to read; for ever where none.
     pub send_timeout: Option<Duration>,
-    /// What is kept for clients that do not read it, all connections together, in bytes; unbounded where none.
+    /// What requests in flight and their answers hold, all connections together, in bytes; unbounded where none.
     pub waiting_bytes: Option<usize>,
+    /// What a request is counted with besides its headers, in bytes; none where whoever serves it counts it.
+    pub request_bytes: Option<usize>,
     /// Unmet while the listener is full and no idle connection can be evicted.
     pub capacity: Option<Condition>,
 }
@@ -80,25 +93,45 @@ impl Default for Limits {
             streams: CALLS_MAX,
             header_list_bytes: HEADER_BYTES_MAX,
             open_header_bytes: usize::MAX,
+            http1_buffer_bytes: HTTP1_BUFFER_BYTES,
             window_bytes: None,
             idle: IDLE_TIMEOUT,
             keeps_http2: true,
             send_timeout: None,
             waiting_bytes: None,
+            request_bytes: None,
             capacity: None,
         }
     }
 }
 
-/// How many connections fit into a process that may have `memory` bytes, if that is limited at all.
-#[must_use]
-pub fn connections_within(memory: Option<u64>) -> usize {
-    let Some(memory) = memory else {
-        return CONNECTIONS_MAX;
-    };
-    usize::try_from(memory / SHARE_OF_MEMORY / CONNECTION_BYTES)
-        .unwrap_or(CONNECTIONS_MAX)
-        .clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+impl Limits {
+    /// Of a listener that is not what the service is there for, in a process that may have `memory` bytes: short requests of programs, of
+    /// which each is counted.
+    #[must_use]
+    pub fn beside(role: ListenerRole, memory: Option<u64>) -> Self {
+        let share = MemoryShare::of(role, memory);
+        Self {
+            connections: share.connections,
+            // Whoever collects metrics leaves room for probes.
+            per_client: (role == ListenerRole::Admin).then(|| PerClientLimit {
+                connections: share.connections / ADMIN_CLIENTS,
+                is_proxy: Arc::new(|_| false),
+            }),
+            streams: match role {
+                ListenerRole::Admin => PROBES_MAX,
+                ListenerRole::Main | ListenerRole::Side => CALLS_MAX,
+            },
+            header_list_bytes: SHORT_HEADER_BYTES,
+            http1_buffer_bytes: SHORT_HEADER_BYTES,
+            window_bytes: Some(SHORT_WINDOW_BYTES),
+            keeps_http2: role != ListenerRole::Admin,
+            send_timeout: Some(SHORT_SEND_TIMEOUT),
+            waiting_bytes: Some(share.waiting_bytes),
+            request_bytes: Some(SHORT_REQUEST_BYTES),
+            ..Self::default()
+        }
+    }
 }
 
 /// What identifies a client: an IPv4 address, or the /64 network of an IPv6 address, since one household or machine has all of it to
@@ -114,14 +147,6 @@ pub fn network(address: IpAddr) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn connections_follow_the_memory_there_is() {
-        assert_eq!(connections_within(None), CONNECTIONS_MAX);
-        assert_eq!(connections_within(Some(128 << 20)), 2_048);
-        assert_eq!(connections_within(Some(1 << 20)), CONNECTIONS_MIN);
-        assert_eq!(connections_within(Some(u64::MAX)), CONNECTIONS_MAX);
-    }
 
     #[test]
     fn a_client_is_an_address_or_a_network_of_ipv6() {

@@ -4,12 +4,14 @@
 //! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, and what is in flight
 //! finishes for a bounded time. One that is kept is shut down only when the address refuses, so that its client connects elsewhere.
 
+mod bind;
 mod byte_budget;
 mod capacity;
 mod closing;
 mod connection;
 mod connection_io;
 mod limits;
+mod memory_share;
 mod progress;
 mod streams;
 
@@ -31,18 +33,24 @@ use self::progress::ConnectionProgress;
 use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
+pub use self::bind::{BindError, bind, give_up_stalled};
 pub use self::byte_budget::{ByteBudget, BytesPermit};
-pub use self::limits::{Limits, PerClientLimit, connections_within, network};
+pub use self::limits::{Limits, PerClientLimit, network};
+pub use self::memory_share::{ListenerRole, MemoryShare};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
+impl PeerAddress {
+    /// A client of IPv4 that a listener of both families accepts is one of IPv4 (RFC 4291, section 2.5.5.2).
+    fn of(address: SocketAddr) -> Self {
+        Self(SocketAddr::new(address.ip().to_canonical(), address.port()))
+    }
+}
+
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
-
-/// A client takes something of what waits for it at least so often; what most servers grant.
-const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -52,47 +60,6 @@ const FULL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A listener that has been full for so long says so: shorter is a burst.
 const FULL_REPORTED_AFTER: Duration = Duration::from_secs(3);
-
-/// An address that cannot be listened on.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: choose another address with {setting}")]
-pub struct BindError {
-    address: SocketAddr,
-    setting: &'static str,
-    #[source]
-    source: io::Error,
-}
-
-/// Listens on an address; `setting` is the variable that chooses it. Clients that take nothing are given up after a minute
-/// ([`give_up_stalled`]).
-///
-/// # Errors
-/// The address is taken, or not ours.
-pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
-    let listener = TcpListener::bind(address).await.map_err(|source| BindError {
-        address,
-        setting,
-        source,
-    })?;
-    give_up_stalled(&listener, STALLED_TIMEOUT);
-    Ok(listener)
-}
-
-/// Gives up each client of a listener that takes nothing of what is sent for so long, be it that it reads no more or that it
-/// has vanished: the kernel ends the connection (`TCP_USER_TIMEOUT`, RFC 5482), and whatever fed it is let go. Only what waits to be
-/// taken counts: a connection with nothing to send stays. Does nothing where the system has no such option.
-pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
-    #[cfg(target_os = "linux")]
-    // Connections inherit it.
-    if let Err(error) = socket2::SockRef::from(listener).set_tcp_user_timeout(Some(longest)) {
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "clients that take nothing cannot be given up"
-        );
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (listener, longest);
-}
 
 /// The request that a listener stop, and its answer.
 #[derive(Clone, Debug)]
@@ -261,7 +228,7 @@ impl Acceptor {
             return Ok(());
         };
         let accepted = AcceptedConnection {
-            peer: PeerAddress(address),
+            peer: PeerAddress::of(address),
             certificate: None,
             draining: self.stopping.closed.clone(),
             progress,
@@ -286,5 +253,22 @@ impl Acceptor {
         };
         self.connections.spawn_on(serving, worker);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_of_ipv4_is_one_at_a_listener_of_both_families() {
+        for (accepted, peer) in [
+            ("[::ffff:192.0.2.1]:7", "192.0.2.1:7"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+        ] {
+            let address = PeerAddress::of(accepted.parse().unwrap());
+            assert_eq!(address.0.to_string(), peer);
+        }
     }
 }

@@ -240,6 +240,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::time::Instant;
 
+    use super::super::byte_budget::ByteBudget;
     use super::super::connection_io::ConnectionIo;
     use super::*;
 
@@ -250,7 +251,7 @@ mod tests {
     async fn unused_after(sent: &[u8], version: Option<Version>, keeps_http2: bool) -> Option<Duration> {
         let (mut client, server) = tokio::io::duplex(64);
         let progress = ConnectionProgress::default();
-        let mut server = ConnectionIo::over(server, progress.clone(), None);
+        let mut server = ConnectionIo::over(server, progress.clone(), ByteBudget::default(), None);
         client.write_all(sent).await.unwrap();
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
         if let Some(version) = version {
@@ -320,7 +321,7 @@ mod tests {
         };
         let (mut client, server) = tokio::io::duplex(64);
         let progress = ConnectionProgress::default();
-        let mut server = ConnectionIo::over(server, progress.clone(), None);
+        let mut server = ConnectionIo::over(server, progress.clone(), ByteBudget::default(), None);
         assert_eq!(stopped_after(&progress).await, first);
 
         progress.request_received(Version::HTTP_11);
@@ -341,7 +342,7 @@ mod tests {
         // Whoever has sent the preface understands GOAWAY, with a request or without.
         let (mut client, server) = tokio::io::duplex(64);
         let progress = ConnectionProgress::default();
-        let mut server = ConnectionIo::over(server, progress.clone(), None);
+        let mut server = ConnectionIo::over(server, progress.clone(), ByteBudget::default(), None);
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         client.write_all(preface).await.unwrap();
         server.read_exact(&mut [0; 24]).await.unwrap();

@@ -9,7 +9,7 @@
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -30,10 +30,16 @@ pub(super) struct AnswerProgress {
     waits_for_client: AtomicBool,
 }
 
+/// The stream that is about to be run.
+enum NextStream {
+    Admitted(Arc<AnswerProgress>),
+    Refused,
+}
+
 /// Runs the streams of one connection.
 #[derive(Clone)]
 pub(super) struct StreamExecutor {
-    next: Arc<Mutex<Option<Arc<AnswerProgress>>>>,
+    next: Arc<Mutex<Option<NextStream>>>,
     progress: ConnectionProgress,
     longest: Option<Duration>,
 }
@@ -51,8 +57,17 @@ impl StreamExecutor {
     /// The stream of the request that is about to be run: hyper calls the service, then the executor.
     pub(super) fn begin(&self) -> Arc<AnswerProgress> {
         let answer = Arc::<AnswerProgress>::default();
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&answer));
+        self.set(NextStream::Admitted(Arc::clone(&answer)));
         answer
+    }
+
+    /// The stream of a request that is about to be refused.
+    pub(super) fn refuse(&self) {
+        self.set(NextStream::Refused);
+    }
+
+    fn set(&self, next: NextStream) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
 }
 
@@ -62,14 +77,16 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let answer = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (answer, self.longest) {
-            (Some(answer), Some(longest)) => {
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (next, self.longest) {
+            (Some(NextStream::Admitted(answer)), Some(longest)) => {
                 tokio::spawn(reset_if_stalled(stream, answer, longest));
             }
-            (Some(_), None) => {
+            (Some(NextStream::Admitted(_)), None) => {
                 tokio::spawn(stream);
             }
+            // A hundred on each of a thousand connections would otherwise wait together for their turn to be refused.
+            (Some(NextStream::Refused), _) => run_now(stream),
             // What goes on after an answer: a WebSocket.
             (None, _) => {
                 let busy = self.progress.begin(0);
@@ -79,6 +96,15 @@ where
                 });
             }
         }
+    }
+}
+
+/// Runs a stream whose answer is there already.
+fn run_now(stream: impl Future<Output: Send> + Send + 'static) {
+    let mut stream = Box::pin(stream);
+    let mut context = Context::from_waker(Waker::noop());
+    if stream.as_mut().poll(&mut context).is_pending() {
+        tokio::spawn(stream);
     }
 }
 
@@ -118,26 +144,44 @@ pub(super) struct AnswerBody {
     /// What is left of a piece, and the permit for its bytes.
     rest: Bytes,
     held: Option<BytesPermit>,
-    budget: ByteBudget,
+    admitted: AdmittedRequest,
     answer: Option<Arc<AnswerProgress>>,
-    _busy: Busy,
 }
+
+/// What a request in flight holds, until its answer ends.
+pub(super) struct AdmittedRequest {
+    pub(super) budget: ByteBudget,
+    /// Its own bytes, where they are counted here.
+    pub(super) bytes: Option<BytesPermit>,
+    /// Whether an answer ends whose connection is over its share.
+    pub(super) ends_over_share: bool,
+    pub(super) _busy: Busy,
+}
+
+/// An answer that its client does not read is kept no longer: others need the memory.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection holds more than its share of memory")]
+struct OverShare;
 
 impl AnswerBody {
     /// Over HTTP/2 it records in `answer` how far it is sent.
-    pub(super) fn new(
-        body: Body,
-        answer: Option<Arc<AnswerProgress>>,
-        budget: ByteBudget,
-        busy: Busy,
-    ) -> Self {
+    pub(super) fn new(body: Body, answer: Option<Arc<AnswerProgress>>, admitted: AdmittedRequest) -> Self {
         Self {
             body,
             rest: Bytes::new(),
             held: None,
-            budget,
+            admitted,
             answer,
-            _busy: busy,
+        }
+    }
+
+    /// Holds the next piece.
+    fn hold(&self, bytes: usize) -> Result<BytesPermit, axum::Error> {
+        let budget = &self.admitted.budget;
+        if self.admitted.ends_over_share {
+            budget.hold(bytes).ok_or_else(|| axum::Error::new(OverShare))
+        } else {
+            Ok(budget.must_hold(bytes))
         }
     }
 
@@ -163,7 +207,16 @@ impl HttpBody for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
         let Some(answer) = &this.answer else {
-            return Pin::new(&mut this.body).poll_frame(context);
+            let polled = Pin::new(&mut this.body).poll_frame(context);
+            if let Poll::Ready(Some(Ok(frame))) = &polled
+                && let Some(data) = frame.data_ref()
+            {
+                match this.hold(data.len()) {
+                    Ok(held) => held.hand_over(),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            return polled;
         };
         if this.rest.is_empty() {
             let polled = Pin::new(&mut this.body).poll_frame(context);
@@ -175,7 +228,10 @@ impl HttpBody for AnswerBody {
             };
             match frame.into_data() {
                 Ok(data) => {
-                    this.held = Some(this.budget.must_hold(data.len()));
+                    this.held = match this.hold(data.len()) {
+                        Ok(held) => Some(held),
+                        Err(error) => return Poll::Ready(Some(Err(error))),
+                    };
                     this.rest = data;
                 }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
@@ -186,8 +242,10 @@ impl HttpBody for AnswerBody {
             .pieces
             .store(answer.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let part = this.part();
-        if this.rest.is_empty() {
-            this.held = None;
+        if this.rest.is_empty()
+            && let Some(held) = this.held.take()
+        {
+            held.hand_over();
         }
         Poll::Ready(Some(Ok(part)))
     }

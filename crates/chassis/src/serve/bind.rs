@@ -1,0 +1,124 @@
+//! Listening on an address.
+//!
+//! `[::]` is every address of both families, whatever the system's default is (`IPV6_V6ONLY`, RFC 3493, section 5.3). Where a system
+//! has no IPv6 that fails, and is not quietly narrowed to IPv4: the message says what to set.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpSocket};
+
+/// A client takes something of what waits for it at least so often; what most servers grant.
+const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Connections that the kernel keeps until they are accepted; it allows no more than `net.core.somaxconn`.
+const BACKLOG: u32 = 1_024;
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {}", remedy(source, *address, setting))]
+pub struct BindError {
+    address: SocketAddr,
+    setting: &'static str,
+    #[source]
+    source: io::Error,
+}
+
+/// Listens on an address; `setting` is the variable that chooses it. Clients that take nothing are given up after a minute
+/// ([`give_up_stalled`]).
+///
+/// # Errors
+/// The address is taken, or not ours, or of a family the system has not.
+pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
+    let listener = listen(address).map_err(|source| BindError {
+        address,
+        setting,
+        source,
+    })?;
+    give_up_stalled(&listener, STALLED_TIMEOUT);
+    Ok(listener)
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(address) => {
+            let socket = TcpSocket::new_v6()?;
+            SockRef::from(&socket).set_only_v6(!address.ip().is_unspecified())?;
+            socket
+        }
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// What whoever runs the program can do.
+fn remedy(error: &io::Error, address: SocketAddr, setting: &str) -> String {
+    let no_family = error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error());
+    if no_family && address.is_ipv6() {
+        let instead = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+        return format!("this system has no IPv6; {setting}={instead} listens on every address of IPv4");
+    }
+    format!("choose another address with {setting}")
+}
+
+/// Gives up each client of a listener that takes nothing of what is sent for so long, be it that it reads no more or that it
+/// has vanished: the kernel ends the connection (`TCP_USER_TIMEOUT`, RFC 5482), and whatever fed it is let go. Only what waits to be
+/// taken counts: a connection with nothing to send stays. Does nothing where the system has no such option.
+pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
+    #[cfg(target_os = "linux")]
+    // Connections inherit it.
+    if let Err(error) = SockRef::from(listener).set_tcp_user_timeout(Some(longest)) {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "clients that take nothing cannot be given up"
+        );
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (listener, longest);
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_address_of_ipv6_is_every_address_of_ipv4_too() {
+        let listener = bind("[::]:0".parse().unwrap(), "T_LISTEN").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for address in ["127.0.0.1", "::1"] {
+            let connecting = TcpStream::connect((address, port));
+            let (accepted, connected) = tokio::join!(listener.accept(), connecting);
+            assert!(connected.is_ok() && accepted.is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_system_without_ipv6_is_told_what_to_set() {
+        let told = |errno: Errno, address: &str| {
+            BindError {
+                address: address.parse().unwrap(),
+                setting: "T_LISTEN",
+                source: io::Error::from_raw_os_error(errno.raw_os_error()),
+            }
+            .to_string()
+        };
+        let without = told(Errno::AFNOSUPPORT, "[::]:3000");
+        assert!(
+            without.contains("no IPv6") && without.contains("T_LISTEN=0.0.0.0:3000"),
+            "{without}"
+        );
+        for (errno, address) in [
+            (Errno::ADDRINUSE, "[::]:3000"),
+            (Errno::AFNOSUPPORT, "127.0.0.1:3000"),
+        ] {
+            assert!(told(errno, address).ends_with("choose another address with T_LISTEN"));
+        }
+    }
+}
