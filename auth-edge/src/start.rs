@@ -189,7 +189,9 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
         keeps_http2: false,
         send_timeout: Some(protection.send_timeout),
         waiting_bytes: Some(share.waiting_bytes),
-        request_bytes: Some(REQUEST_BYTES),
+        request_bytes: REQUEST_BYTES,
+        refusal: serve::unavailable,
+        ends_over_share: true,
         capacity: Some(capacity),
     }
 }

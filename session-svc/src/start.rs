@@ -44,6 +44,9 @@ const HEADER_BYTES: usize = 16 * 1024;
 /// Bytes of messages that a connection may have sent and nobody has read: the largest message.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
+/// What a call takes before anybody looks at it, besides its metadata: its stream and its task. What it takes then is counted by its method.
+const REQUEST_BYTES: usize = 2 * 1024;
+
 /// An answer of which its caller takes nothing for so long is given up; what proxies grant.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -259,6 +262,8 @@ fn listener_limits() -> serve::Limits {
         window_bytes: Some(WINDOW_BYTES),
         send_timeout: Some(SEND_TIMEOUT),
         waiting_bytes: Some(waiting_bytes),
+        request_bytes: REQUEST_BYTES,
+        refusal: grpc::overloaded,
         ..serve::Limits::default()
     }
 }

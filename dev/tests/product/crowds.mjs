@@ -1,5 +1,5 @@
-// Thousands of connections from many addresses that all do the same: each of them costs as much memory as a client can make it cost.
-// Runs as a process of its own (`node crowds.mjs KIND SECONDS BROWSERS ADMIN ENVOY`, the last three being ports of the edge).
+// Hundreds or thousands of connections from many addresses that all do the same: each of them costs as much memory as a client can make it cost.
+// Runs as a process of its own (`node crowds.mjs KIND SECONDS BROWSERS ADMIN ENVOY SESSION`, the last four being ports).
 import net from 'node:net';
 
 import { DATA, END_HEADERS, END_STREAM, HEADERS, field, frame, head, post, settings, text } from './frames.mjs';
@@ -13,6 +13,7 @@ const INITIAL_WINDOW_SIZE = 4;
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const GRPC = [field('content-type', 'application/grpc'), field('te', 'trailers')];
 const CHECK = '/envoy.service.auth.v3.Authorization/Check';
+const SESSIONS = '/session.v1.SessionService';
 const COOKIE = Buffer.concat([Buffer.from([0x40]), text('cookie'), text(`a=${'b'.repeat(3_900)}`)]); // it stays in the table of fields
 const AGAIN = Buffer.from([0xbe]);
 
@@ -40,9 +41,13 @@ const KINDS = {
   'silent at the admin port': { count: 6_000, port: 'admin', says: Buffer.alloc(0) },
   'heads that never end at the admin port': { count: 6_000, port: 'admin', says: LONG_HEAD },
   'metrics that nobody reads': { count: 500, port: 'admin', says: http2(0, gets(1_000, '/metrics')) },
+  'calls that never end at the session service': { count: 200, port: 'session', says: http2(65_535, many(1_000, (at) => frame(HEADERS, END_HEADERS, odd(at), post(`${SESSIONS}/GetSession`, ...GRPC, ...(at === 0 ? [COOKIE] : Array(15).fill(AGAIN)))))) },
+  'heads that never end at the session service': { count: 6_000, port: 'session', says: LONG_HEAD },
+  'watches that nobody reads at the session service': { count: 200, port: 'session', says: http2(0, many(1_000, (at) => Buffer.concat([frame(HEADERS, END_HEADERS, odd(at), post(`${SESSIONS}/WatchSessions`, ...GRPC)), frame(DATA, END_STREAM, odd(at), Buffer.alloc(5))]))) },
 };
 
-export const CROWDS = Object.keys(KINDS);
+/** Which program each is meant for. */
+export const CROWDS = Object.fromEntries(Object.entries(KINDS).map(([kind, { port }]) => [kind, port === 'session' ? 'session' : 'edge']));
 
 function crowd({ count, port = 'browsers', says, takes = true }, ports) {
   const open = (at) => {
@@ -58,7 +63,7 @@ function crowd({ count, port = 'browsers', says, takes = true }, ports) {
 }
 
 if (import.meta.filename === process.argv[1]) {
-  const [kind, seconds, browsers, admin, envoy] = process.argv.slice(2);
-  crowd(KINDS[kind], { browsers, admin, envoy });
+  const [kind, seconds, browsers, admin, envoy, session] = process.argv.slice(2);
+  crowd(KINDS[kind], { browsers, admin, envoy, session });
   setTimeout(() => process.exit(0), Number(seconds) * 1_000);
 }

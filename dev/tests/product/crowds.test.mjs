@@ -1,4 +1,4 @@
-// Crowds of connections at every port of the edge, under the memory limit of the shipped pod: the kernel never has to kill it, and
+// Crowds of connections at every port, under the memory limits of the shipped pods: the kernel never has to kill a program, and
 // whoever is signed in is served again as soon as they have gone.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ before(async () => {
   upstream = await application();
   envoy = await freePort();
   const edgeEnv = { ...shippedLimits(), EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${envoy}` };
-  stack = await startStack({ routes: routes(folder, upstream.url), edgeEnv, limits: { edge: shippedLimit(DEPLOYMENT) } });
+  stack = await startStack({ routes: routes(folder, upstream.url), edgeEnv, limits: { edge: shippedLimit(DEPLOYMENT), session: shippedLimit(join(ROOT, 'k8s/base/session-svc/deployment.yaml')) } });
   visitor = new Client();
   await visitor.navigate(`${stack.edgeUrl}/api/auth/login`);
   await visitor.navigate(await visitor.authorize(stack, { account: stack.accounts[0] }));
@@ -55,11 +55,11 @@ test('what listeners take follows from the limit of the control group, and the l
   assert.equal(Number(said('connections')), 860, line);
 });
 
-for (const kind of CROWDS) {
+for (const [kind, program] of Object.entries(CROWDS)) {
   test(`a crowd of ${kind}`, async () => {
-    const ports = [new URL(stack.edgeUrl).port, new URL(stack.adminUrls.edge).port, envoy].map(String);
-    const [pid, group] = [stack.pid('edge'), stack.group('edge')];
-    const crowd = new Child('crowd', process.execPath, [join(ROOT, 'dev/tests/product/crowds.mjs'), kind, String(SECONDS), ...ports]);
+    const [browsers, admin, session] = [stack.edgeUrl, stack.adminUrls.edge, stack.sessionUrls[0]].map((url) => new URL(url).port);
+    const [pid, group] = [stack.pid(program), stack.group(program)];
+    const crowd = new Child('crowd', process.execPath, [join(ROOT, 'dev/tests/product/crowds.mjs'), kind, String(SECONDS), browsers, admin, String(envoy), session]);
     const said = [];
     try {
       while (!crowd.ended) {
@@ -69,7 +69,7 @@ for (const kind of CROWDS) {
     } finally {
       await crowd.stop('SIGKILL');
     }
-    assert.equal(group.processes(), String(pid), `the edge was killed: ${stack.logs('edge').slice(-500)}`);
+    assert.equal(group.processes(), String(pid), `${program} was killed: ${stack.logs(program).slice(-500)}`);
     assert.ok(!said.some((status) => SIGNED_OUT.includes(status)), 'nobody is signed out');
     await until(SERVED_MS, async () => await ask() === 200, () => 'the visitor is served no more');
   });

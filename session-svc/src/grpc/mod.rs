@@ -27,6 +27,7 @@ mod watching;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::response::Response;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -37,6 +38,11 @@ pub use reflection::BrokenDescriptors;
 pub(crate) use service::Api;
 
 use crate::sessions::Sessions;
+
+/// What a call is answered whose connection has too much waiting.
+pub(crate) fn overloaded() -> Response {
+    status::overloaded().into_http()
+}
 
 /// Most bytes of a request: a session's bound and the protocol around it; no other request comes near.
 const MAX_REQUEST_BYTES: usize = 256 * 1024;

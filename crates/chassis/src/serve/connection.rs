@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -61,9 +61,6 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Bytes of an HTTP/2 stream's answer that are handed over before the socket takes them.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
-
-/// A connection that holds its share is welcome again as soon as some of it is read.
-const RETRY_AFTER_SECS: &str = "1";
 
 /// A connection over its share that goes on asking is closed at this many refusals.
 const REFUSALS_MAX: usize = 32;
@@ -233,21 +230,18 @@ impl ServedConnection {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response(),
             ));
         }
-        let bytes = self.limits.request_bytes.unwrap_or_default() + header_bytes;
-        let Some(bytes) = self.budget.hold(bytes) else {
-            if self.refusals.fetch_add(1, Ordering::Relaxed) >= REFUSALS_MAX {
+        let Some(bytes) = self.budget.hold(self.limits.request_bytes + header_bytes) else {
+            let refused = self.refusals.fetch_add(1, Ordering::Relaxed);
+            if self.limits.ends_over_share && refused >= REFUSALS_MAX {
                 self.progress.evict();
             }
-            let retry = (RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
-            return Err(Box::new(
-                (StatusCode::SERVICE_UNAVAILABLE, [retry]).into_response(),
-            ));
+            return Err(Box::new((self.limits.refusal)()));
         };
         self.refusals.store(0, Ordering::Relaxed);
         Ok(AdmittedRequest {
             budget: self.budget.clone(),
             bytes: Some(bytes),
-            ends_over_share: self.limits.request_bytes.is_some(),
+            ends_over_share: self.limits.ends_over_share,
             _busy: busy,
         })
     }

@@ -5,6 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse as _, Response};
+
 use super::memory_share::{CONNECTIONS_MAX, ListenerRole, MemoryShare};
 use crate::readiness::Condition;
 
@@ -63,8 +67,12 @@ pub struct Limits {
     pub send_timeout: Option<Duration>,
     /// What requests in flight and their answers hold, all connections together, in bytes; unbounded where none.
     pub waiting_bytes: Option<usize>,
-    /// What a request is counted with besides its headers, in bytes; none where whoever serves it counts it.
-    pub request_bytes: Option<usize>,
+    /// What a request is counted with besides its headers, before anybody looks at it, in bytes.
+    pub request_bytes: usize,
+    /// What a request is answered whose connection is over its share: nothing that has a body, which a client could leave unread.
+    pub refusal: fn() -> Response,
+    /// Whether a connection over its share is also to end answers that its client does not take, and itself where it goes on asking.
+    pub ends_over_share: bool,
     /// Unmet while the listener is full and no idle connection can be evicted.
     pub capacity: Option<Condition>,
 }
@@ -99,10 +107,18 @@ impl Default for Limits {
             keeps_http2: true,
             send_timeout: None,
             waiting_bytes: None,
-            request_bytes: None,
+            request_bytes: 0,
+            refusal: unavailable,
+            ends_over_share: false,
             capacity: None,
         }
     }
+}
+
+/// To be tried again as soon as some of what the connection holds is read.
+#[must_use]
+pub fn unavailable() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")]).into_response()
 }
 
 impl Limits {
@@ -128,7 +144,8 @@ impl Limits {
             keeps_http2: role != ListenerRole::Admin,
             send_timeout: Some(SHORT_SEND_TIMEOUT),
             waiting_bytes: Some(share.waiting_bytes),
-            request_bytes: Some(SHORT_REQUEST_BYTES),
+            request_bytes: SHORT_REQUEST_BYTES,
+            ends_over_share: true,
             ..Self::default()
         }
     }

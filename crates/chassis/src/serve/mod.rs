@@ -35,7 +35,7 @@ use crate::tls::ServerTls;
 
 pub use self::bind::{BindError, bind, give_up_stalled};
 pub use self::byte_budget::{ByteBudget, BytesPermit};
-pub use self::limits::{Limits, PerClientLimit, network};
+pub use self::limits::{Limits, PerClientLimit, network, unavailable};
 pub use self::memory_share::{ListenerRole, MemoryShare};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.

@@ -24,7 +24,8 @@ const ASK: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
 fn sharing(waiting: usize, request: usize) -> Limits {
     Limits {
         waiting_bytes: Some(waiting),
-        request_bytes: Some(request),
+        request_bytes: request,
+        ends_over_share: true,
         ..Limits::default()
     }
 }
