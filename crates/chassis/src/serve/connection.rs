@@ -23,12 +23,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::PeerAddress;
+use super::answer_body::{AdmittedRequest, AnswerBody};
 use super::byte_budget::ByteBudget;
 use super::capacity::ConnectionPermit;
 use super::connection_io::ConnectionIo;
 use super::limits::Limits;
 use super::progress::{ConnectionProgress, may_stop, unused};
-use super::streams::{AdmittedRequest, AnswerBody, AnswerProgress, StreamExecutor};
+use super::streams::{AnswerProgress, StreamExecutor};
 use crate::tls::{PeerCertificate, ServerTls};
 
 /// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
@@ -242,7 +243,7 @@ impl ServedConnection {
             budget: self.budget.clone(),
             bytes: Some(bytes),
             ends_over_share: self.limits.ends_over_share,
-            _busy: busy,
+            busy,
         })
     }
 }

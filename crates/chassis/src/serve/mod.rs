@@ -4,6 +4,7 @@
 //! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, and what is in flight
 //! finishes for a bounded time. One that is kept is shut down only when the address refuses, so that its client connects elsewhere.
 
+mod answer_body;
 mod bind;
 mod byte_budget;
 mod capacity;

@@ -179,6 +179,13 @@ pub(super) struct Busy {
     header_bytes: usize,
 }
 
+impl Busy {
+    /// Bytes that have gone to its client over this connection.
+    pub(super) fn sent(&self) -> u64 {
+        self.progress.0.sent.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for Busy {
     fn drop(&mut self) {
         let counters = &self.progress.0;

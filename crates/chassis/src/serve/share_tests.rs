@@ -38,7 +38,7 @@ fn pieces() -> (Router, oneshot::Receiver<()>) {
         let alive = alive.lock().unwrap().take();
         let pieces = stream::unfold((PIECES, alive), |(left, alive)| async move {
             let piece = Ok::<_, Infallible>(Bytes::from(vec![b'x'; PIECE]));
-            (left > 0).then_some((piece, (left - 1, alive)))
+            (left > 0).then(|| (piece, (left - 1, alive)))
         });
         async { Body::from_stream(pieces) }
     };

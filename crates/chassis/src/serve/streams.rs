@@ -12,22 +12,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep};
 
-use super::byte_budget::{ByteBudget, BytesPermit};
-use super::progress::{Busy, ConnectionProgress};
-
-/// A larger piece is handed over in parts, so that a slow client's progress shows.
-const PIECE: usize = 16 * 1024;
+use super::progress::ConnectionProgress;
 
 /// How far one stream's answer has been sent. Only the connection's worker writes it.
 #[derive(Default)]
 pub(super) struct AnswerProgress {
     pieces: AtomicU64,
     waits_for_client: AtomicBool,
+}
+
+impl AnswerProgress {
+    /// Whether what comes next is there, and only the client is waited for.
+    pub(super) fn waits_for_client(&self, waits: bool) {
+        self.waits_for_client.store(waits, Ordering::Relaxed);
+    }
+
+    /// One piece more is handed over.
+    pub(super) fn moved(&self) {
+        // Only this connection's worker writes.
+        let pieces = self.pieces.load(Ordering::Relaxed);
+        self.pieces.store(pieces + 1, Ordering::Relaxed);
+    }
 }
 
 /// The stream that is about to be run.
@@ -136,131 +144,4 @@ async fn reset_if_stalled(stream: impl Future, answer: Arc<AnswerProgress>, long
         over
     })
     .await;
-}
-
-/// The body of an answer that is being sent: its connection is busy until it ends.
-pub(super) struct AnswerBody {
-    body: Body,
-    /// What is left of a piece, and the permit for its bytes.
-    rest: Bytes,
-    held: Option<BytesPermit>,
-    admitted: AdmittedRequest,
-    answer: Option<Arc<AnswerProgress>>,
-}
-
-/// What a request in flight holds, until its answer ends.
-pub(super) struct AdmittedRequest {
-    pub(super) budget: ByteBudget,
-    /// Its own bytes, where they are counted here.
-    pub(super) bytes: Option<BytesPermit>,
-    /// Whether an answer ends whose connection is over its share.
-    pub(super) ends_over_share: bool,
-    pub(super) _busy: Busy,
-}
-
-/// An answer that its client does not read is kept no longer: others need the memory.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection holds more than its share of memory")]
-struct OverShare;
-
-impl AnswerBody {
-    /// Over HTTP/2 it records in `answer` how far it is sent.
-    pub(super) fn new(body: Body, answer: Option<Arc<AnswerProgress>>, admitted: AdmittedRequest) -> Self {
-        Self {
-            body,
-            rest: Bytes::new(),
-            held: None,
-            admitted,
-            answer,
-        }
-    }
-
-    /// Holds the next piece.
-    fn hold(&self, bytes: usize) -> Result<BytesPermit, axum::Error> {
-        let budget = &self.admitted.budget;
-        if self.admitted.ends_over_share {
-            budget.hold(bytes).ok_or_else(|| axum::Error::new(OverShare))
-        } else {
-            Ok(budget.must_hold(bytes))
-        }
-    }
-
-    /// The next part of what is left. The very last byte of the answer comes by itself: the server asks for it once all before it
-    /// may be sent, and holds no more than it when it has done its part.
-    fn part(&mut self) -> Frame<Bytes> {
-        let left = self.rest.len();
-        let length = match left {
-            2..=PIECE if self.body.is_end_stream() => left - 1,
-            _ => left.min(PIECE),
-        };
-        Frame::data(self.rest.split_to(length))
-    }
-}
-
-impl HttpBody for AnswerBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = &mut *self;
-        let Some(answer) = &this.answer else {
-            let polled = Pin::new(&mut this.body).poll_frame(context);
-            if let Poll::Ready(Some(Ok(frame))) = &polled
-                && let Some(data) = frame.data_ref()
-            {
-                match this.hold(data.len()) {
-                    Ok(held) => held.hand_over(),
-                    Err(error) => return Poll::Ready(Some(Err(error))),
-                }
-            }
-            return polled;
-        };
-        if this.rest.is_empty() {
-            let polled = Pin::new(&mut this.body).poll_frame(context);
-            answer
-                .waits_for_client
-                .store(polled.is_ready(), Ordering::Relaxed);
-            let Poll::Ready(Some(Ok(frame))) = polled else {
-                return polled;
-            };
-            match frame.into_data() {
-                Ok(data) => {
-                    this.held = match this.hold(data.len()) {
-                        Ok(held) => Some(held),
-                        Err(error) => return Poll::Ready(Some(Err(error))),
-                    };
-                    this.rest = data;
-                }
-                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-            }
-        }
-        // Only this connection's worker writes.
-        answer
-            .pieces
-            .store(answer.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        let part = this.part();
-        if this.rest.is_empty()
-            && let Some(held) = this.held.take()
-        {
-            held.hand_over();
-        }
-        Poll::Ready(Some(Ok(part)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let mut hint = self.body.size_hint();
-        let rest = self.rest.len() as u64;
-        if let Some(upper) = hint.upper() {
-            hint.set_upper(upper + rest);
-        }
-        hint.set_lower(hint.lower() + rest);
-        hint
-    }
 }

@@ -1,0 +1,168 @@
+//! The body of an answer, and what it holds of the memory there is.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use super::byte_budget::{ByteBudget, BytesPermit};
+use super::progress::Busy;
+use super::streams::AnswerProgress;
+
+/// A larger piece is handed over in parts, so that a slow client's progress shows.
+const PIECE: usize = 16 * 1024;
+
+/// An answer over its connection's share ends when the socket has taken nothing for so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it looks whether there is room again.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What a request in flight holds, until its answer ends.
+pub(super) struct AdmittedRequest {
+    pub(super) budget: ByteBudget,
+    /// Its own bytes, where they are counted here.
+    pub(super) bytes: Option<BytesPermit>,
+    /// Whether an answer ends whose connection is over its share.
+    pub(super) ends_over_share: bool,
+    pub(super) busy: Busy,
+}
+
+/// The body of an answer that is being sent: its connection is busy until it ends.
+pub(super) struct AnswerBody {
+    body: Body,
+    /// What is left of a piece, and the permit for its bytes.
+    rest: Bytes,
+    held: Option<BytesPermit>,
+    /// While there is no room for it.
+    waiting: Option<Waiting>,
+    admitted: AdmittedRequest,
+    /// Of its stream, over HTTP/2.
+    answer: Option<Arc<AnswerProgress>>,
+}
+
+/// A piece that waits for room in its connection's share.
+struct Waiting {
+    next_look: Pin<Box<Sleep>>,
+    /// Bytes the socket had taken when it was last seen to take any, and when that was.
+    sent: u64,
+    since: Instant,
+}
+
+/// An answer that its client does not read is kept no longer: others need the memory.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection holds more than its share of memory, and its client takes nothing")]
+struct OverShare;
+
+impl AnswerBody {
+    /// Over HTTP/2 it records in `answer` how far it is sent.
+    pub(super) fn new(body: Body, answer: Option<Arc<AnswerProgress>>, admitted: AdmittedRequest) -> Self {
+        Self {
+            body,
+            rest: Bytes::new(),
+            held: None,
+            waiting: None,
+            admitted,
+            answer,
+        }
+    }
+
+    /// Holds so many bytes, as soon as there is room for them; fails where the client does nothing to make some.
+    fn poll_hold(
+        &mut self,
+        bytes: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<BytesPermit, axum::Error>> {
+        let AdmittedRequest { budget, busy, .. } = &self.admitted;
+        if !self.admitted.ends_over_share {
+            return Poll::Ready(Ok(budget.must_hold(bytes)));
+        }
+        loop {
+            if let Some(held) = budget.hold(bytes) {
+                self.waiting = None;
+                return Poll::Ready(Ok(held));
+            }
+            let (sent, now) = (busy.sent(), Instant::now());
+            let waiting = self.waiting.get_or_insert_with(|| Waiting {
+                next_look: Box::pin(tokio::time::sleep(LOOK_INTERVAL)),
+                sent,
+                since: now,
+            });
+            if waiting.sent != sent {
+                (waiting.sent, waiting.since) = (sent, now);
+            } else if now - waiting.since >= PATIENCE {
+                return Poll::Ready(Err(axum::Error::new(OverShare)));
+            }
+            ready!(waiting.next_look.as_mut().poll(context));
+            waiting.next_look.as_mut().reset(now + LOOK_INTERVAL);
+        }
+    }
+
+    /// The next part of what is left: all of it over HTTP/1.1. Over HTTP/2 the very last byte of the answer comes by itself: the server
+    /// asks for it once all before it may be sent, and holds no more than it when it has done its part.
+    fn part(&mut self) -> Frame<Bytes> {
+        let left = self.rest.len();
+        let length = match left {
+            _ if self.answer.is_none() => left,
+            2..=PIECE if self.body.is_end_stream() => left - 1,
+            _ => left.min(PIECE),
+        };
+        Frame::data(self.rest.split_to(length))
+    }
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        if this.rest.is_empty() {
+            let polled = Pin::new(&mut this.body).poll_frame(context);
+            if let Some(answer) = &this.answer {
+                answer.waits_for_client(polled.is_ready());
+            }
+            let Some(frame) = ready!(polled).transpose()? else {
+                return Poll::Ready(None);
+            };
+            match frame.into_data() {
+                Ok(data) => this.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        if this.held.is_none() {
+            this.held = Some(ready!(this.poll_hold(this.rest.len(), context))?);
+        }
+        if let Some(answer) = &this.answer {
+            answer.moved();
+        }
+        let part = this.part();
+        if this.rest.is_empty()
+            && let Some(held) = this.held.take()
+        {
+            held.hand_over();
+        }
+        Poll::Ready(Some(Ok(part)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}
