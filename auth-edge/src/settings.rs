@@ -40,7 +40,7 @@ use crate::sign_in::{SignInSettings, UserinfoAtLogin};
 pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
-pub(crate) use upstreams::{AssertionSettings, ProtectionSettings, routes};
+pub(crate) use upstreams::{AssertionSettings, ProtectionSettings, STREAMS_MAX, routes};
 
 /// All settings of the edge, the route table of its file included.
 #[derive(Clone, Debug)]

@@ -37,13 +37,10 @@ use crate::routes;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SILENCE_MAX, SessionCache};
-use crate::settings::{EdgeSettings, ProtectionSettings, secrets_are_usable};
+use crate::settings::{EdgeSettings, ProtectionSettings, STREAMS_MAX, secrets_are_usable};
 
 /// How often the session service is probed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-
-/// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
-const STREAMS_MAX: u32 = 100;
 
 /// Headers of an HTTP/2 request: a few cookies of 4 KiB, and the rest.
 const HEADER_LIST_BYTES: usize = 16 * 1024;
@@ -169,7 +166,7 @@ fn log_registrations(app: &App) {
 /// What the listener for browsers takes.
 fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     let protection = &app.settings().protection;
-    let share = MemoryShare::of(ListenerRole::Main, memory);
+    let share = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, memory);
     let connections = protection.connections.unwrap_or(share.connections);
     let trusted = app.layer().trusted_proxies.clone();
     Limits {

@@ -44,8 +44,11 @@ const HEADER_BYTES: usize = 16 * 1024;
 /// Bytes of messages that a connection may have sent and nobody has read: the largest message.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
+/// Calls of one connection at once. A caller has few connections, and while a provider is slow many calls of each wait for it.
+const CALLS_MAX: u32 = 512;
+
 /// What a call takes before anybody looks at it, besides its metadata: its stream and its task. What it takes then is counted by its method.
-const REQUEST_BYTES: usize = 2 * 1024;
+const REQUEST_BYTES: usize = 4 * 1024;
 
 /// An answer of which its caller takes nothing for so long is given up; what proxies grant.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -245,7 +248,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
 fn listener_limits() -> serve::Limits {
     let memory = memory::available();
     let bytes = memory.as_ref().map(|memory| memory.bytes);
-    let share = MemoryShare::of(ListenerRole::Main, bytes);
+    let share = MemoryShare::of(ListenerRole::Main, CALLS_MAX, bytes);
     let waiting_bytes = WAITING_BYTES_MAX.min(share.waiting_bytes);
     tracing::info!(
         memory_bytes = bytes,
@@ -257,6 +260,7 @@ fn listener_limits() -> serve::Limits {
     );
     serve::Limits {
         connections: share.connections,
+        streams: CALLS_MAX,
         header_list_bytes: HEADER_BYTES,
         http1_buffer_bytes: HEADER_BYTES,
         window_bytes: Some(WINDOW_BYTES),

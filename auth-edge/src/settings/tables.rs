@@ -293,7 +293,7 @@ static PROTECTION: Topic = Topic {
             "EDGE_MAX_CONNECTIONS",
             "0",
             "COUNT",
-            "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory there is (the limit of the control group, or the machine's): 840 for 128 MiB, 1860 for 256 MiB, 16384 at most.",
+            "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory there is (the limit of the control group, or the machine's): 700 for 128 MiB, 1540 for 256 MiB, 16384 at most.",
         ),
         setting(
             "EDGE_MAX_CONCURRENT_REQUESTS",

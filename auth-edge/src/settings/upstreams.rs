@@ -37,6 +37,9 @@ pub(crate) struct ProtectionSettings {
     pub(crate) send_timeout: Duration,
 }
 
+/// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
+pub(crate) const STREAMS_MAX: u32 = 100;
+
 const CONNECTIONS: &str = "EDGE_MAX_CONNECTIONS";
 const REQUESTS: &str = "EDGE_MAX_CONCURRENT_REQUESTS";
 
@@ -128,8 +131,8 @@ fn too_much_for(memory: Option<u64>, connections: usize, requests: usize) -> Vec
         (
             CONNECTIONS,
             connections,
-            MemoryShare::taken_by(connections),
-            MemoryShare::of(ListenerRole::Main, Some(memory)).connections,
+            MemoryShare::taken_by(connections, STREAMS_MAX),
+            MemoryShare::of(ListenerRole::Main, STREAMS_MAX, Some(memory)).connections,
         ),
         (
             REQUESTS,
@@ -249,7 +252,7 @@ mod tests {
         assert_eq!(names, [CONNECTIONS, REQUESTS]);
         for (told, parts) in told
             .iter()
-            .zip([["16384", "128 MiB", "860"], ["4096", "128 MiB", "512"]])
+            .zip([["16384", "128 MiB", "700"], ["4096", "128 MiB", "512"]])
         {
             assert!(parts.iter().all(|part| told.1.contains(part)), "{}", told.1);
         }

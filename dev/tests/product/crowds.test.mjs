@@ -52,7 +52,7 @@ test('what listeners take follows from the limit of the control group, and the l
   const said = (name) => new RegExp(`${name}"?[=:]"?([^ ,"]+)`).exec(line)?.[1];
   assert.equal(Number(said('memory_bytes')), shippedLimit(DEPLOYMENT), line);
   assert.match(said('memory_from'), /cgroup/);
-  assert.equal(Number(said('connections')), 860, line);
+  assert.equal(Number(said('connections')), 700, line);
 });
 
 for (const [kind, program] of Object.entries(CROWDS)) {

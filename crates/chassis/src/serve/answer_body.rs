@@ -17,7 +17,7 @@ use super::streams::AnswerProgress;
 const PIECE: usize = 16 * 1024;
 
 /// An answer over its connection's share ends when the socket has taken nothing for so long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How often it looks whether there is room again.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

@@ -15,6 +15,9 @@ use crate::readiness::Condition;
 /// Streams of one HTTP/2 connection at once where services call: one connection carries all calls of a caller.
 const CALLS_MAX: u32 = 1_024;
 
+/// The same where whoever needs more opens another connection, as Envoy does.
+const SIDE_CALLS_MAX: u32 = 128;
+
 /// All headers of a request together where nobody says otherwise, in bytes: several cookies of 4 KiB and 48 KiB for the rest.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024;
 
@@ -126,7 +129,11 @@ impl Limits {
     /// which each is counted.
     #[must_use]
     pub fn beside(role: ListenerRole, memory: Option<u64>) -> Self {
-        let share = MemoryShare::of(role, memory);
+        let streams = match role {
+            ListenerRole::Admin => PROBES_MAX,
+            ListenerRole::Main | ListenerRole::Side => SIDE_CALLS_MAX,
+        };
+        let share = MemoryShare::of(role, streams, memory);
         Self {
             connections: share.connections,
             // Whoever collects metrics leaves room for probes.
@@ -134,10 +141,7 @@ impl Limits {
                 connections: share.connections / ADMIN_CLIENTS,
                 is_proxy: Arc::new(|_| false),
             }),
-            streams: match role {
-                ListenerRole::Admin => PROBES_MAX,
-                ListenerRole::Main | ListenerRole::Side => CALLS_MAX,
-            },
+            streams,
             header_list_bytes: SHORT_HEADER_BYTES,
             http1_buffer_bytes: SHORT_HEADER_BYTES,
             window_bytes: Some(SHORT_WINDOW_BYTES),

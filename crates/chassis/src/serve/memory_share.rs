@@ -17,9 +17,15 @@ const PROGRAM_BYTES: u64 = 20 * 1024 * 1024;
 /// At least this part of the memory is for connections, however little there is.
 const LEAST_PART: u64 = 4;
 
-/// A connection that holds as much as it may without being counted, in bytes. The kernel's part, the buffers of HTTP/2 and the table of its
-/// fields are 36 KiB (2,048 connections that ask for nothing took 66 MiB more), those of HTTP/1.1 and its head no more.
-const CONNECTION_BYTES: u64 = 48 * 1024 + UNCOUNTED_BYTES as u64;
+/// A connection that holds as much as it may without being counted, in bytes: what it may hold, the kernel's part, the buffers of HTTP/1.1 on
+/// both sides of a proxy, or a hundred streams of HTTP/2 and the table of their fields.
+const CONNECTION_BYTES: u64 = 64 * 1024 + UNCOUNTED_BYTES as u64;
+
+/// Streams of HTTP/2 that are reckoned into that.
+const STREAMS_RECKONED: u32 = 100;
+
+/// What each stream beyond takes in bytes, though it be refused: the library keeps the room until its connection ends.
+const STREAM_BYTES: u64 = 1024;
 
 /// What is counted takes up to twice its size: queues, tasks and what the allocator does not fill.
 const COUNTED: u64 = 2;
@@ -45,11 +51,11 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Of a process that may have `memory` bytes; of one that nobody limits where none is known.
+    /// Of a process that may have `memory` bytes, with so many streams on a connection; of one that nobody limits where none is known.
     #[must_use]
-    pub fn of(role: ListenerRole, memory: Option<u64>) -> Self {
+    pub fn of(role: ListenerRole, streams: u32, memory: Option<u64>) -> Self {
         let all = memory.unwrap_or(u64::MAX);
-        let fixed = PROGRAM_BYTES + Self::taken_by(ADMIN_CONNECTIONS);
+        let fixed = PROGRAM_BYTES + Self::taken_by(ADMIN_CONNECTIONS, STREAMS_RECKONED);
         let room = all.saturating_sub(fixed).max(all / LEAST_PART);
         // In sixteenths of the room; those of all listeners are sixteen.
         let (connections, waiting) = match role {
@@ -62,21 +68,25 @@ impl MemoryShare {
             usize::try_from(count.saturating_mul(sixteenths)).unwrap_or(usize::MAX)
         };
         let (least, most) = match role {
-            ListenerRole::Main => (64, CONNECTIONS_MAX),
+            ListenerRole::Main => (16, CONNECTIONS_MAX),
             ListenerRole::Side => (16, 1_024),
             ListenerRole::Admin => (ADMIN_CONNECTIONS, ADMIN_CONNECTIONS),
         };
         Self {
-            connections: part(connections, CONNECTION_BYTES).clamp(least, most),
+            connections: part(connections, connection_bytes(streams)).clamp(least, most),
             waiting_bytes: part(waiting, COUNTED).clamp(WAITING_MIN, WAITING_MAX),
         }
     }
 
-    /// Bytes that so many connections of the main listener take at most.
+    /// Bytes that so many connections with so many streams each take at most.
     #[must_use]
-    pub fn taken_by(connections: usize) -> u64 {
-        (connections as u64).saturating_mul(CONNECTION_BYTES)
+    pub fn taken_by(connections: usize, streams: u32) -> u64 {
+        (connections as u64).saturating_mul(connection_bytes(streams))
     }
+}
+
+fn connection_bytes(streams: u32) -> u64 {
+    CONNECTION_BYTES + u64::from(streams.saturating_sub(STREAMS_RECKONED)) * STREAM_BYTES
 }
 
 /// One answer of metrics, however little memory there is.
@@ -91,34 +101,42 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn connections(role: ListenerRole, memory: Option<u64>) -> usize {
-        MemoryShare::of(role, memory).connections
+    fn connections(role: ListenerRole, streams: u32, memory: Option<u64>) -> usize {
+        MemoryShare::of(role, streams, memory).connections
     }
 
     #[test]
     fn connections_follow_the_memory_there_is() {
-        let main = |memory| connections(ListenerRole::Main, memory);
-        assert_eq!(main(Some(128 * MIB)), 840);
-        assert_eq!(main(Some(64 * MIB)), 330);
-        assert_eq!(main(Some(MIB)), 64);
+        let main = |memory| connections(ListenerRole::Main, 100, memory);
+        assert_eq!(main(Some(128 * MIB)), 700);
+        assert_eq!(main(Some(64 * MIB)), 270);
+        assert_eq!(main(Some(MIB)), 16);
         assert_eq!(main(Some(u64::MAX)), CONNECTIONS_MAX);
         assert_eq!(main(None), CONNECTIONS_MAX);
-        assert_eq!(connections(ListenerRole::Side, Some(128 * MIB)), 84);
-        assert_eq!(connections(ListenerRole::Admin, None), ADMIN_CONNECTIONS);
+        assert_eq!(connections(ListenerRole::Main, 512, Some(128 * MIB)), 130);
+        assert_eq!(connections(ListenerRole::Side, 100, Some(128 * MIB)), 70);
+        assert_eq!(connections(ListenerRole::Admin, 16, None), ADMIN_CONNECTIONS);
     }
 
     #[test]
     fn all_listeners_together_fit_into_the_memory() {
-        for memory in [48, 64, 96, 128, 256, 1024, 24 * 1024].map(|mebibytes| mebibytes * MIB) {
-            let roles = [ListenerRole::Main, ListenerRole::Side, ListenerRole::Admin];
-            let taken: u64 = roles
-                .map(|role| {
-                    let share = MemoryShare::of(role, Some(memory));
-                    MemoryShare::taken_by(share.connections) + share.waiting_bytes as u64 * COUNTED
-                })
-                .iter()
-                .sum();
-            assert!(taken + PROGRAM_BYTES <= memory, "{taken} of {memory}");
+        for memory in [64, 96, 128, 256, 1024, 24 * 1024].map(|mebibytes| mebibytes * MIB) {
+            for main_streams in [100, 1_024] {
+                let listeners = [
+                    (ListenerRole::Main, main_streams),
+                    (ListenerRole::Side, 128),
+                    (ListenerRole::Admin, 16),
+                ];
+                let taken: u64 = listeners
+                    .map(|(role, streams)| {
+                        let share = MemoryShare::of(role, streams, Some(memory));
+                        MemoryShare::taken_by(share.connections, streams)
+                            + share.waiting_bytes as u64 * COUNTED
+                    })
+                    .iter()
+                    .sum();
+                assert!(taken + PROGRAM_BYTES <= memory, "{taken} of {memory}");
+            }
         }
     }
 }
