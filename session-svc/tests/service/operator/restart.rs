@@ -199,7 +199,7 @@ async fn the_memory_of_a_container_is_judged_when_it_is_told() {
         );
         check(&reported.json(), "memory_to_rewrite")["result"].clone()
     };
-    assert_eq!(judged("268435456"), "warning");
+    assert_eq!(judged("256Mi"), "warning");
     assert_eq!(judged("402653184"), "ok");
 }
 
