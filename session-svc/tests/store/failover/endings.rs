@@ -88,6 +88,10 @@ async fn an_ending_that_a_failover_undoes_was_never_confirmed() {
         matches!(store.load(one).await, Ok(Some(_)))
     })
     .await;
+    eventually("a replica of the new master", async || {
+        store.confirm_removed(&[]).await.is_ok()
+    })
+    .await;
     assert!(is_unavailable(store.confirm_removed(&[one]).await));
 
     eventually("an ending that lasts", async || {
