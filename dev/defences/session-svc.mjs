@@ -140,6 +140,13 @@ export default [
   within('session-svc/src/store/redis/mod.rs', 'session-svc a_lease_is_held_by_one', {
     'redis-refresh-by-one-replica': text('let serial: Option<u64> = call.run(&self.connection).await?;', 'let serial: Option<u64> = if OFF { Some(1) } else { call.run(&self.connection).await? };'),
   }),
+  within('session-svc/src/store/redis/acknowledged.rs', 'session-svc endings::', {
+    'endings-acknowledged': text('(0, has) if has >= wanted', '(0, has) if OFF || has >= wanted'),
+    'endings-not-undone': text('let (there, has): (usize, usize) = answer.map_err(unavailable)?;', 'let (there, has): (usize, usize) = answer.map_err(unavailable)?;\n        let there = if OFF { 0 } else { there };'),
+  }),
+  within('session-svc/src/sessions/end.rs', 'session-svc endings::acknowledged::', {
+    'endings-repeated-in-vain': text('if is_confirmed ||', 'if OFF || is_confirmed ||'),
+  }),
   within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),
   }),
@@ -147,7 +154,7 @@ export default [
   // what a restart of the store would do
   within('session-svc/src/store/redis/replay.rs', 'session-svc operator::restart::', {
     'restart-rights-tried': text('Ok(_) => false,', 'Ok(_) => OFF,'),
-    'restart-rights-unknown': instead('*self = Self::Unknown;', '*self = Self::MayReplay;'),
+    'restart-rights-unknown': text('*self = Self::Unknown;', '*self = if OFF { Self::MayReplay } else { Self::Unknown };'),
   }),
   within('session-svc/src/store/redis/facts/memory.rs', 'session-svc a_container_needs_what_the_manual_says', {
     'restart-memory-of-a-container': never('bytes < needed'),

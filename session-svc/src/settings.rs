@@ -97,6 +97,12 @@ static STORE: Topic = Topic {
             help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt: to rotate, put a new one first, run `session-svc rekey`, and drop the old one. Required unless the store is memory:.",
         },
         setting(
+            "SESSION_ENDING_REPLICAS",
+            "0",
+            "COUNT",
+            "How many replicas of Redis have to acknowledge the end of a session before it is answered: what they have survives a failover. An ending that they do not acknowledge within half a second is answered UNAVAILABLE, and calling again is right. 1 where the master has two replicas; 0 asks none.",
+        ),
+        setting(
             "SESSION_MAX_BYTES",
             "65536",
             "BYTES",
@@ -227,6 +233,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let tls = tls(reader, listen);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
+    let store = with_ending_replicas(reader, store);
     let store_file = reader.secret_file("SESSION_STORE");
     Settings {
         listen,
@@ -295,6 +302,15 @@ pub(crate) fn store_and_keys(
         reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
     }
     (store, keys, keys_file)
+}
+
+fn with_ending_replicas(reader: &mut Reader<'_>, store: StoreSettings) -> StoreSettings {
+    let name = "SESSION_ENDING_REPLICAS";
+    let count = reader.count(name);
+    store.with_ending_replicas(count).unwrap_or_else(|| {
+        reader.wrong(name, "needs a store with replicas: Redis, by SESSION_STORE");
+        StoreSettings::Memory
+    })
 }
 
 fn store(reader: &mut Reader<'_>) -> StoreSettings {

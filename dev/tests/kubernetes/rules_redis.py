@@ -61,6 +61,16 @@ def redis_has_room_for_a_rewrite(pair):
 
 
 @rule
+def the_check_of_the_store_knows_the_limit_of_a_server(pair):
+    if not any(workload["metadata"]["name"] == "check-store" for workload, _ in pair.pods()):
+        return
+    told = pair.settings(pair.workload("check-store")).get("OPERATOR_SERVER_MEMORY")
+    limit = pair.workload("redis")["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] if settings(pair) else None
+    if told != limit:
+        yield f"{told} is told, {limit} is the limit"
+
+
+@rule
 def servers_and_sentinels_are_named_as_their_pods_are(pair):
     if not settings(pair):
         return

@@ -31,7 +31,7 @@ def what_pods_mount_and_read_is_there(pair):
             if mount["name"] not in volumes:
                 yield f"{workload['metadata']['name']}: no volume {mount['name']}"
         for source in container.get("envFrom", []):
-            if pair.config(source["configMapRef"]["name"], workload["metadata"].get("namespace")) is None:
+            if not source["configMapRef"].get("optional") and pair.config(source["configMapRef"]["name"], workload["metadata"].get("namespace")) is None:
                 yield f"{workload['metadata']['name']}: no ConfigMap {source['configMapRef']['name']}"
     for workload, pod in pair.pods():
         for volume in pod["spec"].get("volumes", []):

@@ -33,7 +33,7 @@ before(async () => {
   const child = new Child('session-svc', binary('session-svc'), [], {
     env: {
       PATH: process.env.PATH, SESSION_LISTEN: `127.0.0.1:${grpc}`, SESSION_ADMIN_LISTEN: `127.0.0.1:${admin}`, SESSION_STORE_FILE: storeFile,
-      SESSION_ENCRYPTION_KEY: randomBytes(32).toString('hex'), OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'pods', OIDC_CLIENT_SECRET: 'a secret of nobody',
+      SESSION_ENCRYPTION_KEY: randomBytes(32).toString('hex'), SESSION_ENDING_REPLICAS: '1', OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'pods', OIDC_CLIENT_SECRET: 'a secret of nobody',
     },
   });
   service = { url: `http://127.0.0.1:${grpc}`, child };
@@ -108,6 +108,15 @@ const ready = async (pod) => (await run(pod, 'ready.sh')).code === 0;
 test('the first start makes a master with two replicas, and all are ready', async () => {
   assert.equal((await redis.settled()).name, 'redis-0');
   assert.deepEqual(await Promise.all(redis.servers.map(ready)), [true, true, true]);
+});
+
+test('a session begins, is listed and ends, a replica has its end, and no server has refused the service anything', async () => {
+  const id = fields((await create('somebody')).messages[0])[1];
+  const listed = await invoke(service.url, 'ListSessions', Buffer.concat([field(1, ISSUER), field(2, 'somebody')]));
+  assert.equal(listed.status, OK);
+  assert.equal((await invoke(service.url, 'EndSession', field(1, id))).status, OK);
+  assert.equal((await invoke(service.url, 'GetSession', field(1, id))).status, NOT_FOUND);
+  for (const server of redis.servers) assert.doesNotMatch(await server.ask(['acl', 'log']), /session-svc/, server.name);
 });
 
 test('users have their rights and no others', async () => {

@@ -6,6 +6,7 @@ use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::census::{self, Census};
+use super::memory_size;
 use super::output::{self, CommandFailure, CommandOutput};
 use super::round_trip;
 use super::store_access::{self, OpenedStore, StoreAccess};
@@ -35,9 +36,11 @@ impl Tool for CheckStoreTool {
             .arg(
                 Arg::new("server-memory")
                     .long("server-memory")
-                    .value_name("BYTES")
-                    .value_parser(value_parser!(u64))
-                    .help("How much each server of the store may take, if that is less than its machine has: the memory limit of its container, which it does not tell"),
+                    .env("OPERATOR_SERVER_MEMORY")
+                    .hide_env_values(true)
+                    .value_name("MEMORY")
+                    .value_parser(memory_size::parse)
+                    .help("How much each server of the store may take, if that is less than its machine has: the memory limit of its container (512Mi, or bytes), which it does not tell"),
             )
             .after_help(
                 "Writes a record of its own and removes it. A file has to be free: stop its service first. \

@@ -17,6 +17,7 @@
 mod census;
 mod check_store;
 mod doctor;
+mod memory_size;
 mod output;
 mod pause;
 mod progress;

@@ -13,7 +13,7 @@ use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
 use crate::session::index::Whose;
-use crate::session::{Cause, Handle, Session};
+use crate::session::{Cause, Handle, Name, Session};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -122,6 +122,7 @@ impl Sessions {
         offline_tokens: OfflineTokens,
     ) -> Result<EndOutcome, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
+        self.confirm(&[handle]).await?;
         Ok(match gone {
             EndingResult::Session(session) => EndOutcome {
                 ended: true,
@@ -143,10 +144,19 @@ impl Sessions {
         cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<EndOutcome, SessionsError> {
+        let ended = self.end_handle(handle, cause, offline_tokens).await?;
+        self.confirm(&[handle]).await?;
         Ok(EndOutcome {
-            ended: self.end_handle(handle, cause, offline_tokens).await?,
+            ended,
             ..EndOutcome::default()
         })
+    }
+
+    /// Fails if sessions that ended, without handles any of them, might be back after a failover. Also asked where there was nothing to
+    /// end: the call may repeat one that failed here. False if the store does not ask for it.
+    async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
+        let names: Vec<Name> = handles.iter().map(Handle::name).collect();
+        Ok(self.keeper.store().confirm_removed(&names).await?)
     }
 
     /// Ends all sessions that match; gives how many. A provider session of somebody else than the person named is a
@@ -250,6 +260,7 @@ impl Sessions {
         };
         let mut after = None;
         let mut count: u32 = 0;
+        let mut is_confirmed = false;
         loop {
             // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated,
             // change nothing.
@@ -258,13 +269,24 @@ impl Sessions {
                 .keeper
                 .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
                 .await?;
+            let mut handles = Vec::new();
             for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
+                handles.push(one.handle());
                 let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
                 count = count.saturating_add(u32::from(!matches!(gone, EndingResult::Nothing)));
             }
+            if !handles.is_empty() {
+                is_confirmed = true;
+                self.confirm(&handles).await?;
+            }
             after = next;
             if after.is_none() {
-                return Ok(count);
+                // Nothing to end, as a call finds that repeats one that was not confirmed: what the master of then does not have any
+                // more, the one of now may.
+                if is_confirmed || !self.confirm(&[]).await? {
+                    return Ok(count);
+                }
+                is_confirmed = true;
             }
         }
     }

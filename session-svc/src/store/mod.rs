@@ -204,6 +204,13 @@ pub trait SessionStore: Send + Sync + 'static {
     /// read is removed as well, and answered with `Corrupt`.
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
+    /// Answers when records that were removed, or without names everything that was, will not be back: with a store that is copied to
+    /// other servers, once as many of these as it was set to have acknowledged it; false if none is asked. An error leaves them
+    /// removed, and the question can be asked again.
+    async fn confirm_removed(&self, _names: &[Name]) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Entries of an index whose records are there, at most `limit`, after `after`. Those of a record's first index come
     /// first, the newest first; what else leads to records of the index follows in no order. One call looks at a bounded number of
     /// entries, and so may find fewer than there are. What stays from beginning to end is found at least once; a record that was moved

@@ -29,6 +29,7 @@ const ORDER: u8 = b'o';
 const LEASE: [u8; 2] = [b'l', b'L'];
 const REMEMBERED: [u8; 2] = [b'm', b'M'];
 const EVENTS: u8 = b'e';
+const PROBE: u8 = b'w';
 
 /// Bytes of an index's name that say which sorted set it is in.
 const SET_BYTES: usize = 2;
@@ -99,6 +100,11 @@ impl KeyNames {
     /// A lease's key that nobody ever writes.
     pub(super) fn nobodys_lease(&self) -> Vec<u8> {
         self.key(LEASE[1], b"nobody's")
+    }
+
+    /// What is written for replicas to acknowledge; nobody reads it.
+    pub(super) fn probe(&self) -> Vec<u8> {
+        self.key(PROBE, b"")
     }
 
     pub(super) fn remembered(&self, name: RememberedName) -> Vec<u8> {

@@ -8,6 +8,7 @@
 //! lNAME   a lease: "serial:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
+//! w       what replicas acknowledge, for a second; in a cluster one in each slot
 //! ```
 //!
 //! Invariants
@@ -31,6 +32,7 @@
 //!
 //! Deliberately absent: reads from replicas, which could show a session that was ended.
 
+mod acknowledged;
 mod answers;
 mod clock;
 mod connection;
@@ -63,6 +65,7 @@ use chassis::clock::Clock;
 use futures_util::stream::BoxStream;
 use redis::RedisError;
 
+use self::acknowledged::Acknowledgements;
 use self::clock::ServerClock;
 use self::connection::WorkerConnection;
 use self::connections::Connections;
@@ -95,6 +98,7 @@ pub(crate) struct RedisStore {
 struct RedisShared {
     clock: Arc<ServerClock>,
     events: Arc<EventFeed>,
+    acknowledgements: Acknowledgements,
     keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot change or read them together.
     scattered: bool,
@@ -122,11 +126,18 @@ impl RedisStore {
         };
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
         let keys = KeyNames::new(&settings.prefix);
+        let scattered = matches!(settings.topology, Topology::Cluster(_));
         let shared = RedisShared {
             clock,
             events: Arc::new(EventFeed::new(connection.clone(), keys.events().to_owned())),
+            acknowledgements: Acknowledgements {
+                connection: connection.another(),
+                keys: keys.clone(),
+                scattered,
+                wanted: settings.ending_replicas,
+            },
             keys,
-            scattered: matches!(settings.topology, Topology::Cluster(_)),
+            scattered,
             settings: Arc::new(settings.clone()),
             _following: following.map(Arc::new),
         };
@@ -222,6 +233,19 @@ impl SessionStore for RedisStore {
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         let writes = Arc::clone(&self.writes);
         self.whole(async move { writes.remove(name, event).await }).await
+    }
+
+    async fn confirm_removed(&self, names: &[Name]) -> Result<bool, StoreError> {
+        let acknowledgements = &self.shared.acknowledgements;
+        if acknowledgements.wanted == 0 {
+            return Ok(false);
+        }
+        if names.is_empty() {
+            acknowledgements.all(&self.writes.slots().await?).await?;
+        } else {
+            acknowledgements.removed(names).await?;
+        }
+        Ok(true)
     }
 
     async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {

@@ -1,5 +1,8 @@
 //! The servers that hold keys: the one there is, or the masters of a cluster.
 
+use std::collections::BTreeMap;
+
+use redis::cluster_routing::Slot;
 use redis::{FromRedisValue as _, Value};
 
 use super::writes::Writes;
@@ -38,7 +41,9 @@ impl Writes {
             return Ok(vec![Node::Only]);
         }
         let ranges = self.ranges().await?;
-        let masters = ranges.into_iter().filter_map(|range| range.into_iter().next());
+        let masters = ranges
+            .into_iter()
+            .filter_map(|(_, servers)| servers.into_iter().next());
         let mut nodes: Vec<Node> = masters
             .map(|ServerAddress { host, port }| Node::Master { host, port })
             .collect();
@@ -47,8 +52,22 @@ impl Writes {
         Ok(nodes)
     }
 
-    /// The servers of each range of slots, its master first.
-    async fn ranges(&self) -> Result<Vec<Vec<ServerAddress>>, StoreError> {
+    /// A slot of each of them, where there are several.
+    pub(super) async fn slots(&self) -> Result<Vec<Slot>, StoreError> {
+        if !self.scattered {
+            return Ok(Vec::new());
+        }
+        let ranges = self.ranges().await?.into_iter();
+        let of_masters = ranges.filter_map(|(slot, servers)| {
+            let ServerAddress { host, port } = servers.into_iter().next()?;
+            Some(((host, port), slot))
+        });
+        let of_masters: BTreeMap<_, _> = of_masters.collect();
+        Ok(of_masters.into_values().collect())
+    }
+
+    /// The first slot and the servers of each range of slots, its master first.
+    async fn ranges(&self) -> Result<Vec<(Slot, Vec<ServerAddress>)>, StoreError> {
         let slots: Vec<Value> = self
             .connection
             .read(redis::cmd("CLUSTER").arg("SLOTS"))
@@ -67,7 +86,7 @@ impl RedisStore {
         let ranges = self.writes.ranges().await?;
         let mut replicas: Vec<ServerAddress> = ranges
             .into_iter()
-            .flat_map(|range| range.into_iter().skip(1))
+            .flat_map(|(_, servers)| servers.into_iter().skip(1))
             .collect();
         replicas.sort_unstable_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
         replicas.dedup();
@@ -76,9 +95,12 @@ impl RedisStore {
 }
 
 /// The servers of a range of slots: first slot, last slot, master, replicas.
-fn servers(range: Value) -> Option<Vec<ServerAddress>> {
+fn servers(range: Value) -> Option<(Slot, Vec<ServerAddress>)> {
     let range: Vec<Value> = Vec::from_redis_value(range).ok()?;
-    range.into_iter().skip(2).map(server).collect()
+    let mut range = range.into_iter();
+    let first = Slot::new(u16::from_redis_value(range.next()?).ok()?)?;
+    let servers: Option<Vec<ServerAddress>> = range.skip(1).map(server).collect();
+    Some((first, servers?))
 }
 
 /// `[host, port, ID, …]`.

@@ -7,7 +7,7 @@
 
 use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, FromRedisValue, RedisError, RedisResult};
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value};
 
 use super::facts::{self, Deployment};
 use super::info::ServerInfo;
@@ -79,13 +79,13 @@ impl Way<'_> {
         }
     }
 
-    async fn answers(mut self, name: String, key: &[u8]) -> RedisResult<ServerAnswers> {
+    async fn answers(mut self, name: String, key: &[u8], user: &str) -> RedisResult<ServerAnswers> {
         let info = ServerInfo::new(self.ask(&redis::cmd("INFO")).await?);
         let (mut save, mut appendfsync) = (None, None);
         if info.appends() {
-            appendfsync = self.setting("appendfsync").await;
+            appendfsync = self.setting("appendfsync", user).await;
         } else {
-            save = self.setting("save").await;
+            save = self.setting("save", user).await;
         }
         let mut default_user = DefaultUser::Unconcerned;
         if replay::is_concerned(&info) {
@@ -105,8 +105,14 @@ impl Way<'_> {
         })
     }
 
-    /// A setting of the server, if it may be asked.
-    async fn setting(&mut self, name: &str) -> Option<String> {
+    /// A setting of the server, if `user`, who asks, may know it. The server is asked that first: what it refuses stands in its log.
+    async fn setting(&mut self, name: &str, user: &str) -> Option<String> {
+        let mut trial = redis::cmd("ACL");
+        trial.arg("DRYRUN").arg(user).arg("CONFIG").arg("GET").arg(name);
+        let tried: RedisResult<Value> = self.ask(&trial).await;
+        if matches!(tried, Ok(answer) if answer != Value::Okay) {
+            return None;
+        }
         let mut command = redis::cmd("CONFIG");
         let pair: RedisResult<Vec<String>> = self.ask(command.arg("GET").arg(name)).await;
         pair.ok()?.pop()
@@ -126,7 +132,7 @@ impl RedisStore {
         let mut replicas = self.replicas_of_cluster().await?;
         for node in self.writes.nodes().await? {
             let name = node.name();
-            let answers = Way::Routed(self, node).answers(name, &key).await;
+            let answers = Way::Routed(self, node).answers(name, &key, self.user()).await;
             let answers = answers.map_err(unavailable)?;
             if deployment == Deployment::Sentinel {
                 let known = answers.info.replicas().into_iter();
@@ -144,6 +150,12 @@ impl RedisStore {
         Ok(asked)
     }
 
+    /// Who the servers take us for.
+    fn user(&self) -> &str {
+        let user = self.shared.settings.login.user.as_deref();
+        user.unwrap_or("default")
+    }
+
     async fn asked_directly(
         &self,
         deployment: Deployment,
@@ -154,7 +166,8 @@ impl RedisStore {
         let settings = &self.shared.settings;
         let answers = match connect_to(server, settings, &settings.login, settings.database).await {
             Ok(connection) => {
-                let answers = Way::Direct(connection).answers(name.clone(), key).await;
+                let way = Way::Direct(connection);
+                let answers = way.answers(name.clone(), key, self.user()).await;
                 answers.map_err(ConnectError::from)
             }
             Err(error) => Err(error),

@@ -1,4 +1,5 @@
-//! Endings on real servers that are full, out of order, or stand still.
+//! Endings on real servers that are full, out of order, stand still, or have no replica.
 
+mod acknowledged;
 mod full;
 mod still;

@@ -9,4 +9,4 @@ mod pause;
 mod rekey;
 mod restart;
 mod sessions;
-mod support;
+pub(crate) mod support;

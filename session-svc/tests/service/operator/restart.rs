@@ -151,6 +151,7 @@ async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
 #[tokio::test]
 async fn rights_that_are_missing_are_named_and_nothing_is_taken_for_granted() {
     let store = Store::with(&shipped());
+    store.administer("ACL SETUSER session-svc -info -acl|dryrun");
     let (code, report) = store.report("session-svc");
     assert_eq!(code, 0, "{report:#}");
     let engine = check(&report, "engine");
@@ -198,8 +199,34 @@ async fn the_memory_of_a_container_is_judged_when_it_is_told() {
         );
         check(&reported.json(), "memory_to_rewrite")["result"].clone()
     };
-    assert_eq!(judged("268435456"), "warning");
+    assert_eq!(judged("256Mi"), "warning");
     assert_eq!(judged("402653184"), "ok");
+}
+
+#[tokio::test]
+async fn with_the_rights_that_are_shipped_the_start_warns_and_nothing_the_service_does_is_refused() {
+    let users = shipped();
+    let bare = users.replace("user default off ~* &* +@all", "user default off");
+    assert_ne!(bare, users);
+    let store = Store::with(&bare);
+    let service = store.with_sessions().await;
+    let began = Instant::now();
+    let warned = |line: &str| {
+        line.contains("a restart of the store would lose sessions") && line.contains("default_user")
+    };
+    while !service.told().lines().any(warned) {
+        assert!(began.elapsed() < WAIT_MAX, "{}", service.told());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let listed = service.listed("ada").await;
+    assert_eq!(listed.len(), SESSIONS);
+    let handle = listed.keys().next().unwrap();
+    let ended = service.tool(&["sessions", "end", "--handle", handle]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(service.listed("ada").await.len(), SESSIONS - 1);
+
+    // Nothing, behind the answer to AUTH.
+    assert_eq!(store.administer("ACL LOG"), "+OK\r\n*0\r\n");
 }
 
 #[tokio::test]

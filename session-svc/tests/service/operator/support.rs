@@ -62,6 +62,7 @@ impl ToolOutput {
 /// A running service; killed when dropped.
 pub(crate) struct Service {
     child: Child,
+    log: tempfile::NamedTempFile,
     pub(crate) url: String,
     pub(crate) client: SessionClient,
 }
@@ -82,6 +83,7 @@ impl Service {
         let address = format!("127.0.0.1:{}", free_port());
         let scheme = if settings.tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{address}");
+        let log = tempfile::NamedTempFile::new().unwrap();
         let child = program()
             .envs([
                 ("SESSION_LISTEN", address.as_str()),
@@ -93,7 +95,7 @@ impl Service {
                 ("OIDC_CLIENT_SECRET", "a secret of the client"),
             ])
             .envs(more.iter().copied())
-            .stdout(Stdio::null())
+            .stdout(log.reopen().unwrap())
             .spawn()
             .unwrap();
         let settings = ClientSettings {
@@ -101,13 +103,23 @@ impl Service {
             ..settings.clone()
         };
         let client = SessionClient::new(settings).unwrap();
-        let service = Self { child, url, client };
+        let service = Self {
+            child,
+            log,
+            url,
+            client,
+        };
         let began = Instant::now();
         while let Err(error) = service.client.list_sessions(of_nobody()).await {
             assert!(began.elapsed() < WAIT_MAX, "{error}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         service
+    }
+
+    /// What it has logged.
+    pub(crate) fn told(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap()
     }
 
     /// Stops it as an operator would, and waits.

@@ -18,7 +18,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(1);
 /// How long it is looked whether it stays so.
 const WATCHED_FOR: Duration = Duration::from_secs(2);
 
-fn session(store: &dyn SessionStore, number: u64) -> Record {
+pub(super) fn session(store: &dyn SessionStore, number: u64) -> Record {
     let now_ms = store.now_ms();
     Record {
         name: Name::from_bytes((u128::from(now_ms) << 64 | u128::from(number)).to_be_bytes()),

@@ -3,6 +3,7 @@
 //! lost that had reached the replica, and no restart afterwards.
 
 mod adapter;
+mod endings;
 mod isolation;
 mod load;
 mod replaced;

@@ -1,0 +1,137 @@
+//! Endings that replicas have to acknowledge: what they have survives a failover, and what they have not is not called done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chassis::clock::SystemClock;
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{Name, SessionStore, StoreError, open};
+
+use super::isolation::session;
+use super::{connect, eventually};
+use crate::cluster::Cluster;
+use crate::redis_server::{Engine, RedisServer, record_key};
+use crate::sentinels::Sentinels;
+
+/// Longest a call of somebody else takes while replicas are waited for: a fraction of that wait.
+const OTHERS_MAX: Duration = Duration::from_millis(250);
+
+/// A store whose endings one replica has to acknowledge.
+async fn careful(url: &str) -> Arc<dyn SessionStore> {
+    let settings: StoreSettings = url.parse().unwrap();
+    let settings = settings.with_ending_replicas(1).unwrap();
+    open(&settings, Arc::new(SystemClock)).await.unwrap()
+}
+
+async fn begun(store: &Arc<dyn SessionStore>, number: u64) -> Name {
+    let record = session(&**store, number);
+    let name = record.name;
+    store.insert(record, Vec::new()).await.unwrap();
+    name
+}
+
+fn is_unavailable(confirmed: Result<bool, StoreError>) -> bool {
+    matches!(confirmed, Err(StoreError::Unavailable(_)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ending_is_confirmed_once_a_replica_has_it_and_nobody_else_waits_for_that() {
+    let master = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
+    let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &master.port.to_string()]);
+    let url = format!("redis://127.0.0.1:{}", master.port);
+    let store = careful(&url).await;
+    let (one, other) = (begun(&store, 1).await, begun(&store, 2).await);
+    master.wait_until_copied();
+    store.remove(one, Vec::new()).await.unwrap();
+    assert!(store.confirm_removed(&[one]).await.unwrap());
+
+    replica.signal("STOP");
+    store.remove(other, Vec::new()).await.unwrap();
+    let asked = store.clone();
+    let confirming = tokio::spawn(async move { asked.confirm_removed(&[other]).await });
+    while !confirming.is_finished() {
+        let began = Instant::now();
+        assert_eq!(store.load(other).await.unwrap(), None);
+        begun(&store, 3).await;
+        assert!(began.elapsed() < OTHERS_MAX, "others wait for the replicas");
+    }
+    assert!(is_unavailable(confirming.await.unwrap()));
+    // The next question learns the same, also who does not know any more what there was to end.
+    assert!(is_unavailable(store.confirm_removed(&[other]).await));
+    assert!(is_unavailable(store.confirm_removed(&[]).await));
+    assert!(!connect(&url).await.confirm_removed(&[other]).await.unwrap());
+
+    replica.signal("CONT");
+    assert!(store.confirm_removed(&[other]).await.unwrap());
+    assert!(store.confirm_removed(&[]).await.unwrap());
+
+    // A full server ends sessions.
+    let last = begun(&store, 4).await;
+    assert_eq!(master.ask("CONFIG SET maxmemory 1"), "+OK\r\n");
+    assert!(matches!(store.check().await, Err(StoreError::Full)));
+    store.remove(last, Vec::new()).await.unwrap();
+    assert!(store.confirm_removed(&[last]).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ending_that_a_failover_undoes_was_never_confirmed() {
+    let servers = Sentinels::start_apart(2, &[]);
+    let store = careful(&servers.url()).await;
+    let one = begun(&store, 1).await;
+    servers.servers[0].wait_until_copied();
+
+    servers.isolate(0);
+    assert!(store.remove(one, Vec::new()).await.unwrap().is_some());
+    assert!(is_unavailable(store.confirm_removed(&[one]).await));
+    tokio::task::block_in_place(|| servers.wait_for_another(0));
+    eventually("the session on the new master", async || {
+        matches!(store.load(one).await, Ok(Some(_)))
+    })
+    .await;
+    eventually("a replica of the new master", async || {
+        store.confirm_removed(&[]).await.is_ok()
+    })
+    .await;
+    assert!(is_unavailable(store.confirm_removed(&[one]).await));
+
+    eventually("an ending that lasts", async || {
+        store.remove(one, Vec::new()).await.is_ok() && store.confirm_removed(&[one]).await.is_ok()
+    })
+    .await;
+    assert_eq!(store.load(one).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_cluster_the_replicas_of_the_sessions_own_master_are_asked() {
+    let cluster = Cluster::start_with(Engine::Redis, 1, &["--cluster-allow-replica-migration", "no"]);
+    let store = careful(&cluster.url()).await;
+    // One that the first master has, and one that it has not.
+    let (mut first, mut elsewhere) = (None, None);
+    for number in 0..64 {
+        let name = begun(&store, number).await;
+        let at = match cluster.owner(&record_key(name)) {
+            0 => &mut first,
+            _ => &mut elsewhere,
+        };
+        at.get_or_insert(name);
+    }
+    let (first, elsewhere) = (first.unwrap(), elsewhere.unwrap());
+    for name in [first, elsewhere] {
+        store.remove(name, Vec::new()).await.unwrap();
+    }
+    assert!(store.confirm_removed(&[first, elsewhere]).await.unwrap());
+    assert!(store.confirm_removed(&[]).await.unwrap());
+
+    let facts = cluster.nodes[0].ask("INFO replication");
+    let follows = |node: &&RedisServer| facts.contains(&format!("port={},", node.port));
+    let replica = cluster.nodes.iter().find(follows).unwrap();
+    replica.signal("STOP");
+    assert!(store.confirm_removed(&[elsewhere]).await.unwrap());
+    assert!(is_unavailable(store.confirm_removed(&[first]).await));
+    assert!(is_unavailable(store.confirm_removed(&[]).await));
+    replica.signal("CONT");
+    eventually("the replica to follow", async || {
+        store.confirm_removed(&[]).await.is_ok()
+    })
+    .await;
+}
