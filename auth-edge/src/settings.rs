@@ -9,10 +9,13 @@
 mod addresses;
 mod analytics;
 mod cookies;
+#[cfg(test)]
+mod files_tests;
 mod hosts;
 mod look;
 mod providers;
 mod read;
+mod session_service;
 mod tables;
 mod upstreams;
 

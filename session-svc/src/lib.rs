@@ -3,6 +3,9 @@
 //! What each module is and which may know which: `docs/architecture.md`, "session-svc".
 
 pub mod callers;
+#[cfg(test)]
+#[path = "../tests/support/certificates.rs"]
+mod certificates;
 pub mod grpc;
 pub mod keeper;
 pub mod operator;

@@ -2,6 +2,8 @@
 //!
 //! Invariants: every wrong setting is named at once; what is not built has no setting; no message holds a key.
 
+mod kept;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +11,15 @@ use std::time::Duration;
 use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
-use chassis::tls::TlsFiles;
+use chassis::tls::{self, TlsFiles};
 use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
 use crate::sessions::{AUDIT_TARGET, SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
-use crate::vault::KeyRing;
+
+pub(crate) use self::kept::store_and_keys;
 
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
@@ -230,10 +233,11 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         reader.wrong("SESSION_LISTEN", "cannot be off: nobody could call");
     }
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let tls = tls(reader, listen);
+    let tls = listener_tls(reader, listen);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
-    let store = with_ending_replicas(reader, store);
+    let store = kept::with_ending_replicas(reader, store);
+    kept::judge_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
     Settings {
         listen,
@@ -283,47 +287,6 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
     }
 }
 
-/// Reads and judges where sessions are kept, the keys they are sealed with, and the file the keys came from.
-pub(crate) fn store_and_keys(
-    reader: &mut Reader<'_>,
-) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
-    let store = store(reader);
-    let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
-    let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");
-    if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
-        reader.wrong(
-            "SESSION_ENCRYPTION_KEY",
-            "is required for a store that outlives the process: make one with `openssl rand -hex 32`",
-        );
-    }
-    if !keys.is_empty()
-        && let Err(error) = KeyRing::parse(&keys)
-    {
-        reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
-    }
-    (store, keys, keys_file)
-}
-
-fn with_ending_replicas(reader: &mut Reader<'_>, store: StoreSettings) -> StoreSettings {
-    let name = "SESSION_ENDING_REPLICAS";
-    let count = reader.count(name);
-    store.with_ending_replicas(count).unwrap_or_else(|| {
-        reader.wrong(name, "needs a store with replicas: Redis, by SESSION_STORE");
-        StoreSettings::Memory
-    })
-}
-
-fn store(reader: &mut Reader<'_>) -> StoreSettings {
-    let text = reader.text("SESSION_STORE");
-    match text.parse::<StoreSettings>() {
-        Ok(store) => store,
-        Err(error) => {
-            reader.wrong("SESSION_STORE", error.to_string());
-            StoreSettings::Memory
-        }
-    }
-}
-
 /// The list of callers; its mistakes are mistakes of the setting.
 fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
     let path = reader.path("SESSION_CALLERS")?;
@@ -337,46 +300,31 @@ fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
     Some(ListedCallers { path, policy })
 }
 
-fn tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {
-    let certificate = reader.path("SESSION_TLS_CERT_FILE");
-    let key = reader.path("SESSION_TLS_KEY_FILE");
-    let client_ca = reader.path("SESSION_CLIENT_CA_FILE");
+fn listener_tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {
+    const CERTIFICATE: &str = "SESSION_TLS_CERT_FILE";
+    const KEY: &str = "SESSION_TLS_KEY_FILE";
+    const CLIENT_CA: &str = "SESSION_CLIENT_CA_FILE";
+    let names_any = reader.path(CERTIFICATE).is_some() || reader.path(KEY).is_some();
+    let pair = tls::read_pair(reader, CERTIFICATE, KEY);
+    let client_ca = tls::read_authorities(reader, CLIENT_CA);
     let insecure = reader.flag("SESSION_INSECURE");
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => {
-            if client_ca.is_none() && !listen.ip().is_loopback() {
-                reader.warn(
-                    "SESSION_CLIENT_CA_FILE",
-                    "is not set: anyone who reaches the address may call",
-                );
-            }
-            Some(TlsFiles {
-                certificate,
-                key,
-                client_ca,
-            })
+    if !names_any {
+        if client_ca.is_some() {
+            reader.wrong(CLIENT_CA, "needs SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE");
         }
-        (None, None) => {
-            if client_ca.is_some() {
-                reader.wrong(
-                    "SESSION_CLIENT_CA_FILE",
-                    "needs SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE",
-                );
-            }
-            if !insecure && !listen.ip().is_loopback() {
-                reader.wrong("SESSION_LISTEN", "is not loopback: set SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE, or SESSION_INSECURE to allow plaintext");
-            }
-            None
-        }
-        (Some(_), None) => {
-            reader.wrong("SESSION_TLS_KEY_FILE", "is required with SESSION_TLS_CERT_FILE");
-            None
-        }
-        (None, Some(_)) => {
-            reader.wrong("SESSION_TLS_CERT_FILE", "is required with SESSION_TLS_KEY_FILE");
-            None
+        if !insecure && !listen.ip().is_loopback() {
+            reader.wrong("SESSION_LISTEN", "is not loopback: set SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE, or SESSION_INSECURE to allow plaintext");
         }
     }
+    let (certificate, key) = pair?;
+    if client_ca.is_none() && !listen.ip().is_loopback() {
+        reader.warn(CLIENT_CA, "is not set: anyone who reaches the address may call");
+    }
+    Some(TlsFiles {
+        certificate,
+        key,
+        client_ca,
+    })
 }
 
 #[cfg(test)]

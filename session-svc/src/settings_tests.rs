@@ -3,6 +3,7 @@
 use chassis::settings::{SettingsError, Source};
 
 use super::*;
+use crate::certificates::Certificates;
 
 const PROVIDER: [(&str, &str); 3] = [
     ("OIDC_ISSUER_URL", "https://issuer.example"),
@@ -116,49 +117,141 @@ fn plaintext_off_loopback_has_to_be_asked_for() {
     let listen = ("SESSION_LISTEN", "0.0.0.0:50051");
     assert_eq!(mistakes(&[listen]), ["SESSION_LISTEN"]);
     assert!(settings(&[listen, ("SESSION_INSECURE", "true")]).is_ok());
-    let (certificate, key) = (
-        ("SESSION_TLS_CERT_FILE", "cert.pem"),
-        ("SESSION_TLS_KEY_FILE", "key.pem"),
-    );
+    let files = TlsNames::make();
+    let [certificate, key, ca] = files.pairs();
     assert!(settings(&[listen, certificate, key]).is_ok());
     assert_eq!(mistakes(&[certificate]), ["SESSION_TLS_KEY_FILE"]);
-    assert_eq!(
-        mistakes(&[("SESSION_CLIENT_CA_FILE", "ca.pem")]),
-        ["SESSION_CLIENT_CA_FILE"]
-    );
+    assert_eq!(mistakes(&[ca]), ["SESSION_CLIENT_CA_FILE"]);
 }
 
 const LIST: &str = "[[caller]]\nidentity = \"dns:orders.internal\"\nrpcs = [\"GetSession\"]\n";
 
-const TLS: [(&str, &str); 3] = [
-    ("SESSION_TLS_CERT_FILE", "cert.pem"),
-    ("SESSION_TLS_KEY_FILE", "key.pem"),
-    ("SESSION_CLIENT_CA_FILE", "ca.pem"),
-];
+/// The settings of mutual TLS, and the files they name.
+struct TlsNames {
+    made: Certificates,
+    paths: [String; 3],
+}
+
+impl TlsNames {
+    fn make() -> Self {
+        let made = Certificates::make();
+        let paths = ["server.pem", "server.key", "ca.pem"].map(|name| made.text(name));
+        Self { made, paths }
+    }
+
+    fn pairs(&self) -> [(&str, &str); 3] {
+        let [certificate, key, ca] = &self.paths;
+        [
+            ("SESSION_TLS_CERT_FILE", certificate),
+            ("SESSION_TLS_KEY_FILE", key),
+            ("SESSION_CLIENT_CA_FILE", ca),
+        ]
+    }
+}
+
+#[test]
+fn files_of_certificates_are_opened_and_judged() {
+    let files = TlsNames::make();
+    let made = |name: &str| files.made.text(name);
+    let judged = |change: [(&str, String); 1]| {
+        let mut pairs = files.pairs();
+        for (name, path) in &change {
+            for pair in pairs.iter_mut().filter(|pair| pair.0 == *name) {
+                pair.1 = path;
+            }
+        }
+        settings(&pairs).map(|_| ()).map_err(|wrong| wrong.to_string())
+    };
+    assert_eq!(judged([("SESSION_LISTEN", String::new())]), Ok(()));
+    let (certificate, key, ca) = (
+        "SESSION_TLS_CERT_FILE",
+        "SESSION_TLS_KEY_FILE",
+        "SESSION_CLIENT_CA_FILE",
+    );
+    for (name, path, said) in [
+        (certificate, "/nowhere/tls.crt".to_owned(), "cannot be read"),
+        (certificate, made("server.key"), "swapped"),
+        (key, "/nowhere/tls.key".to_owned(), "cannot be read"),
+        (key, made("server.pem"), "swapped"),
+        (key, made("client.key"), "does not belong"),
+        (ca, "/nowhere/ca.crt".to_owned(), "cannot be read"),
+        (ca, made("ca.key"), "no certificate"),
+    ] {
+        let wrong = judged([(name, path.clone())]).unwrap_err();
+        let whole = wrong.contains(name) && wrong.contains(&path) && wrong.contains(said);
+        assert!(whole, "{name}={path}: {wrong}");
+        assert!(wrong.starts_with("1 setting is wrong"), "{wrong}");
+    }
+}
+
+#[test]
+fn the_files_of_a_store_are_looked_at_and_its_engine_is_not_asked() {
+    let files = TlsNames::make();
+    let made = |name: &str| files.made.text(name);
+    let key = ("SESSION_ENCRYPTION_KEY", &*"ab".repeat(32));
+    let judged = |store: &str| {
+        let wrong = settings(&[key, ("SESSION_STORE", store)]);
+        wrong.map(|_| ()).map_err(|wrong| wrong.to_string())
+    };
+    let (ca, own) = (made("ca.pem"), made("client.pem"));
+    let address = |ca: &str, own: &str, key: &str| {
+        format!("rediss://127.0.0.1:9?ca_file={ca}&cert_file={own}&key_file={key}")
+    };
+    assert_eq!(judged(&address(&ca, &own, &made("client.key"))), Ok(()));
+    let (empty, text) = (made("empty"), made("text"));
+    std::fs::write(&empty, "").unwrap();
+    std::fs::write(&text, "dear diary, this is no store").unwrap();
+    for (store, said) in [
+        (
+            address("/nowhere/ca.pem", &own, &made("client.key")),
+            "/nowhere/ca.pem cannot be read",
+        ),
+        (
+            address(&made("ca.key"), &own, &made("client.key")),
+            "no certificate",
+        ),
+        (address(&ca, &made("client.key"), &own), "swapped"),
+        (address(&ca, &own, &made("server.key")), "does not belong"),
+        ("file:/nowhere/sessions".to_owned(), "create its directory"),
+        (format!("file:{ca}/sessions"), "create its directory"),
+        ("file:/".to_owned(), "cannot be opened"),
+        (format!("file:{empty}"), "is empty"),
+        (format!("file:{text}"), "is not a session store"),
+    ] {
+        let wrong = judged(&store).unwrap_err();
+        assert!(
+            wrong.contains("SESSION_STORE") && wrong.contains(said),
+            "{store}: {wrong}"
+        );
+    }
+}
 
 #[test]
 fn a_list_of_callers_needs_mutual_tls() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), LIST).unwrap();
     let list = ("SESSION_CALLERS", file.path().to_str().unwrap());
-    let listed = settings(&[&TLS[..], &[list]].concat()).unwrap().callers.unwrap();
+    let tls = TlsNames::make();
+    let tls = tls.pairs();
+    let listed = settings(&[&tls[..], &[list]].concat()).unwrap().callers.unwrap();
     assert_eq!(
         (listed.path.as_path(), listed.policy),
         (file.path(), callers::parse(LIST).unwrap())
     );
-    for without in [&[][..], &TLS[..2], &[("SESSION_INSECURE", "true")]] {
+    for without in [&[][..], &tls[..2], &[("SESSION_INSECURE", "true")]] {
         let wrong = settings(&[without, &[list]].concat()).unwrap_err().to_string();
         assert!(
             wrong.contains("needs SESSION_CLIENT_CA_FILE: callers are known by their certificates"),
             "{wrong}"
         );
     }
-    assert!(settings(&TLS).unwrap().callers.is_none());
+    assert!(settings(&tls).unwrap().callers.is_none());
 }
 
 #[test]
 fn a_list_of_callers_that_cannot_be_read_is_a_mistake_each_line_of_it() {
-    let mistakes = |path: &str| mistakes(&[&TLS[..], &[("SESSION_CALLERS", path)]].concat());
+    let tls = TlsNames::make();
+    let mistakes = |path: &str| mistakes(&[&tls.pairs()[..], &[("SESSION_CALLERS", path)]].concat());
     assert_eq!(mistakes("/nowhere/callers.toml"), ["SESSION_CALLERS"]);
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();

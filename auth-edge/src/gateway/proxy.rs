@@ -31,7 +31,7 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
-pub(crate) use self::clients::{UpstreamTlsError, certificates};
+pub(crate) use self::clients::UpstreamTlsError;
 
 use self::clients::Clients;
 use self::outgoing::{OutgoingRequest, frame, sign, target};

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
+use chassis::tls;
 use ipnet::IpNet;
 use oidc::PROTOCOL_CLAIMS;
-use url::Url;
 
 use super::EdgeSettings;
-use super::addresses::{allowed, base_url, is_web, post_logout_redirect};
+use super::addresses::{allowed, base_url, post_logout_redirect};
 use super::cookies::{cookie, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
-use super::{analytics, hosts, look, providers};
+use super::{analytics, hosts, look, providers, session_service};
 use crate::browser::profile::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
 use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
@@ -54,15 +54,16 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: nobody else is given the access token",
         );
     }
+    let session_service = session_service::read(reader);
     EdgeSettings {
         listen: listen(reader),
         ext_authz_listen,
-        tls: pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
+        tls: tls::read_pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
         secrets: secrets(reader),
         secrets_file: reader.secret_snapshot("EDGE_SECRET"),
-        session_service: session_service(reader),
-        session_service_ca: file(reader, "EDGE_SESSION_SVC_CA_FILE"),
-        session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),
+        session_service: session_service.addresses,
+        session_service_ca: session_service.ca,
+        session_service_identity: session_service.identity,
         session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),
         routes: routes(
@@ -249,42 +250,12 @@ fn trusted_proxies(reader: &mut Reader) -> Vec<IpNet> {
     networks
 }
 
-fn session_service(reader: &mut Reader) -> Vec<String> {
-    let addresses = reader.list("EDGE_SESSION_SVC_URL");
-    let fits = |text: &String| {
-        Url::parse(text)
-            .is_ok_and(|url| is_web(&url) && matches!(url.path(), "" | "/") && url.query().is_none())
-    };
-    if addresses.is_empty() || !addresses.iter().all(fits) {
-        reader.wrong(
-            "EDGE_SESSION_SVC_URL",
-            "must hold URLs such as http://session-svc:50051",
-        );
-    }
-    addresses
-}
-
 pub(super) fn file(reader: &mut Reader, name: &str) -> Option<PathBuf> {
     let path = reader.path(name)?;
     if !path.is_file() {
         reader.wrong(name, "names a file that is not there");
     }
     Some(path)
-}
-
-fn pair(reader: &mut Reader, certificate: &str, key: &str) -> Option<(PathBuf, PathBuf)> {
-    match (file(reader, certificate), file(reader, key)) {
-        (Some(certificate), Some(key)) => Some((certificate, key)),
-        (Some(_), None) => {
-            reader.wrong(key, format!("is required with {certificate}"));
-            None
-        }
-        (None, Some(_)) => {
-            reader.wrong(certificate, format!("is required with {key}"));
-            None
-        }
-        (None, None) => None,
-    }
 }
 
 pub(super) fn choice<T: Copy>(reader: &mut Reader, name: &str, choices: &[(&str, T)], otherwise: T) -> T {

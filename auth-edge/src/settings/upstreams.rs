@@ -7,6 +7,7 @@ use std::time::Duration;
 use chassis::memory;
 use chassis::serve::{ListenerRole, MemoryShare};
 use chassis::settings::{Reader, Zero};
+use chassis::tls;
 
 use super::read::file;
 use crate::gateway::UpstreamSettings;
@@ -65,12 +66,7 @@ pub(crate) struct AssertionSettings {
 }
 
 pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
-    let ca = file(reader, "EDGE_UPSTREAM_CA_FILE");
-    if let Some(path) = &ca
-        && crate::gateway::certificates(path).is_err()
-    {
-        reader.wrong("EDGE_UPSTREAM_CA_FILE", "holds no certificate in PEM");
-    }
+    let ca = tls::read_authorities(reader, "EDGE_UPSTREAM_CA_FILE");
     let idle = reader.secs("EDGE_UPSTREAM_IDLE_TIMEOUT", Zero::Allowed);
     UpstreamSettings {
         ca,

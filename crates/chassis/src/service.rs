@@ -17,7 +17,7 @@ use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
 use crate::settings::{Action, Reader, Service, SettingsError, Source, Zero, markdown, parse_command_line};
 use crate::tool::{self, Tool};
-use crate::traces::Traces;
+use crate::traces::{CollectorSettings, Traces};
 use crate::{admin, memory, metrics, serve};
 
 /// Wrong settings (`EX_CONFIG` of sysexits.h).
@@ -35,7 +35,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// The settings every program has.
 struct Process {
     logs: LogSettings,
-    traces: Option<String>,
+    traces: Option<CollectorSettings>,
     admin: Option<SocketAddr>,
     admin_setting: &'static str,
     drain_delay: Duration,
@@ -105,8 +105,8 @@ where
     let exit = runtimes.block_on(async {
         let traces = process
             .traces
-            .as_deref()
-            .and_then(|endpoint| Traces::start(service.name, endpoint));
+            .as_ref()
+            .and_then(|collector| Traces::start(service.name, collector));
         logs::init(&process.logs, records.clone(), traces.as_ref());
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
@@ -239,7 +239,7 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
     let admin_setting = own("ADMIN_LISTEN");
     Process {
         logs: LogSettings::read(reader),
-        traces: reader.optional_text("OTEL_EXPORTER_OTLP_ENDPOINT"),
+        traces: CollectorSettings::read(reader),
         admin: admin_setting.and_then(|name| reader.socket_addr(name)),
         admin_setting: admin_setting.unwrap_or("ADMIN_LISTEN"),
         drain_delay: Duration::from_secs(

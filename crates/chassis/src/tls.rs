@@ -6,20 +6,23 @@
 
 mod fault;
 mod peer;
+mod pem;
+mod settings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
 pub use fault::{TlsFault, expires_by, names_in};
 pub use peer::PeerCertificate;
+pub use pem::{PemError, authorities};
+pub use settings::{judge_authorities, judge_pair, read_authorities, read_pair};
 
 use crate::files;
 use crate::secret::Reloading;
@@ -42,16 +45,10 @@ pub struct TlsFiles {
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file is not PEM of the right kind, or cannot be read.
-    #[error("{path} cannot be used")]
-    File {
-        /// Which file.
-        path: String,
-        /// Why.
-        #[source]
-        source: rustls::pki_types::pem::Error,
-    },
-    /// The key does not belong to the certificate, or has a form that is not supported.
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] PemError),
+    /// The certificate and key are refused.
     #[error("the certificate and key cannot be used together")]
     Pair(#[source] rustls::Error),
     /// The client CA file holds nothing that can be trusted.
@@ -155,9 +152,10 @@ impl ServerTls {
 }
 
 fn load(files: &TlsFiles) -> Result<LoadedTls, TlsError> {
-    let chain = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| of_file(&files.key, source))?;
-    let clients = files.client_ca.as_ref().map(clients).transpose()?;
+    let chain = pem::certificates(&files.certificate)?;
+    let key = pem::private_key(&files.key)?;
+    pem::belong_together((&files.certificate, &chain), (&files.key, &key))?;
+    let clients = files.client_ca.as_deref().map(clients).transpose()?;
     let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(TlsError::Pair)?;
@@ -173,23 +171,10 @@ fn load(files: &TlsFiles) -> Result<LoadedTls, TlsError> {
     })
 }
 
-fn clients(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates(path)?);
+fn clients(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let roots = Arc::new(pem::authorities(path)?);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+    WebPkiClientVerifier::builder_with_provider(roots, provider)
         .build()
         .map_err(TlsError::ClientCa)
-}
-
-fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    read.map_err(|source| of_file(path, source))
-}
-
-fn of_file(path: &std::path::Path, source: rustls::pki_types::pem::Error) -> TlsError {
-    TlsError::File {
-        path: path.display().to_string(),
-        source,
-    }
 }

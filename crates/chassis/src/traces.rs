@@ -2,13 +2,17 @@
 //!
 //! Spans are sent in batches from a task of their own: a collector that is slow or gone costs spans, never a request.
 
+mod collector;
+
 use opentelemetry::global;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithTonicConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tracing_opentelemetry::OpenTelemetryLayer;
+
+pub(crate) use self::collector::CollectorSettings;
 
 /// Sends spans until it is shut down.
 pub(crate) struct Traces {
@@ -17,18 +21,14 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Starts sending spans of `service` to the collector at `endpoint`; `None` and a warning on standard error if the
-    /// endpoint cannot be used. Needs a tokio runtime.
+    /// Starts sending spans of `service` to the collector; `None` and a warning on standard error if it cannot be used after all.
+    /// Needs a tokio runtime.
     #[must_use]
-    pub(crate) fn start(service: &'static str, endpoint: &str) -> Option<Self> {
-        let exporter = match SpanExporter::builder()
-            .with_tonic()
-            .with_endpoint(endpoint)
-            .build()
-        {
+    pub(crate) fn start(service: &'static str, collector: &CollectorSettings) -> Option<Self> {
+        let exporter = match exporter(collector) {
             Ok(exporter) => exporter,
             Err(error) => {
-                eprintln!("OTEL_EXPORTER_OTLP_ENDPOINT: no traces are sent: {error}");
+                eprintln!("{}: no traces are sent: {error}", collector::ENDPOINT);
                 return None;
             }
         };
@@ -55,4 +55,15 @@ impl Traces {
         // Nothing can be done about spans nobody takes.
         let _ = self.provider.shutdown();
     }
+}
+
+fn exporter(collector: &CollectorSettings) -> Result<SpanExporter, Box<dyn std::error::Error>> {
+    let builder = SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(&*collector.endpoint);
+    let builder = match &collector.tls {
+        Some(tls) => builder.with_tls_config(tls.config()?),
+        None => builder,
+    };
+    Ok(builder.build()?)
 }

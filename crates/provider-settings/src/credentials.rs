@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
+use chassis::tls;
 use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, DpopKey, SigningAlgorithm};
 
 /// Shorter secrets can be guessed.
@@ -28,10 +29,12 @@ pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
                     reader.wrong(name, "is required by tls_client_auth");
                 }
             }
-            Some(ClientAuth::TlsClientAuth {
-                cert_file: cert_file?,
-                key_file: key_file?,
-            })
+            let (cert_file, key_file) = (cert_file?, key_file?);
+            let certificate = ("OIDC_CLIENT_CERT_FILE", cert_file.as_path());
+            let key = ("OIDC_CLIENT_KEY_FILE", key_file.as_path());
+            // The client made of them would say less, and of no file.
+            tls::judge_pair(reader, certificate, key)
+                .then_some(ClientAuth::TlsClientAuth { cert_file, key_file })
         }
         "none" => {
             if reader.is_given("OIDC_CLIENT_SECRET") {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
+use chassis::tls;
 use oidc::{
     AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, BuildError, ForwardProxy, LogoutTokenTyp,
     PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
@@ -87,7 +88,9 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
         );
     }
     settings.default_token_lifetime_secs = reader.secs("OIDC_DEFAULT_TOKEN_LIFETIME", Zero::Refused);
-    settings.ca_file = reader.path("OIDC_CA_FILE");
+    settings.ca_file = reader
+        .path("OIDC_CA_FILE")
+        .filter(|path| tls::judge_authorities(reader, "OIDC_CA_FILE", path));
     settings.proxy = proxy(reader);
     try_out(reader, &settings);
     settings

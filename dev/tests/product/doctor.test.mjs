@@ -115,9 +115,6 @@ const WRONG = {
     env: () => ({ EDGE_SESSION_SVC_URL: stack.sessionUrls[0].replace('http', 'https'), EDGE_SESSION_SVC_CA_FILE: makeCertificate(folder).certificate }),
     amiss: ['problem session_service'], setting: 'EDGE_SESSION_SVC_URL', says: () => 'write http://',
   },
-  'no authority for a session service with TLS': {
-    env: () => ({ EDGE_SESSION_SVC_URL: 'https://127.0.0.1:1' }), amiss: ['problem session_service'], setting: 'EDGE_SESSION_SVC_CA_FILE',
-  },
   'something else at the session service\'s port': {
     env: () => ({ EDGE_SESSION_SVC_URL: stack.adminUrls.session }), amiss: ['problem session_service'], setting: 'EDGE_SESSION_SVC_URL',
   },

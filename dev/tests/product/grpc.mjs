@@ -93,10 +93,10 @@ export async function invoke(url, method, message) {
   return { status, raw, messages: call.messages };
 }
 
-/** A collector of traces that keeps every byte sent to it. */
-export async function startCollector() {
+/** A collector of traces that keeps every byte sent to it; over TLS with the options of tls.createServer. */
+export async function startCollector(tls) {
   const received = [];
-  const server = http2.createServer();
+  const server = tls ? http2.createSecureServer(tls) : http2.createServer();
   server.on('stream', (stream, headers) => {
     received.push(Buffer.from(JSON.stringify(headers)));
     stream.on('data', (chunk) => received.push(chunk)).on('error', () => {}).on('end', () => {
@@ -113,7 +113,7 @@ export async function startCollector() {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${server.address().port}`,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${server.address().port}`,
     bytes: () => Buffer.concat(received),
     stop: () => {
       server.close();

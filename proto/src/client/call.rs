@@ -11,15 +11,16 @@ use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 
 use super::SessionError;
+use super::attempts::{self, CallTime, NoAnswer};
 use super::channels::StreamPermit;
-use super::connection::ReplicaConnection;
-use super::endpoint::ReplicaEndpoint;
-use super::pool::{Picked, Pool};
+use super::connection::{FIRST_WORD_MAX, ReplicaConnection};
+use super::pool::Pool;
+use super::resolution::Picked;
 use crate::error;
 use crate::v1::ErrorReason;
 
 /// First try included. Three reach every replica of a usual deployment without multiplying the load of an outage.
-const ATTEMPTS_MAX: u32 = 3;
+pub(super) const ATTEMPTS_MAX: u32 = 3;
 
 /// Requests larger than this are not sent: the service reads no larger ones.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
@@ -27,9 +28,17 @@ const REQUEST_BYTES_MAX: usize = 256 * 1024;
 /// Pause before the second attempt; the third waits twice as long. Half of it is random.
 const BACKOFF: Duration = Duration::from_millis(20);
 
+/// How long a replica may take for a read before another is asked as well: many times what a read takes.
+const READ_PATIENCE: Duration = Duration::from_millis(250);
+
+/// The same for what changes something, or may have to wait for a provider.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Whether a call may be sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
+    /// It may, and costs next to nothing.
+    Soon,
     /// Sending it twice does what sending it once does.
     Safe,
     /// Only if it never reached a server.
@@ -39,6 +48,16 @@ pub(super) enum Repeat {
 impl Repeat {
     pub(super) fn safe_if(safe: bool) -> Self {
         if safe { Self::Safe } else { Self::OnlyUnsent }
+    }
+
+    /// How long one replica may be silent, in a call of so long, before another is asked.
+    fn patience(self, deadline: Duration) -> Option<Duration> {
+        let patience = match self {
+            Self::Soon => READ_PATIENCE,
+            Self::Safe => PATIENCE,
+            Self::OnlyUnsent => return None,
+        };
+        Some(patience.min(deadline / ATTEMPTS_MAX))
     }
 }
 
@@ -56,31 +75,33 @@ where
     if request.encoded_len() > REQUEST_BYTES_MAX {
         return Err(SessionError::too_large());
     }
-    let until = Instant::now() + deadline;
+    let begun = Instant::now();
+    let time = CallTime {
+        until: begun + deadline,
+        patience: repeat.patience(deadline),
+    };
     let mut attempt = 1;
     loop {
-        let picked = timeout_at(until, pool.pick())
+        let picked = timeout_at(time.until, pool.pick())
             .await
             .map_err(|_elapsed| SessionError::late())?;
         let failure = match picked {
             Err(nobody) => AttemptFailure::Unsent(nobody),
-            Ok(Picked { replica, connection }) => {
-                // A replica that hangs costs a call that may be repeated only its share of the time.
-                let alone = repeat == Repeat::OnlyUnsent || pool.size() == 1;
-                let share = if alone { until } else { share_of(until, attempt) };
-                match outcome(&replica, timeout_at(share, send(connection, share)).await) {
-                    Ok(response) => return Ok(response),
-                    Err(failure) => failure,
-                }
-            }
+            Ok(picked) => match attempts::answered(pool, &picked, &time, &send).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            },
         };
-        let over = attempt == ATTEMPTS_MAX || Instant::now() >= until;
+        let now = Instant::now();
+        // Whoever waited for silence, or for a connection, would wait for it again.
+        let waited = failure.is_silence() && now >= begun + FIRST_WORD_MAX;
+        let over = attempt == ATTEMPTS_MAX || now >= time.until || waited;
         if over || !failure.may_repeat(repeat) {
             return Err(failure.into());
         }
         // Where a connection went, another one is at hand.
         if !matches!(failure, AttemptFailure::Gone(_)) {
-            sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
+            sleep_until((now + backoff(BACKOFF * attempt)).min(time.until)).await;
         }
         attempt += 1;
     }
@@ -96,7 +117,7 @@ pub(super) struct OpenedStream<R> {
 /// Opens a stream to a replica. The deadline covers opening it, not the stream.
 pub(super) async fn stream<Q, R, F>(
     pool: &Pool,
-    Picked { replica, connection }: &Picked,
+    picked: &Picked,
     until: Instant,
     request: Q,
     open: impl FnOnce(Channel, Request<Q>) -> F,
@@ -106,10 +127,11 @@ where
 {
     let mut request = Request::new(request);
     pool.annotate(request.metadata_mut());
-    let permitted = timeout_at(until, replica.for_stream(connection)).await;
-    let (connection, permit) = outcome(replica, permitted)?;
+    let late = |_elapsed| NoAnswer::Late;
+    let permitted = timeout_at(until, picked.replica.for_stream(&picked.connection)).await;
+    let (connection, permit) = outcome(picked, permitted.map_err(late))?;
     let opened = timeout_at(until, open(connection.channel(), request)).await;
-    let events = outcome(replica, opened)?.into_inner();
+    let events = outcome(picked, opened.map_err(late))?.into_inner();
     Ok(OpenedStream {
         events,
         connection,
@@ -118,7 +140,7 @@ where
 }
 
 /// Why an attempt failed.
-enum AttemptFailure {
+pub(super) enum AttemptFailure {
     /// This was said, by the service or by the transport.
     Said(Status),
     /// Nothing was said in time.
@@ -129,10 +151,12 @@ enum AttemptFailure {
     Unsent(Status),
 }
 
-fn outcome<R, E>(
-    replica: &ReplicaEndpoint,
-    outcome: Result<Result<R, Status>, E>,
+/// What an answer, or that none came, says of the replica and of the call.
+pub(super) fn outcome<R>(
+    picked: &Picked,
+    outcome: Result<Result<R, Status>, NoAnswer>,
 ) -> Result<R, AttemptFailure> {
+    let replica = &picked.replica;
     match outcome {
         Ok(Ok(response)) => {
             replica.answered();
@@ -148,7 +172,12 @@ fn outcome<R, E>(
             replica.answered();
             Err(AttemptFailure::Said(status))
         }
-        Err(_elapsed) => {
+        Err(NoAnswer::Late) => {
+            replica.failed();
+            Err(AttemptFailure::Silence)
+        }
+        Err(NoAnswer::Silent) => {
+            picked.connection.go_away();
             replica.failed();
             Err(AttemptFailure::Silence)
         }
@@ -158,12 +187,27 @@ fn outcome<R, E>(
 impl AttemptFailure {
     fn may_repeat(&self, repeat: Repeat) -> bool {
         match (self, repeat) {
-            (Self::Silence, Repeat::Safe) => true,
+            (Self::Silence, Repeat::Soon | Repeat::Safe) => true,
             (Self::Silence, Repeat::OnlyUnsent) => false,
-            (Self::Said(status), Repeat::Safe) => is_transport(status) || ran_out_of_time(status),
+            (Self::Said(status), Repeat::Soon | Repeat::Safe) => {
+                is_transport(status) || ran_out_of_time(status)
+            }
             (Self::Said(_), Repeat::OnlyUnsent) => false,
             (Self::Gone(_) | Self::Unsent(_), _) => true,
         }
+    }
+
+    /// Whether it says nothing of the call: another replica may answer it.
+    pub(super) fn is_of_the_way(&self) -> bool {
+        match self {
+            Self::Said(status) => is_transport(status),
+            Self::Silence | Self::Gone(_) | Self::Unsent(_) => true,
+        }
+    }
+
+    /// Whether nobody said anything, which takes its time.
+    fn is_silence(&self) -> bool {
+        matches!(self, Self::Silence | Self::Unsent(_))
     }
 }
 
@@ -201,12 +245,6 @@ fn went_before(status: &Status) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// When attempt number `attempt` has to be answered: it has an equal share of the time that is left.
-fn share_of(until: Instant, attempt: u32) -> Instant {
-    let now = Instant::now();
-    now + until.saturating_duration_since(now) / (ATTEMPTS_MAX + 1 - attempt)
 }
 
 /// A pause of `full`, half of it random.

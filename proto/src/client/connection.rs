@@ -12,7 +12,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,25 +20,56 @@ use gathered_writes::GatheredWrites;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use super::batching::Batcher;
 
-/// Whether a connection takes no further calls; clones share it.
-#[derive(Clone, Debug, Default)]
-struct GoingAway(Arc<AtomicBool>);
+/// A server that says nothing for so long after a connection was accepted is not there, or not well.
+pub(super) const FIRST_WORD_MAX: Duration = Duration::from_secs(1);
 
-impl GoingAway {
+/// What is known of a connection; clones share it.
+#[derive(Clone, Debug, Default)]
+struct ConnectionState(Arc<Facts>);
+
+#[derive(Debug, Default)]
+struct Facts {
+    /// It takes no further calls.
+    going_away: AtomicBool,
+    /// How often its socket brought something.
+    reads: AtomicU64,
+    /// Notified by the first of them, and by the end.
+    spoke_or_ended: Notify,
+}
+
+impl ConnectionState {
     /// It takes no further calls.
     fn go_away(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.going_away.store(true, Ordering::Release);
     }
 
     fn is_going_away(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.going_away.load(Ordering::Acquire)
+    }
+
+    fn reads(&self) -> u64 {
+        self.0.reads.load(Ordering::Relaxed)
+    }
+
+    /// Its socket brought something.
+    fn has_read(&self) {
+        if self.0.reads.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.0.spoke_or_ended.notify_one();
+        }
+    }
+
+    /// Waits for the first the other side says: a server begins by itself (RFC 9113, section 3.4). False if it does not, in time.
+    async fn speaks(&self) -> bool {
+        let first = self.0.spoke_or_ended.notified();
+        timeout(FIRST_WORD_MAX, first).await.is_ok() && !self.is_going_away()
     }
 }
 
@@ -47,38 +78,41 @@ impl GoingAway {
 pub(super) struct ReplicaConnection {
     channel: Channel,
     reads: Batcher,
-    going_away: GoingAway,
+    state: ConnectionState,
     made: Instant,
 }
 
 impl ReplicaConnection {
     /// Connects, handshakes included, on the runtime this is called on.
     pub(super) async fn make(endpoint: &Endpoint, address: SocketAddr) -> Result<Self, Status> {
-        let going_away = GoingAway::default();
+        let state = ConnectionState::default();
         let begun = AtomicBool::new(false);
-        let of_connection = going_away.clone();
+        let of_connection = state.clone();
         let connector = service_fn(move |_: Uri| {
             let again = begun.swap(true, Ordering::Relaxed);
-            let going_away = of_connection.clone();
+            let state = of_connection.clone();
             async move {
                 if again {
-                    going_away.go_away();
+                    state.go_away();
                     return Err(io::Error::from(io::ErrorKind::NotConnected));
                 }
-                GatheringStream::connect(address, going_away)
-                    .await
-                    .map(TokioIo::new)
+                GatheringStream::connect(address, state).await.map(TokioIo::new)
             }
         });
         let made = endpoint.connect_with_connector(connector).await;
         let channel = made.map_err(|error| {
             tracing::debug!(%address, error = &error as &dyn std::error::Error, "a replica of the session service cannot be reached");
-            Status::unavailable("no connection to the session service can be made")
+            unreachable()
         })?;
+        // The kernel of a process that has stopped, and a proxy whose server is gone, accept connections too.
+        if !state.speaks().await {
+            tracing::debug!(%address, "a replica of the session service accepts connections and says nothing");
+            return Err(unreachable());
+        }
         Ok(Self {
             reads: Batcher::over(channel.clone()),
             channel,
-            going_away,
+            state,
             made: Instant::now(),
         })
     }
@@ -93,12 +127,17 @@ impl ReplicaConnection {
 
     /// Whether it takes no further calls.
     pub(super) fn is_going_away(&self) -> bool {
-        self.going_away.is_going_away()
+        self.state.is_going_away()
+    }
+
+    /// How often its socket brought something: the same number twice is silence.
+    pub(super) fn reads_of_socket(&self) -> u64 {
+        self.state.reads()
     }
 
     /// It takes no further calls.
     pub(super) fn go_away(&self) {
-        self.going_away.go_away();
+        self.state.go_away();
     }
 
     /// Whether it was made less than `duration` ago.
@@ -107,29 +146,34 @@ impl ReplicaConnection {
     }
 }
 
-/// The socket of a connection: gathers writes, and records its end.
+fn unreachable() -> Status {
+    Status::unavailable("no connection to the session service can be made")
+}
+
+/// The socket of a connection: gathers writes, and records what it brings and its end.
 struct GatheringStream {
     stream: TcpStream,
     gathered: GatheredWrites,
-    going_away: GoingAway,
+    state: ConnectionState,
 }
 
 impl GatheringStream {
-    /// Connects to `address`; `going_away` is set when the connection ends.
-    async fn connect(address: SocketAddr, going_away: GoingAway) -> io::Result<Self> {
+    /// Connects to `address`; `state` is that of the connection.
+    async fn connect(address: SocketAddr, state: ConnectionState) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
             gathered: GatheredWrites::default(),
-            going_away,
+            state,
         })
     }
 }
 
 impl Drop for GatheringStream {
     fn drop(&mut self) {
-        self.going_away.go_away();
+        self.state.go_away();
+        self.state.0.spoke_or_ended.notify_one();
     }
 }
 
@@ -139,7 +183,12 @@ impl AsyncRead for GatheringStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.state.has_read();
+        }
+        polled
     }
 }
 

@@ -32,10 +32,11 @@ const DOUBLINGS_MAX: u32 = 3;
 /// A name that takes longer is not known now; its last addresses stay.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Ping an idle connection no more often than gRPC servers tolerate by default.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
+/// A connection with calls that brings nothing is pinged so often, so that a replica that is slow is told from one that is cut
+/// off; one without calls is not pinged.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A ping unanswered for so long means the connection is dead.
+/// A ping unanswered for so long means the connection is dead: what is in flight on it and may not be repeated has waited its deadline.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Names one address of the service, for as long as the name it was found by leads to it.
@@ -260,6 +261,14 @@ impl ReplicaEndpoint {
                 .store(self.elapsed_ms() + ms(pause), Ordering::Relaxed);
         }
         self.resolve_soon.notify_one();
+    }
+
+    /// It says nothing while another one does: it is left out, and connected to anew before it has calls again.
+    pub(super) fn suspect(&self) {
+        if let Some(connection) = self.channels.last() {
+            connection.go_away();
+        }
+        self.failed();
     }
 
     /// A call was answered here.

@@ -27,11 +27,14 @@
 //! | `end_sessions` | yes | likewise; `ended_count` is what the last attempt ended |
 //! | any | if it was never sent | no connection, no effect |
 //!
-//! With several replicas, a call that may be repeated gives each attempt an equal share of the time, so that a replica
-//! that accepts and never answers costs a share and not the call.
+//! With several replicas, a call that may be repeated is sent to another one as well where the first says nothing for a quarter of a second
+//! (reads and rolls) or a second (the others), and the first answer counts: a replica that is cut off costs that moment once. It
+//! has no further calls until a new connection to it has brought something. Where nobody says anything, not even to
+//! a ping, such a call fails after two to three seconds; one that waits for a slow store has its deadline.
 //!
 //! Deliberately absent: caching. What a session says is true at the moment of the answer and not later.
 
+mod attempts;
 mod batching;
 mod call;
 mod channels;
@@ -39,6 +42,7 @@ mod connection;
 mod endpoint;
 mod failure;
 mod pool;
+mod resolution;
 mod resolve;
 mod settings;
 mod tls;
@@ -162,16 +166,16 @@ impl SessionClient {
         let read = |connection: Arc<ReplicaConnection>, until| async move {
             connection.reads().get(pool, request, until).await
         };
-        call::unary(pool, self.timeouts.deadline, Repeat::Safe, request, read).await
+        call::unary(pool, self.timeouts.deadline, Repeat::Soon, request, read).await
     }
 
     unary!(
         /// Reads several sessions; each has a result of its own, in the order of the requests.
-        batch_get_sessions(BatchGetSessionsRequest) -> BatchGetSessionsResponse, |_: &_| Repeat::Safe, 1
+        batch_get_sessions(BatchGetSessionsRequest) -> BatchGetSessionsResponse, |_: &_| Repeat::Soon, 1
     );
     unary!(
         /// Reads a session for its browser and extends it by use.
-        roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Safe, 1
+        roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Soon, 1
     );
     unary!(
         /// Replaces the user claims or the attributes of a session.
@@ -192,7 +196,7 @@ impl SessionClient {
     );
     unary!(
         /// Lists the sessions of a person, the newest first.
-        list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Safe, 1
+        list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
     );
 
     /// One watch on one replica, with the events of all replicas, as the service sends it. The deadline covers opening the

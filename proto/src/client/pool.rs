@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Status};
 
-use super::connection::ReplicaConnection;
 use super::endpoint::{EndpointId, ReplicaEndpoint, Target};
+use super::resolution::{Picked, Resolution};
 use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
 
@@ -28,45 +28,6 @@ const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// By how much an ejected address is connected to later than the others (RFC 8305, section 8: at least 100 ms).
 const LATER_ATTEMPT: Duration = Duration::from_millis(100);
-
-/// What is known after a resolution.
-#[derive(Default)]
-struct Resolution {
-    order: Vec<Arc<ReplicaEndpoint>>,
-    by_id: HashMap<EndpointId, Arc<ReplicaEndpoint>>,
-}
-
-/// A replica for a call, and the connection to it.
-#[derive(Clone)]
-pub(super) struct Picked {
-    pub(super) replica: Arc<ReplicaEndpoint>,
-    pub(super) connection: Arc<ReplicaConnection>,
-}
-
-impl Resolution {
-    /// All replicas, the one whose turn it is first.
-    fn in_turn(&self, turn: usize) -> impl Iterator<Item = &Arc<ReplicaEndpoint>> {
-        let replicas = &self.order;
-        (0..replicas.len())
-            .filter_map(move |step| replicas.get((turn % replicas.len() + step) % replicas.len()))
-    }
-
-    /// The next in turn that is connected and not left out. Those before it that are not connected begin to be.
-    fn connected(&self, turn: usize) -> Option<Picked> {
-        self.in_turn(turn)
-            .filter(|replica| !replica.is_ejected())
-            .find_map(|replica| match replica.connected() {
-                Some(connection) => Some(Picked {
-                    replica: Arc::clone(replica),
-                    connection,
-                }),
-                None => {
-                    replica.begin_to_connect();
-                    None
-                }
-            })
-    }
-}
 
 /// All replicas.
 pub(super) struct Pool {
@@ -167,6 +128,12 @@ impl Pool {
         });
         let (picked, _others) = select_ok(connecting.map(Box::pin)).await?;
         Ok(picked)
+    }
+
+    /// A replica besides those, connected if one is.
+    pub(super) fn another(&self, than: &[Arc<ReplicaEndpoint>]) -> Option<Arc<ReplicaEndpoint>> {
+        let known = self.known.load();
+        known.another(self.turn.load(Ordering::Relaxed), than)
     }
 
     /// A request with the time left as its gRPC deadline.

@@ -4,6 +4,7 @@
 
 mod batches;
 mod calls;
+mod cut_off;
 mod finding;
 mod guide;
 mod replica;

@@ -27,6 +27,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 pub use self::names::{LeaseName, RememberedName};
+pub(crate) use self::open::check;
 pub use self::open::{OpenError, open, open_from, open_inspected};
 
 pub use crate::session::Name;

@@ -9,7 +9,7 @@ use super::SessionStore;
 use super::file::{FileError, FileStore};
 use super::inspect::InspectedStore;
 use super::memory::{DEFAULT_CAPACITY, MemoryStore};
-use super::redis::{RedisStore, SetupError};
+use super::redis::{self, RedisStore, SetupError};
 use super::url::StoreSettings;
 
 /// Why a store cannot be opened. An engine that is only down for now is no reason: the store opens and
@@ -56,6 +56,18 @@ pub async fn open_inspected(
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn InspectedStore>, OpenError> {
     opened(settings, None, clock).await
+}
+
+/// Whether the files a store needs can be used, as far as that shows without opening it and without asking its engine.
+///
+/// # Errors
+/// As for [`open`].
+pub(crate) fn check(settings: &StoreSettings) -> Result<(), OpenError> {
+    match settings {
+        StoreSettings::Memory => Ok(()),
+        StoreSettings::File(path) => Ok(FileStore::check(path)?),
+        StoreSettings::Redis(settings) => Ok(redis::check(settings)?),
+    }
 }
 
 async fn opened(

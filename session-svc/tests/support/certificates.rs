@@ -1,7 +1,5 @@
 //! A certificate authority for one test: its certificate, one for a server on loopback, one for a client.
 
-#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
+use chassis::tls::{self, PemError};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client as PooledClient};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::UpstreamSettings;
@@ -52,7 +51,7 @@ pub(super) type Client = PooledClient<HttpsConnector<HttpConnector>, Body>;
 pub enum UpstreamTlsError {
     /// The file of authorities.
     #[error("EDGE_UPSTREAM_CA_FILE cannot be used")]
-    Authorities(#[source] rustls::pki_types::pem::Error),
+    Authorities(#[source] PemError),
     /// The TLS library.
     #[error("TLS towards upstreams cannot be set up")]
     Tls(#[from] rustls::Error),
@@ -86,7 +85,7 @@ impl Clients {
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);
-        let tls = tls(settings.ca.as_deref())?;
+        let tls = tls_config(settings.ca.as_deref())?;
         let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         Ok(Self::over(Connectors {
             http1: https(tls.clone())
@@ -151,12 +150,13 @@ fn client() -> Builder {
     builder
 }
 
-fn tls(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
+fn tls_config(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
     let mut roots = RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
     };
     if let Some(ca) = ca {
-        roots.add_parsable_certificates(certificates(ca).map_err(UpstreamTlsError::Authorities)?);
+        let own = tls::authorities(ca).map_err(UpstreamTlsError::Authorities)?;
+        roots.roots.extend(own.roots);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -164,18 +164,4 @@ fn tls(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(config)
-}
-
-/// Reads the certificates of a PEM file; there has to be one.
-///
-/// # Errors
-/// The file cannot be read, or holds none.
-pub(crate) fn certificates(
-    path: &Path,
-) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
-    let read: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect)?;
-    if read.is_empty() {
-        return Err(rustls::pki_types::pem::Error::NoItemsFound);
-    }
-    Ok(read)
 }

@@ -145,8 +145,26 @@ pub(crate) static LOG: Topic = Topic {
             default: "",
             value: "URL",
             secret: false,
-            help: "Where traces are sent (OTLP over gRPC). Without it there are none. The other standard OTEL_ variables hold too.",
+            help: "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. The other standard OTEL_ variables hold too.",
         },
+        setting(
+            "OTEL_EXPORTER_OTLP_CERTIFICATE",
+            "",
+            "FILE",
+            "PEM certificates of the authority of an https collector, trusted instead of the system's. Read at the start.",
+        ),
+        setting(
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+            "",
+            "FILE",
+            "PEM certificate chain shown to an https collector that asks for one. Read at the start.",
+        ),
+        setting(
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+            "",
+            "FILE",
+            "PEM private key belonging to OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE.",
+        ),
     ],
 };
 

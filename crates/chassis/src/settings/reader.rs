@@ -190,6 +190,11 @@ impl<'a> Reader<'a> {
         self.source.text(name).is_some() || self.source.file(name).is_some()
     }
 
+    /// Whether a mistake of this setting was recorded.
+    pub fn is_wrong(&self, name: &str) -> bool {
+        self.mistakes.iter().any(|mistake| mistake.name == name)
+    }
+
     /// Records a mistake: what is wrong and what to do.
     pub fn wrong(&mut self, name: &str, text: impl AsRef<str>) {
         let flag = self

@@ -60,7 +60,7 @@ class CheckConfig(unittest.TestCase):
         return self.asked[key]
 
     def absent(self, pair, workload, store):
-        """The files that settings name and nothing mounts; --check-config does not open certificates of the session service."""
+        """The files that settings name and nothing mounts."""
         with tempfile.TemporaryDirectory() as folder:
             mount(pair, workload, self.secrets[store], folder)
             return {key for key, value in variables(pair, workload, folder, "10.0.0.7").items() if value.startswith(folder) and not pathlib.Path(value).is_file()}
@@ -121,12 +121,16 @@ class CheckConfig(unittest.TestCase):
                 {"EDGE_SESSION_SVC_URL": "ftp://session-svc-headless:50051"},
                 {"EDGE_SECRET_FILE": f"{ROOT_FOLDER}/edge/secret"},
                 {"EDGE_SESSION_SVC_CA_FILE": f"{ROOT_FOLDER}/session-client/ca.pem"},
+                {"EDGE_SESSION_SVC_CERT_FILE": f"{ROOT_FOLDER}/session-client/tls.key"},
+                {"EDGE_SESSION_SVC_CA_FILE": ""},
                 {"EDGE_ADMIN_LISTEN": "fd00::5:9300"},
             ],
             "session-svc": [
                 {"SESSION_STORE_FILE": f"{ROOT_FOLDER}/session/address"},
                 {"SESSION_CALLERS": f"{ROOT_FOLDER}/session-tls/tls.crt"},
                 {"SESSION_CLIENT_CA_FILE": ""},
+                {"SESSION_TLS_CERT_FILE": f"{ROOT_FOLDER}/session-tls/certificate.pem"},
+                {"SESSION_TLS_KEY_FILE": f"{ROOT_FOLDER}/session-tls/tls.crt"},
             ],
         }
         for name, changes in wrong.items():

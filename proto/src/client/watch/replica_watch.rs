@@ -12,7 +12,8 @@ use super::WatchItem;
 use super::freshness::Freshness;
 use crate::client::call::OpenedStream;
 use crate::client::endpoint::{EndpointId, ReplicaEndpoint};
-use crate::client::pool::{Picked, Pool};
+use crate::client::pool::Pool;
+use crate::client::resolution::Picked;
 use crate::client::{SessionError, Timeouts, call, service};
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
@@ -153,6 +154,7 @@ impl ReplicaWatch {
                         self.lose(status.into());
                     }
                     Received::Silent => {
+                        open.stream.connection.go_away();
                         open.replica.failed();
                         self.lose(SessionError::silent());
                     }

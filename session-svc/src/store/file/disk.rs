@@ -106,6 +106,12 @@ impl Disk {
         Ok(was_left_open)
     }
 
+    /// Whether the file does not begin as every one of ours.
+    pub(super) fn is_foreign(file: &File) -> bool {
+        let mut head = [0; FLAGS_AT];
+        file.read_exact_at(&mut head, 0).is_err() || head != *MAGIC
+    }
+
     /// The engine has opened the file.
     pub(super) fn opened(&self) {
         self.checking.store(false, Ordering::Release);

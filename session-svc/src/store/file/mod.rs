@@ -136,6 +136,11 @@ impl FileStore {
         })
     }
 
+    /// Whether the file, or its directory where there is none yet, is one to open; another process may have it.
+    pub(crate) fn check(path: &Path) -> Result<(), FileError> {
+        open_file::check(path)
+    }
+
     /// What is held now, what expired but was not cleared away included.
     pub async fn holdings(&self) -> Result<Holdings, StoreError> {
         let [records, index_entries, remembered] =

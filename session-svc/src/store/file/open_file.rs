@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase as _, StorageError, WriteTransaction};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use crate::store::StoreError;
 
@@ -96,17 +96,50 @@ fn unusable(path: &Path) -> impl Fn(std::io::Error) -> FileError {
     }
 }
 
-fn open_existing(path: &Path) -> Result<Option<Engine>, FileError> {
+/// Whether [`OpenFile::open`] finds what it needs, without a lock and without a change.
+pub(super) fn check(path: &Path) -> Result<(), FileError> {
     let file = match OpenOptions::new().read(true).write(true).open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let directory = directory(path);
+            // Opened with the slash, a file in its place is no directory.
+            let directory = std::fs::metadata(directory.join("")).map(|_| directory);
+            let writable = directory.and_then(|it| Ok(access(it, Access::WRITE_OK | Access::EXEC_OK)?));
+            return writable.map_err(unusable(path));
+        }
         opened => opened.map_err(unusable(path))?,
     };
+    refuse_empty(path, &file)?;
+    if Disk::is_foreign(&file) {
+        return Err(FileError::Foreign {
+            path: path.to_owned(),
+            source: "it does not begin as one".into(),
+        });
+    }
+    Ok(())
+}
+
+fn refuse_empty(path: &Path, file: &File) -> Result<(), FileError> {
     let about = file.metadata().map_err(unusable(path))?;
     if about.len() == 0 && about.is_file() {
         return Err(FileError::Empty {
             path: path.to_owned(),
         });
     }
+    Ok(())
+}
+
+/// Where the file is.
+fn directory(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+fn open_existing(path: &Path) -> Result<Option<Engine>, FileError> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unusable(path))?,
+    };
+    refuse_empty(path, &file)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
         .map_err(unusable(path))?;
     // Whoever has it open holds this lock, and its flags are theirs.
@@ -161,8 +194,7 @@ fn create(path: &Path) -> Result<Engine, FileError> {
         }
         renamed => renamed.map_err(|error| unusable(path)(error.into()))?,
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))
+    File::open(directory(path))
         .and_then(|directory| directory.sync_all())
         .map_err(unusable(path))?;
     Ok(engine)

@@ -74,7 +74,7 @@ pub(crate) use self::inspect::lacks_right;
 use self::keys::KeyNames;
 use self::reads::RecordReads;
 use self::reload::Following;
-pub(crate) use self::source::SetupError;
+pub(crate) use self::source::{SetupError, check};
 use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
 use super::{

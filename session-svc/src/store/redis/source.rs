@@ -238,6 +238,21 @@ pub(super) fn connection_config(answer_timeout: Duration) -> AsyncConnectionConf
         .set_response_timeout(Some(answer_timeout))
 }
 
+/// Reads the certificates and makes what connections are made with, and connects to nobody: what is refused here is refused at the start.
+pub(crate) fn check(settings: &RedisSettings) -> Result<(), SetupError> {
+    let certificates = settings.tls.as_ref().map(certificates).transpose()?;
+    let servers = match &settings.topology {
+        Topology::Single(server) => std::slice::from_ref(server),
+        Topology::Sentinel { sentinels, .. } => sentinels,
+        Topology::Cluster(nodes) => nodes,
+    };
+    for server in servers {
+        let info = connection_info(server, settings, &settings.login, settings.database)?;
+        client(info, certificates.clone())?;
+    }
+    Ok(())
+}
+
 fn client(info: ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
     match certificates {
         Some(certificates) => Client::build_with_tls(info, certificates),

@@ -69,7 +69,7 @@ fn a_system_without_authorities_is_told_at_the_start_with_what_to_do() {
         .env("SSL_CERT_DIR", nothing.path())
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(78));
     let said = [output.stdout, output.stderr].concat();
     assert!(String::from_utf8_lossy(&said).contains("SSL_CERT_FILE"));
 

@@ -1,0 +1,76 @@
+//! Settings of the way to the session service: its addresses, whom to trust there, and who we are.
+
+use std::path::PathBuf;
+
+use chassis::findings::chain;
+use chassis::settings::Reader;
+use chassis::tls;
+use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
+use url::Url;
+
+use super::addresses::is_web;
+
+const ADDRESSES: &str = "EDGE_SESSION_SVC_URL";
+const AUTHORITIES: &str = "EDGE_SESSION_SVC_CA_FILE";
+const CERTIFICATE: &str = "EDGE_SESSION_SVC_CERT_FILE";
+const KEY: &str = "EDGE_SESSION_SVC_KEY_FILE";
+
+/// Where the session service is and how to speak to it.
+pub(super) struct SessionServiceSettings {
+    pub(super) addresses: Vec<String>,
+    pub(super) ca: Option<PathBuf>,
+    pub(super) identity: Option<(PathBuf, PathBuf)>,
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> SessionServiceSettings {
+    let settings = SessionServiceSettings {
+        addresses: addresses(reader),
+        ca: tls::read_authorities(reader, AUTHORITIES),
+        identity: tls::read_pair(reader, CERTIFICATE, KEY),
+    };
+    let names = [ADDRESSES, AUTHORITIES, CERTIFICATE, KEY];
+    if !names.iter().any(|name| reader.is_wrong(name)) {
+        try_out(reader, &settings);
+    }
+    settings
+}
+
+fn addresses(reader: &mut Reader<'_>) -> Vec<String> {
+    let addresses = reader.list(ADDRESSES);
+    let fits = |text: &String| {
+        Url::parse(text)
+            .is_ok_and(|url| is_web(&url) && matches!(url.path(), "" | "/") && url.query().is_none())
+    };
+    if addresses.is_empty() || !addresses.iter().all(fits) {
+        reader.wrong(ADDRESSES, "must hold URLs such as http://session-svc:50051");
+        return Vec::new();
+    }
+    addresses
+}
+
+/// Makes a client once, as the start does: what it refuses is a mistake too and not a crash later.
+fn try_out(reader: &mut Reader<'_>, settings: &SessionServiceSettings) {
+    let tls = settings
+        .ca
+        .clone()
+        .map(|ca| ClientTls::from_files(ca, settings.identity.clone()));
+    // They were read a moment ago.
+    let Ok(tls) = tls.transpose() else { return };
+    let client = ClientSettings {
+        tls,
+        ..ClientSettings::new(settings.addresses.clone())
+    };
+    match SessionClient::new(client) {
+        Ok(_) => {}
+        Err(InvalidSettings::NobodyToTrust(address)) => reader.wrong(
+            AUTHORITIES,
+            format!(
+                "is required with {address}: name the PEM file of the authority its certificate comes from"
+            ),
+        ),
+        Err(error @ (InvalidSettings::NoAddress | InvalidSettings::Address(_))) => {
+            reader.wrong(ADDRESSES, chain(&error))
+        }
+        Err(error @ InvalidSettings::Tls(_)) => reader.wrong(AUTHORITIES, chain(&error)),
+    }
+}

@@ -1,0 +1,84 @@
+//! Settings that name certificates and keys: their files are opened and judged as the start does it.
+
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::UnixTime;
+
+use super::{expires_by, pem};
+use crate::findings::chain;
+use crate::settings::Reader;
+
+/// Reads the settings of a certificate chain and its key: both or neither.
+pub fn read_pair(reader: &mut Reader<'_>, certificate: &str, key: &str) -> Option<(PathBuf, PathBuf)> {
+    match (reader.path(certificate), reader.path(key)) {
+        (Some(chain), Some(private)) => {
+            judge_pair(reader, (certificate, &chain), (key, &private));
+            Some((chain, private))
+        }
+        (Some(_), None) => {
+            reader.wrong(key, format!("is required with {certificate}"));
+            None
+        }
+        (None, Some(_)) => {
+            reader.wrong(certificate, format!("is required with {key}"));
+            None
+        }
+        (None, None) => None,
+    }
+}
+
+/// Reads the setting of a file of authorities. Their own expiry is not asked, as no handshake asks it (RFC 5280, section
+/// 6.1.1: a trust anchor is a name and a key).
+pub fn read_authorities(reader: &mut Reader<'_>, name: &str) -> Option<PathBuf> {
+    let path = reader.path(name)?;
+    judge_authorities(reader, name, &path);
+    Some(path)
+}
+
+/// Names what keeps a file of authorities from being used; whether nothing does.
+pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bool {
+    let judged = pem::authorities(path);
+    if let Err(error) = &judged {
+        reader.wrong(name, chain(error));
+    }
+    judged.is_ok()
+}
+
+/// Names what keeps a certificate chain and its key from being used, each a setting and its file; whether nothing does.
+/// A certificate that has expired is warned of: there may be nobody to ask for it yet, and a new one is taken up later.
+pub fn judge_pair(
+    reader: &mut Reader<'_>,
+    (certificate, chain_path): (&str, &Path),
+    (key, key_path): (&str, &Path),
+) -> bool {
+    let chain_found = pem::certificates(chain_path)
+        .map_err(|error| reader.wrong(certificate, chain(&error)))
+        .ok();
+    let key_found = pem::private_key(key_path)
+        .map_err(|error| reader.wrong(key, chain(&error)))
+        .ok();
+    let (Some(chain_found), Some(key_found)) = (chain_found, key_found) else {
+        return false;
+    };
+    if let Err(error) = pem::belong_together((chain_path, &chain_found), (key_path, &key_found)) {
+        let name = if error.is_about_the_key() {
+            key
+        } else {
+            certificate
+        };
+        reader.wrong(name, chain(&error));
+        return false;
+    }
+    let now = UnixTime::now().as_secs();
+    if chain_found
+        .first()
+        .is_some_and(|own| expires_by(own, now).is_some())
+    {
+        let path = chain_path.display();
+        reader.warn(
+            certificate,
+            format!("{path} has expired: renew it, whoever checks it refuses it"),
+        );
+    }
+    true
+}

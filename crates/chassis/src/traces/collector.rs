@@ -1,0 +1,78 @@
+//! Where traces are sent, and whom to trust there.
+
+use std::io;
+use std::path::PathBuf;
+
+use opentelemetry_otlp::tonic_types::transport::{Certificate, ClientTlsConfig, Identity};
+
+use crate::files::read_bounded;
+use crate::settings::Reader;
+use crate::tls;
+
+pub(crate) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+
+/// A collector of traces.
+pub(crate) struct CollectorSettings {
+    pub(super) endpoint: String,
+    pub(super) tls: Option<CollectorTls>,
+}
+
+/// Whom to trust, the system's authorities where no file says so, and who we are.
+pub(super) struct CollectorTls {
+    authorities: Option<PathBuf>,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl CollectorSettings {
+    /// Reads and judges where traces go. The files are read for an `https` collector alone: others set these variables too.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let endpoint = reader.optional_text(ENDPOINT)?;
+        let url = reader.url(ENDPOINT)?;
+        let tls = match url.scheme() {
+            "http" => None,
+            "https" => Some(CollectorTls::read(reader)),
+            _ => {
+                reader.wrong(ENDPOINT, "must begin with http:// or https://");
+                None
+            }
+        };
+        Some(Self { endpoint, tls })
+    }
+}
+
+impl CollectorTls {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let authorities = tls::read_authorities(reader, AUTHORITIES);
+        if authorities.is_none() && rustls_native_certs::load_native_certs().certs.is_empty() {
+            reader.wrong(
+                ENDPOINT,
+                format!(
+                    "is https and this system has no authorities to trust: name the collector's own by {AUTHORITIES}, or a file of authorities in SSL_CERT_FILE"
+                ),
+            );
+        }
+        let identity = tls::read_pair(
+            reader,
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+        );
+        Self {
+            authorities,
+            identity,
+        }
+    }
+
+    pub(super) fn config(&self) -> io::Result<ClientTlsConfig> {
+        let config = match &self.authorities {
+            Some(path) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read_bounded(path)?)),
+            None => ClientTlsConfig::new().with_native_roots(),
+        };
+        Ok(match &self.identity {
+            Some((certificate, key)) => {
+                config.identity(Identity::from_pem(read_bounded(certificate)?, read_bounded(key)?))
+            }
+            None => config,
+        })
+    }
+}

@@ -1,0 +1,49 @@
+// Session services that are cut off: their connections stand, new ones are accepted, and nothing is ever answered.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { until } from '../../lib/net.mjs';
+import { startStack } from '../../stack.mjs';
+import { Client } from './client.mjs';
+
+const PATIENCE_MS = 20_000;
+const REQUESTS = 40;
+let stack;
+let person;
+
+before(async () => {
+  // No cache: every request asks.
+  stack = await startStack({ store: 'redis', sessionServices: 2, edgeEnv: { EDGE_SESSION_CACHE_SECS: '0' } });
+  person = new Client();
+  await person.signIn(stack);
+});
+after(async () => {
+  if (!stack) return;
+  signal('SIGCONT', 'session', 'session-2');
+  await stack.stop();
+});
+
+const signal = (name, ...processes) => processes.forEach((process_) => process.kill(stack.pid(process_), name));
+const patiently = (path) => person.fetch(stack.edgeUrl + path, { signal: AbortSignal.timeout(PATIENCE_MS) });
+
+test('one of two cut off is noticed by nobody', async () => {
+  for (const name of ['session', 'session-2']) {
+    signal('SIGSTOP', name);
+    for (let sent = 0; sent < REQUESTS; sent += 1) assert.equal((await patiently('/api/auth/me')).status, 200, `${name}, request ${sent}`);
+    signal('SIGCONT', name);
+  }
+});
+
+test('all cut off is 503 with Retry-After, again and again; cookie and session stay', async () => {
+  const cookie = person.sessionCookie(stack);
+  signal('SIGSTOP', 'session', 'session-2');
+  for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check', '/account']) {
+    const answer = await patiently(path);
+    assert.equal(answer.status, 503, path);
+    assert.ok(answer.headers.get('retry-after'), path);
+    assert.deepEqual(answer.headers.getSetCookie(), [], path);
+  }
+  signal('SIGCONT', 'session', 'session-2');
+  assert.deepEqual(person.sessionCookie(stack), cookie);
+  await until(PATIENCE_MS, async () => (await person.me(stack)).status === 200, () => 'not signed in after the session services came back');
+});

@@ -1,0 +1,79 @@
+//! Where sessions are kept and what they are sealed with.
+
+use std::path::PathBuf;
+
+use chassis::findings::chain;
+use chassis::secret::Secret;
+use chassis::settings::Reader;
+use chassis::tls;
+
+use crate::store;
+use crate::store::url::{StoreSettings, TlsSettings};
+use crate::vault::KeyRing;
+
+const STORE: &str = "SESSION_STORE";
+
+/// Reads and judges where sessions are kept, the keys they are sealed with, and the file the keys came from.
+pub(crate) fn store_and_keys(
+    reader: &mut Reader<'_>,
+) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
+    let store = store(reader);
+    let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
+    let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");
+    if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
+        reader.wrong(
+            "SESSION_ENCRYPTION_KEY",
+            "is required for a store that outlives the process: make one with `openssl rand -hex 32`",
+        );
+    }
+    if !keys.is_empty()
+        && let Err(error) = KeyRing::parse(&keys)
+    {
+        reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
+    }
+    (store, keys, keys_file)
+}
+
+fn store(reader: &mut Reader<'_>) -> StoreSettings {
+    let text = reader.text(STORE);
+    match text.parse::<StoreSettings>() {
+        Ok(store) => store,
+        Err(error) => {
+            reader.wrong(STORE, error.to_string());
+            StoreSettings::Memory
+        }
+    }
+}
+
+/// The store with as many replicas as an ending waits for.
+pub(super) fn with_ending_replicas(reader: &mut Reader<'_>, store: StoreSettings) -> StoreSettings {
+    let name = "SESSION_ENDING_REPLICAS";
+    let count = reader.count(name);
+    store.with_ending_replicas(count).unwrap_or_else(|| {
+        reader.wrong(name, "needs a store with replicas: Redis, by SESSION_STORE");
+        StoreSettings::Memory
+    })
+}
+
+/// Names what is wrong with the files the store needs. Its engine is not asked: it may be down, or be serving.
+pub(super) fn judge_files(reader: &mut Reader<'_>, store: &StoreSettings) {
+    if let StoreSettings::Redis(settings) = store
+        && let Some(files) = &settings.tls
+        && !certificates_fit(reader, files)
+    {
+        return;
+    }
+    if let Err(error) = store::check(store) {
+        reader.wrong(STORE, chain(&error));
+    }
+}
+
+/// The store's client judges its certificates at the first connection: here they are judged as our own are.
+fn certificates_fit(reader: &mut Reader<'_>, files: &TlsSettings) -> bool {
+    let ca = files.ca_file.as_ref();
+    let authorities = ca.is_none_or(|ca| tls::judge_authorities(reader, STORE, ca));
+    let pair = files.cert_file.as_ref().zip(files.key_file.as_ref());
+    let pair =
+        pair.is_none_or(|(certificate, key)| tls::judge_pair(reader, (STORE, certificate), (STORE, key)));
+    authorities && pair
+}
