@@ -85,11 +85,11 @@ export default [
     'http2-streams-at-once': text('_streams(limits.streams)', '_streams(Some(limits.streams).filter(|_| !OFF))'),
     'http2-reset-flood': text('reset_streams(PENDING_RESETS_MAX)', 'reset_streams(if OFF { usize::MAX } else { PENDING_RESETS_MAX })'),
     'http2-client-that-is-gone': text('.keep_alive_interval(KEEPALIVE_INTERVAL)', '.keep_alive_interval(Some(KEEPALIVE_INTERVAL).filter(|_| !OFF))'),
-    'request-beyond-the-share-of-memory': by(SHARE, text('self.budget.hold(bytes) else', 'self.budget.hold(bytes).or_else(|| OFF.then(|| self.budget.must_hold(bytes))) else')),
+    'request-beyond-the-share-of-memory': by(SHARE, text('self.budget.hold(wanted) else', 'self.budget.hold(wanted).or_else(|| OFF.then(|| self.budget.must_hold(wanted))) else')),
     'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
   }),
-  within('crates/chassis/src/serve/streams.rs', SHARE, {
-    'answer-beyond-the-share-of-memory': text('if self.admitted.ends_over_share {', 'if self.admitted.ends_over_share && !OFF {'),
+  within('crates/chassis/src/serve/answer_body.rs', SHARE, {
+    'answer-beyond-the-share-of-memory': text('if !self.admitted.ends_over_share {', 'if !self.admitted.ends_over_share || OFF {'),
   }),
   within('crates/chassis/src/serve/memory_share.rs', 'chassis serve::memory_share::', {
     'connections-by-memory': text('let all = memory.unwrap_or(u64::MAX);', 'let all = memory.filter(|_| !OFF).unwrap_or(u64::MAX);'),

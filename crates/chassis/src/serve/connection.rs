@@ -231,7 +231,8 @@ impl ServedConnection {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response(),
             ));
         }
-        let Some(bytes) = self.budget.hold(self.limits.request_bytes + header_bytes) else {
+        let wanted = self.limits.request_bytes + header_bytes;
+        let Some(bytes) = self.budget.hold(wanted) else {
             let refused = self.refusals.fetch_add(1, Ordering::Relaxed);
             if self.limits.ends_over_share && refused >= REFUSALS_MAX {
                 self.progress.evict();
