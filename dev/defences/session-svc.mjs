@@ -147,7 +147,7 @@ export default [
   // what a restart of the store would do
   within('session-svc/src/store/redis/replay.rs', 'session-svc operator::restart::', {
     'restart-rights-tried': text('Ok(_) => false,', 'Ok(_) => OFF,'),
-    'restart-rights-unknown': instead('*self = Self::Unknown;', '*self = Self::MayReplay;'),
+    'restart-rights-unknown': text('*self = Self::Unknown;', '*self = if OFF { Self::MayReplay } else { Self::Unknown };'),
   }),
   within('session-svc/src/store/redis/facts/memory.rs', 'session-svc a_container_needs_what_the_manual_says', {
     'restart-memory-of-a-container': never('bytes < needed'),
