@@ -84,7 +84,13 @@ export default [
     'http2-streams-at-once': text('_streams(limits.streams)', '_streams(Some(limits.streams).filter(|_| !OFF))'),
     'http2-reset-flood': text('reset_streams(PENDING_RESETS_MAX)', 'reset_streams(if OFF { usize::MAX } else { PENDING_RESETS_MAX })'),
     'http2-client-that-is-gone': text('.keep_alive_interval(KEEPALIVE_INTERVAL)', '.keep_alive_interval(Some(KEEPALIVE_INTERVAL).filter(|_| !OFF))'),
+    'kept-before-its-body-is-read': by(['chassis serve::request_body::', 'auth-edge desync::nothing_is_read_behind'], never('!rest.arrived().await')),
+    'reset-before-its-answer-is-read': by('chassis serve::lingering::', never('is_unreadable || progress.leaves_body()')),
     'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
+  }),
+  within('crates/chassis/src/serve/lingering.rs', 'chassis serve::lingering::', {
+    'lingers-in-silence': text('timeout(SILENCE_MAX,', 'timeout(if OFF { LINGERING_MAX } else { SILENCE_MAX },'),
+    'lingers-for-ever': text('timeout(LINGERING_MAX, ending)', 'timeout(if OFF { Duration::from_secs(86_400) } else { LINGERING_MAX }, ending)'),
   }),
   within('crates/chassis/src/serve/capacity.rs', 'chassis serve::capacity::', {
     'idlest-connection-goes': skip('connection.progress.evict();'),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
@@ -26,7 +25,9 @@ use super::byte_budget::ByteBudget;
 use super::capacity::ConnectionPermit;
 use super::connection_io::ConnectionIo;
 use super::limits::{HEADER_BYTES_MAX, Limits};
+use super::lingering::linger;
 use super::progress::{ConnectionProgress, may_stop, unused};
+use super::request_body::watched;
 use super::streams::{AnswerBody, AnswerProgress, StreamExecutor};
 use crate::tls::{PeerCertificate, ServerTls};
 
@@ -148,7 +149,7 @@ async fn connection<S>(
             .into_owned()
     );
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return log_early_end(served),
+        served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
         had_request = unused(&progress, FIRST_HEAD_TIMEOUT, accepted.limits.idle, accepted.limits.keeps_http2) => {
             if !had_request {
                 return;
@@ -170,10 +171,11 @@ async fn connection<S>(
     }
     progress.end_with_next_answer();
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return log_early_end(served),
+        served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
         () = may_stop(&progress, FIRST_REQUEST_TIMEOUT, QUIET) => serving.as_mut().graceful_shutdown(),
     }
-    log_early_end(stream.drive(serving.as_mut()).await);
+    let served = stream.drive(serving.as_mut()).await;
+    end(served, stream, &progress).await;
 }
 
 /// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.
@@ -194,11 +196,20 @@ async fn answer(
         return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
     }
     let _working = (version < Version::HTTP_2).then(|| progress.works());
-    let request: Request = request.map(Body::new);
+    let (request, rest) = if version < Version::HTTP_2 {
+        watched(request)
+    } else {
+        (request.map(Body::new), None)
+    };
     let mut response = tower_service::Service::call(&mut router, request).await?;
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if switches {
         progress.switch();
+    } else if let Some(rest) = rest
+        && !rest.arrived().await
+    {
+        progress.leave_body();
+        progress.end_with_next_answer();
     }
     if progress.ends_with_next_answer() && version < Version::HTTP_2 && !switches {
         response
@@ -220,10 +231,27 @@ fn list_bytes(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-/// A connection that breaks is the client's affair; what a request did has its own record.
-fn log_early_end(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+/// A connection that breaks is the client's affair; what a request did has its own record. One that we end while the client may
+/// be sending is ended in stages.
+async fn end<S>(
+    served: Result<(), Box<dyn std::error::Error + Send + Sync>>,
+    stream: ConnectionIo<S>,
+    progress: &ConnectionProgress,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut is_unreadable = false;
     if let Err(error) = served {
         tracing::debug!(error = &*error, "a connection ended early");
+        is_unreadable = error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_parse);
+    }
+    if is_unreadable || progress.leaves_body() {
+        tokio::select! {
+            () = linger(stream) => {}
+            () = progress.evicted() => {}
+        }
     }
 }
 
@@ -260,7 +288,7 @@ fn protocols(limits: &Limits, streams: StreamExecutor) -> auto::Builder<StreamEx
 mod abuse;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Mutex;
 
     use axum::routing::get;
@@ -273,7 +301,7 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
 
     /// A client's end of a connection, and what begins the end of the other one.
-    pub(super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
+    pub(in super::super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
         connected_within(router, Limits::default())
     }
 

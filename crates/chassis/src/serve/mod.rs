@@ -10,7 +10,9 @@ mod closing;
 mod connection;
 mod connection_io;
 mod limits;
+mod lingering;
 mod progress;
+mod request_body;
 mod streams;
 
 use std::io;
