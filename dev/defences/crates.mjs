@@ -96,6 +96,13 @@ export default [
   }),
   within('crates/chassis/src/memory/control_groups.rs', 'chassis memory::control_groups::', {
     'limit-of-a-group-around': text('groups = group.ancestors()', 'groups = group.ancestors().take(if OFF { 1 } else { usize::MAX })'),
+    'kept-before-its-body-is-read': by(['chassis serve::request_body::', 'auth-edge desync::nothing_is_read_behind'], never('!rest.arrived().await')),
+    'reset-before-its-answer-is-read': by('chassis serve::lingering::', never('is_unreadable || progress.leaves_body()')),
+    'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
+  }),
+  within('crates/chassis/src/serve/lingering.rs', 'chassis serve::lingering::', {
+    'lingers-in-silence': text('timeout(SILENCE_MAX,', 'timeout(if OFF { LINGERING_MAX } else { SILENCE_MAX },'),
+    'lingers-for-ever': text('timeout(LINGERING_MAX, ending)', 'timeout(if OFF { Duration::from_secs(86_400) } else { LINGERING_MAX }, ending)'),
   }),
   within('crates/chassis/src/serve/capacity.rs', 'chassis serve::capacity::', {
     'idlest-connection-goes': skip('connection.progress.evict();'),

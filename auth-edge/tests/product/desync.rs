@@ -3,6 +3,8 @@
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::any;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::gateway::Gateway;
 use crate::support::Upstream;
@@ -83,12 +85,30 @@ const REFUSED: [(&str, &str); 21] = [
 ];
 
 async fn answers(gateway: &Gateway, head: &str) -> Vec<String> {
-    let request = format!("POST /public/a HTTP/1.1\r\nHost: a\r\n{head}{SMUGGLED}");
-    let raw = gateway.stack.raw(&request).await;
+    answers_at("/public/a", gateway, head).await
+}
+
+async fn answers_at(path: &str, gateway: &Gateway, head: &str) -> Vec<String> {
+    let request = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{head}{SMUGGLED}");
+    statuses(&gateway.stack.raw(&request).await)
+}
+
+fn statuses(raw: &str) -> Vec<String> {
     raw.lines()
         .filter(|line| line.starts_with("HTTP/1."))
         .map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned())
         .collect()
+}
+
+/// An upstream that answers what it has read to the end, and the rule that leads there.
+async fn reading() -> (Upstream, String) {
+    let router = Router::new().fallback(any(|body: Bytes| async move { body.len().to_string() }));
+    let upstream = Upstream::of(router, None).await;
+    let rule = format!(
+        "[[route]]\npath = \"/own/*\"\nguard = \"none\"\nupstream = \"{}\"\n",
+        upstream.url()
+    );
+    (upstream, rule)
 }
 
 fn seen(gateway: &Gateway) -> Vec<String> {
@@ -98,9 +118,11 @@ fn seen(gateway: &Gateway) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_end_in_two_places_is_refused_and_nothing_behind_it_is_read() {
-    let gateway = Gateway::start("", &[]).await;
+    // One that answers before it has read a body is believed, whatever the body would have been.
+    let (_reader, rule) = reading().await;
+    let gateway = Gateway::start(&rule, &[]).await;
     for (name, head) in REFUSED {
-        let answers = answers(&gateway, head).await;
+        let answers = answers_at("/own/a", &gateway, head).await;
         assert!(
             answers.len() <= 1
                 && answers
@@ -113,6 +135,49 @@ async fn what_could_end_in_two_places_is_refused_and_nothing_behind_it_is_read()
             .filter(|target| target.contains("smuggled"))
             .count();
         assert_eq!(smuggled, 0, "{name}");
+    }
+}
+
+/// An answer that does not wait for its request's body keeps the connection of nobody who could take what follows for a request, or
+/// for a body: neither the client's nor the upstream's.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_behind_a_body_whose_answer_came_before_it() {
+    let gateway = Gateway::start("", &[]).await;
+    for (head, rest) in [
+        ("Transfer-Encoding: chunked\r\n\r\n", "1\r\nabc\r\n0\r\n\r\n"),
+        ("Transfer-Encoding: chunked\r\n\r\n1\r\na", "\r\n0x0\r\n\r\n"),
+        ("Content-Length: 100\r\n\r\n", "short"),
+        ("Content-Length: 100\r\n\r\nshort", ""),
+    ] {
+        let mut stream = TcpStream::connect(gateway.stack.address()).await.unwrap();
+        let head = format!("POST /public/a HTTP/1.1\r\nHost: a\r\n{head}");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut raw = Vec::new();
+        while !raw.ends_with(b"upstream") {
+            assert_ne!(stream.read_buf(&mut raw).await.unwrap(), 0, "{head:?}");
+        }
+        stream
+            .write_all(format!("{rest}{SMUGGLED}").as_bytes())
+            .await
+            .unwrap();
+        // What would be answered is, before the end.
+        stream.shutdown().await.unwrap();
+        stream.read_to_end(&mut raw).await.unwrap();
+        let raw = String::from_utf8(raw).unwrap();
+        assert_eq!(statuses(&raw), ["200"], "{head:?}: {raw}");
+        assert!(raw.to_lowercase().contains("\r\nconnection: close\r\n"), "{raw}");
+        gateway.stack.browser().get("/public/next").await;
+    }
+    let requests = gateway.upstream.requests();
+    assert!(
+        requests.iter().all(|seen| !seen.target.contains("smuggled")),
+        "{requests:?}"
+    );
+    let halves = requests.iter().filter(|seen| seen.target == "/public/a");
+    for half in halves {
+        let on_it = requests.iter().filter(|seen| seen.connection == half.connection);
+        let behind = on_it.skip_while(|seen| seen.target != "/public/a").count();
+        assert_eq!(behind, 1, "{requests:?}");
     }
 }
 
@@ -142,12 +207,7 @@ async fn a_length_beside_chunks_counts_for_nothing_and_ends_the_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_chunks_say_beside_their_data_is_not_passed_on_and_is_bounded() {
-    let reading = Router::new().fallback(any(|body: Bytes| async move { body.len().to_string() }));
-    let reader = Upstream::of(reading, None).await;
-    let rule = format!(
-        "[[route]]\npath = \"/own/*\"\nguard = \"none\"\nupstream = \"{}\"\n",
-        reader.url()
-    );
+    let (_reader, rule) = reading().await;
     let gateway = Gateway::start(&rule, &[]).await;
     let small = "Transfer-Encoding: chunked\r\n\r\n1;a=\"b\r\n0\"\r\nx\r\n0\r\n\r\n";
     answers(&gateway, small).await;

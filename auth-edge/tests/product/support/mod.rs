@@ -308,7 +308,8 @@ impl Stack {
         (name.to_owned(), value.to_owned())
     }
 
-    /// Sends bytes on a connection of their own; gives all that comes back until the edge hangs up.
+    /// Sends bytes on a connection of their own; gives all that comes back until the edge hangs up. Nothing is read before all is sent:
+    /// an edge that answers sooner has to take the rest.
     pub(crate) async fn raw(&self, request: &str) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
@@ -28,7 +27,9 @@ use super::byte_budget::ByteBudget;
 use super::capacity::ConnectionPermit;
 use super::connection_io::ConnectionIo;
 use super::limits::Limits;
+use super::lingering::linger;
 use super::progress::{ConnectionProgress, may_stop, unused};
+use super::request_body::watched;
 use super::streams::{AnswerProgress, StreamExecutor};
 use crate::tls::{PeerCertificate, ServerTls};
 
@@ -143,9 +144,13 @@ async fn connection<S>(
         // Before anything is made for it: what is refused takes no memory.
         let admitted = match served.admit(&request) {
             Ok(admitted) => admitted,
-            Err(refusal) => {
+            Err(mut refusal) => {
                 if is_http2 {
                     streams.refuse();
+                } else if !request.body().is_end_stream() {
+                    served.progress.leave_body();
+                    served.progress.end_with_next_answer();
+                    say_last(&mut refusal);
                 }
                 return Box::pin(std::future::ready(Ok(*refusal))) as Answering;
             }
@@ -176,7 +181,7 @@ async fn connection<S>(
             .into_owned()
     );
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return log_early_end(served),
+        served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
         had_request = unused(&progress, FIRST_HEAD_TIMEOUT, accepted.limits.idle, accepted.limits.keeps_http2) => {
             if !had_request {
                 return;
@@ -198,10 +203,11 @@ async fn connection<S>(
     }
     progress.end_with_next_answer();
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return log_early_end(served),
+        served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
         () = may_stop(&progress, FIRST_REQUEST_TIMEOUT, QUIET) => serving.as_mut().graceful_shutdown(),
     }
-    log_early_end(stream.drive(serving.as_mut()).await);
+    let served = stream.drive(serving.as_mut()).await;
+    end(served, stream, &progress).await;
 }
 
 /// A connection, as its requests see it. Those of HTTP/2 outlive it, so it does not hold the socket.
@@ -266,16 +272,25 @@ async fn answer<S>(
     over: Version1Or2<S>,
 ) -> Result<Response, Infallible> {
     let _working = matches!(over, Version1Or2::One(_)).then(|| progress.works());
-    let request: Request = request.map(Body::new);
+    let (request, rest) = match over {
+        Version1Or2::One(_) => watched(request),
+        Version1Or2::Two(_) => (request.map(Body::new), None),
+    };
     let mut response = tower_service::Service::call(&mut router, request).await?;
     if let Version1Or2::One(stream) = &over {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             progress.switch();
             stream.keep(admitted.bytes.take());
-        } else if progress.ends_with_next_answer() {
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
+        } else {
+            if let Some(rest) = rest
+                && !rest.arrived().await
+            {
+                progress.leave_body();
+                progress.end_with_next_answer();
+            }
+            if progress.ends_with_next_answer() {
+                say_last(&mut response);
+            }
         }
     }
     if response.body().is_end_stream() {
@@ -288,6 +303,13 @@ async fn answer<S>(
     Ok(response.map(|body| Body::new(AnswerBody::new(body, answer_progress, admitted))))
 }
 
+/// An answer of HTTP/1.1 that is the last of its connection.
+fn say_last(response: &mut Response) {
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+}
+
 /// The size of headers as HTTP/2 counts it (RFC 9113, section 6.5.2).
 fn list_bytes(headers: &HeaderMap) -> usize {
     const EACH: usize = 32;
@@ -297,10 +319,27 @@ fn list_bytes(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-/// A connection that breaks is the client's affair; what a request did has its own record.
-fn log_early_end(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+/// A connection that breaks is the client's affair; what a request did has its own record. One that we end while the client may
+/// be sending is ended in stages.
+async fn end<S>(
+    served: Result<(), Box<dyn std::error::Error + Send + Sync>>,
+    stream: ConnectionIo<S>,
+    progress: &ConnectionProgress,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut is_unreadable = false;
     if let Err(error) = served {
         tracing::debug!(error = &*error, "a connection ended early");
+        is_unreadable = error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_parse);
+    }
+    if is_unreadable || progress.leaves_body() {
+        tokio::select! {
+            () = linger(stream) => {}
+            () = progress.evicted() => {}
+        }
     }
 }
 
@@ -342,7 +381,7 @@ mod abuse;
 mod share;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Mutex;
 
     use axum::routing::get;
@@ -356,7 +395,7 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
 
     /// A client's end of a connection, and what begins the end of the other one.
-    pub(super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
+    pub(in super::super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
         connected_within(router, Limits::default())
     }
 

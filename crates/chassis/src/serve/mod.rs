@@ -12,8 +12,10 @@ mod closing;
 mod connection;
 mod connection_io;
 mod limits;
+mod lingering;
 mod memory_share;
 mod progress;
+mod request_body;
 mod streams;
 
 use std::io;

@@ -29,6 +29,7 @@ struct Counters {
     speaks_http2: AtomicBool,
     works: AtomicBool,
     is_last: AtomicBool,
+    leaves_body: AtomicBool,
     /// Requests whose answer has not ended, and WebSockets.
     busy: AtomicUsize,
     /// Bytes of their headers.
@@ -49,6 +50,7 @@ impl Default for ConnectionProgress {
             speaks_http2: AtomicBool::new(false),
             works: AtomicBool::new(false),
             is_last: AtomicBool::new(false),
+            leaves_body: AtomicBool::new(false),
             busy: AtomicUsize::new(0),
             header_bytes: AtomicUsize::new(0),
             idle_since_ms: AtomicU64::new(0),
@@ -103,6 +105,16 @@ impl ConnectionProgress {
     /// Whether an answer is the connection's last.
     pub(super) fn ends_with_next_answer(&self) -> bool {
         self.0.is_last.load(Ordering::Relaxed)
+    }
+
+    /// A request was answered before its body was read, which may still be coming.
+    pub(super) fn leave_body(&self) {
+        self.0.leaves_body.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request was answered before its body was read.
+    pub(super) fn leaves_body(&self) -> bool {
+        self.0.leaves_body.load(Ordering::Relaxed)
     }
 
     /// A request with so many bytes of headers is in flight until what this gives is dropped.
