@@ -86,6 +86,8 @@ export default [
     'http2-reset-flood': text('reset_streams(PENDING_RESETS_MAX)', 'reset_streams(if OFF { usize::MAX } else { PENDING_RESETS_MAX })'),
     'http2-client-that-is-gone': text('.keep_alive_interval(KEEPALIVE_INTERVAL)', '.keep_alive_interval(Some(KEEPALIVE_INTERVAL).filter(|_| !OFF))'),
     'request-beyond-the-share-of-memory': by(SHARE, text('self.budget.hold(wanted) else', 'self.budget.hold(wanted).or_else(|| OFF.then(|| self.budget.must_hold(wanted))) else')),
+    'kept-before-its-body-is-read': by(['chassis serve::request_body::', 'auth-edge desync::nothing_is_read_behind'], never('!rest.arrived().await')),
+    'reset-before-its-answer-is-read': by('chassis serve::lingering::', never('is_unreadable || progress.leaves_body()')),
     'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
   }),
   within('crates/chassis/src/serve/answer_body.rs', SHARE, {
@@ -96,9 +98,6 @@ export default [
   }),
   within('crates/chassis/src/memory/control_groups.rs', 'chassis memory::control_groups::', {
     'limit-of-a-group-around': text('groups = group.ancestors()', 'groups = group.ancestors().take(if OFF { 1 } else { usize::MAX })'),
-    'kept-before-its-body-is-read': by(['chassis serve::request_body::', 'auth-edge desync::nothing_is_read_behind'], never('!rest.arrived().await')),
-    'reset-before-its-answer-is-read': by('chassis serve::lingering::', never('is_unreadable || progress.leaves_body()')),
-    'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
   }),
   within('crates/chassis/src/serve/lingering.rs', 'chassis serve::lingering::', {
     'lingers-in-silence': text('timeout(SILENCE_MAX,', 'timeout(if OFF { LINGERING_MAX } else { SILENCE_MAX },'),
