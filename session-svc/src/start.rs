@@ -44,8 +44,9 @@ const HEADER_BYTES: usize = 16 * 1024;
 /// Bytes of messages that a connection may have sent and nobody has read: the largest message.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Calls of one connection at once. A caller has few connections, and while a provider is slow many calls of each wait for it.
-const CALLS_MAX: u32 = 512;
+/// Calls of a connection that its memory is reckoned with. It may have more: callers are known, and each worker of each edge has
+/// a connection, so that there are many with few calls.
+const CALLS_RECKONED: u32 = 100;
 
 /// What a call takes before anybody looks at it, besides its metadata: its stream and its task. What it takes then is counted by its method.
 const REQUEST_BYTES: usize = 4 * 1024;
@@ -248,7 +249,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
 fn listener_limits() -> serve::Limits {
     let memory = memory::available();
     let bytes = memory.as_ref().map(|memory| memory.bytes);
-    let share = MemoryShare::of(ListenerRole::Main, CALLS_MAX, bytes);
+    let share = MemoryShare::of(ListenerRole::Main, CALLS_RECKONED, bytes);
     let waiting_bytes = WAITING_BYTES_MAX.min(share.waiting_bytes);
     tracing::info!(
         memory_bytes = bytes,
@@ -260,7 +261,6 @@ fn listener_limits() -> serve::Limits {
     );
     serve::Limits {
         connections: share.connections,
-        streams: CALLS_MAX,
         header_list_bytes: HEADER_BYTES,
         http1_buffer_bytes: HEADER_BYTES,
         window_bytes: Some(WINDOW_BYTES),

@@ -13,7 +13,6 @@ const INITIAL_WINDOW_SIZE = 4;
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const GRPC = [field('content-type', 'application/grpc'), field('te', 'trailers')];
 const CHECK = '/envoy.service.auth.v3.Authorization/Check';
-const SESSIONS = '/session.v1.SessionService';
 const COOKIE = Buffer.concat([Buffer.from([0x40]), text('cookie'), text(`a=${'b'.repeat(3_900)}`)]); // it stays in the table of fields
 const AGAIN = Buffer.from([0xbe]);
 
@@ -41,9 +40,7 @@ const KINDS = {
   'silent at the admin port': { count: 6_000, port: 'admin', says: Buffer.alloc(0) },
   'heads that never end at the admin port': { count: 6_000, port: 'admin', says: LONG_HEAD },
   'metrics that nobody reads': { count: 500, port: 'admin', says: http2(0, gets(1_000, '/metrics')) },
-  'calls that never end at the session service': { count: 200, port: 'session', says: http2(65_535, many(1_000, (at) => frame(HEADERS, END_HEADERS, odd(at), post(`${SESSIONS}/GetSession`, ...GRPC, ...(at === 0 ? [COOKIE] : Array(15).fill(AGAIN)))))) },
   'heads that never end at the session service': { count: 6_000, port: 'session', says: LONG_HEAD },
-  'watches that nobody reads at the session service': { count: 200, port: 'session', says: http2(0, many(1_000, (at) => Buffer.concat([frame(HEADERS, END_HEADERS, odd(at), post(`${SESSIONS}/WatchSessions`, ...GRPC)), frame(DATA, END_STREAM, odd(at), Buffer.alloc(5))]))) },
 };
 
 /** Which program each is meant for. */

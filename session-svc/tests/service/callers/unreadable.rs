@@ -198,7 +198,7 @@ async fn the_stream_beyond_the_limit_of_a_connection_is_refused_and_may_be_sent_
         .find(|setting| setting[..2] == [0, 3])
         .map(|setting| u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]))
         .expect("SETTINGS_MAX_CONCURRENT_STREAMS");
-    assert_eq!(limit, 512);
+    assert_eq!(limit, 1024);
     stream.write_all(&frame(SETTINGS, 1, 0, &[])).await.unwrap();
     // POST, http, the path, the authority, the content type (RFC 7541, appendix A), each message still to come.
     let path = b"/session.v1.SessionService/GetSession";
