@@ -9,8 +9,8 @@
 //
 // IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
 // was built, one JSON object each: name, id, bytes, layers. Bills of materials: `make sbom`.
-import { cpSync, existsSync, rmSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { cpSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { IMAGES, imageName } from './images/names.mjs';
@@ -46,13 +46,14 @@ const PARTS = {
 async function programs(folder) {
   const to = join(folder, 'programs');
   const env = { ...process.env, CARGO_TARGET_DIR: resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target') };
-  for (const which of ['web-server', 'services']) {
+  const parts = { 'web-server': ['web'], services: ['edge', 'session-svc'] };
+  for (const which of Object.keys(parts).filter((part) => parts[part].some((name) => wanted.includes(name)))) {
     say(`building ${which} for ${values.arch} (the first time this takes many minutes)`);
     await run('dev/images/programs.sh', [which, values.arch, to], { env, quiet: true });
   }
   await run('dev/images/programs.sh', ['authorities', to], { quiet: true });
-  for (const name of ['auth-edge', 'session-svc', 'static-web-server']) {
-    const program = join(to, name);
+  for (const program of readdirSync(to).filter((name) => !name.endsWith('.crt')).map((name) => join(to, name))) {
+    const name = basename(program);
     if (!isStatic(program)) throw new Problem(`${name} is not static, so it would not start in an empty image`);
     const { size } = statSync(program);
     if (size > MAX_BYTES && process.env.CARGO_PROFILE !== 'dev') throw new Problem(`${name} weighs ${(size / 1e6).toFixed(1)} MB; a program may weigh ${MAX_BYTES / 1e6} MB`);

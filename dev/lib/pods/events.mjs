@@ -1,6 +1,7 @@
 // What happens to the pods, one event after another; contract.mjs says what of it people may notice. `run` resolves when it has
 // happened: until all is as it should be again, measure.mjs waits.
 import { pause } from '../net.mjs';
+import { loseNode } from './node.mjs';
 import { failover, roles } from './redis.mjs';
 import { EVENTS as SECRET_EVENTS } from './secret-events.mjs';
 
@@ -83,6 +84,14 @@ export const EVENTS = [
     run: async ({ cluster }) => {
       for (const name of ['redis', 'redis-sentinel']) for (const pod of cluster.podsOf(name)) pod.delete();
       await pause(BREATH_MS);
+    },
+  },
+
+  {
+    name: 'a node lost, the master of Redis and one of everything else on it',
+    run: async ({ cluster }) => {
+      const pods = ['edge', 'session-svc', 'web', 'redis-sentinel'].map((name) => cluster.podsOf(name)[0]);
+      await forAWhile(async () => loseNode(cluster, [...pods, (await roles(cluster)).master]));
     },
   },
 

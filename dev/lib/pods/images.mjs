@@ -21,7 +21,7 @@ const nameOf = (name, tag) => `localhost/vestibule-${name}:${tag}`;
 const isThere = (image) => spawnSync('podman', ['image', 'exists', image], { stdio: 'ignore' }).status === 0;
 const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout?.trim();
 
-const make = (tag, ...args) => run(process.execPath, ['dev/images.mjs', ...args], { quiet: true, env: { ...process.env, IMAGE_TAG: tag } });
+const make = (tag, args = [], env = {}) => run(process.execPath, ['dev/images.mjs', ...args], { quiet: true, env: { ...process.env, ...env, IMAGE_TAG: tag } });
 
 /** Images of the programs that tests have built already, with the libraries they are linked with: quick to make, and large. */
 async function debugImages(tag, say) {
@@ -45,14 +45,14 @@ async function debugImages(tag, say) {
       rmSync(folder, { recursive: true, force: true });
     }
   }
-  await make(tag, '--only', 'web,dev-idp');
+  await make(tag, ['--only', 'web,dev-idp'], { CARGO_PROFILE: 'dev' });
 }
 
 /** How images are made, and by which tag they are known. */
 const WAYS = {
   host: (tag) => make(tag),
-  default: (tag) => make(tag, '--default'),
-  'default-stand-in': (tag) => make(tag, '--default', '--stand-in'),
+  default: (tag) => make(tag, ['--default']),
+  'default-stand-in': (tag) => make(tag, ['--default', '--stand-in']),
   debug: debugImages,
 };
 

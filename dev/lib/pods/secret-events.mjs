@@ -1,10 +1,11 @@
 // Certificates, keys and passwords that change while pods run: the way docs/operating.md and docs/kubernetes/redis.md say, with the
 // files of the pods replaced as the kubelet replaces them.
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { renewCertificates, storeAddress } from '../cluster-secrets.mjs';
+import { makeAuthority } from '../authority.mjs';
+import { CERTIFICATES, renewCertificates, storeAddress } from '../cluster-secrets.mjs';
 import { pause } from '../net.mjs';
 import { runJob } from './workload.mjs';
 
@@ -23,6 +24,25 @@ const renew = (name, ms = TAKEN_MS) => async (world) => {
   set(world, name, Object.fromEntries(['ca.crt', 'tls.crt', 'tls.key'].map((file) => [file, readFileSync(join(world.secrets, name, file))])));
   await pause(ms);
 };
+
+/** The three steps of docs/kubernetes/tls.md: a new authority beside the old one, certificates of the new one, the new one alone. */
+async function authority(world) {
+  const folder = join(world.secrets, 'authority');
+  const text = (...path) => readFileSync(join(world.secrets, ...path), 'utf8');
+  const old = text('authority', 'ca.crt');
+  renameSync(folder, `${folder}-before`);
+  makeAuthority(folder);
+  const fresh = text('authority', 'ca.crt');
+  const all = (data) => Object.keys(CERTIFICATES).forEach((name) => set(world, name, data(name)));
+  const certificates = (name) => Object.fromEntries(['tls.crt', 'tls.key'].map((file) => [file, text(name, file)]));
+  all(() => ({ 'ca.crt': old + fresh }));
+  await pause(SENTINELS_MS);
+  renewCertificates(world.secrets);
+  all(certificates);
+  await pause(SENTINELS_MS);
+  all(() => ({ 'ca.crt': fresh }));
+  await pause(SENTINELS_MS);
+}
 
 async function edgeSecret(world) {
   set(world, 'edge', { 'edge-secret': `${newKey()},${textOf(world, 'edge', 'edge-secret')}` });
@@ -65,6 +85,7 @@ export const EVENTS = [
   { name: 'certificate of operator to session-svc', run: renew('operator-session-client') },
   { name: 'certificates of Redis and its Sentinels', run: renew('redis-tls', SENTINELS_MS) },
   { name: 'certificate of session-svc to Redis', run: renew('session-svc-redis-client') },
+  { name: 'authority of all certificates', run: authority },
   { name: 'EDGE_SECRET', run: edgeSecret },
   { name: 'encryption key, with rekey', run: encryptionKey },
   { name: 'passwords of Redis', run: passwords },
