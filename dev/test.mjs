@@ -283,13 +283,12 @@ const SUITES = [
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
-  { name: 'images', apart: true, what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
-  { name: 'pods', apart: true, what: 'the manifests as real pods', needs: ['podman', 'pods', 'redis', 'chromium', 'openssl', 'kubectl'], prepare: [provider, web], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
+  { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
+  { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'pods', 'redis', 'chromium', 'openssl', 'kubectl'], prepare: [provider, web, images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
 ];
 
 const { values } = parseArgs({ options: { only: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });
-// Suites that compile everything once more, into images, run when they are asked for.
-const wanted = values.only?.split(',') ?? SUITES.filter(({ apart }) => !apart).map(({ name }) => name);
+const wanted = values.only?.split(',') ?? SUITES.map(({ name }) => name);
 const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
 if (unknown.length > 0) {
   process.stderr.write(`no suite is called ${unknown.join(', ')}; there are ${SUITES.map(({ name }) => name).join(', ')}\n`);
@@ -327,8 +326,6 @@ try {
 }
 
 say('summary');
-const left = SUITES.filter(({ name, apart }) => apart && !wanted.includes(name)).map(({ name }) => name);
-if (left.length > 0) process.stdout.write(`apart from these: node dev/test.mjs --only ${left.join(',')}\n`);
 for (const { name, passed, failed, seconds } of totals) {
   process.stdout.write(`${name.padEnd(20)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${String(seconds).padStart(6)} s\n`);
 }

@@ -1,18 +1,14 @@
 // The images the pods are made of: this version's, built in one of several ways, the version before it, and Redis.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { buildRedisImage, REDIS_IMAGE } from '../../images/redis.mjs';
-import { addProgram } from '../../images/root.mjs';
-import { binary, ROOT } from '../../stack.mjs';
-import { buildServices, Problem, run } from '../build.mjs';
-import { buildImage } from '../containers.mjs';
+import { ROOT } from '../../stack.mjs';
+import { Problem, run } from '../build.mjs';
 
 const PRODUCT = ['edge', 'session-svc', 'web'];
 const ALL = [...PRODUCT, 'dev-idp'];
-const PROGRAMS = { edge: 'auth-edge', 'session-svc': 'session-svc' };
 
 /** What "the version before this one" is while there is no release. */
 const PREVIOUS = '5fbf3ff';
@@ -23,37 +19,12 @@ const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })
 
 const make = (tag, args = [], env = {}) => run(process.execPath, ['dev/images.mjs', ...args], { quiet: true, env: { ...process.env, ...env, IMAGE_TAG: tag } });
 
-/** Images of the programs that tests have built already, with the libraries they are linked with: quick to make, and large. */
-async function debugImages(tag, say) {
-  await buildServices(say);
-  for (const [name, program] of Object.entries(PROGRAMS)) {
-    const folder = mkdtempSync(join(tmpdir(), 'vestibule-image-'));
-    try {
-      const root = join(folder, 'root');
-      mkdirSync(root);
-      addProgram(root, binary(program), `/${program}`);
-      for (const library of ['libnss_dns.so.2', 'libresolv.so.2']) {
-        const file = `/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/${library}`;
-        mkdirSync(join(root, file, '..'), { recursive: true });
-        if (existsSync(file)) copyFileSync(file, join(root, file));
-      }
-      const strip = spawnSync('strip', ['--strip-debug', join(root, program)], { stdio: 'ignore' });
-      if (strip.error) say('strip is not there: the images are larger than they have to be');
-      writeFileSync(join(folder, 'Containerfile'), `FROM scratch\nCOPY . /\nENTRYPOINT ["/${program}"]\n`);
-      await buildImage({ file: join(folder, 'Containerfile'), context: root, tag: nameOf(name, tag), quiet: true });
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  }
-  await make(tag, ['--only', 'web,dev-idp'], { CARGO_PROFILE: 'dev' });
-}
-
 /** How images are made, and by which tag they are known. */
 const WAYS = {
   host: (tag) => make(tag),
   default: (tag) => make(tag, ['--default']),
   'default-stand-in': (tag) => make(tag, ['--default', '--stand-in']),
-  debug: debugImages,
+  debug: (tag) => make(tag, [], { CARGO_PROFILE: 'dev' }),
 };
 
 /** Builds the images one of these ways, or takes those of a tag: `tag:NAME`. Gives the tag. */
@@ -63,7 +34,7 @@ export async function images(way, say) {
   const tag = given ?? `pods-${way}`;
   if (!given) {
     say(`making the images (${way})`);
-    await WAYS[way](tag, say);
+    await WAYS[way](tag);
   }
   const missing = ALL.map((name) => nameOf(name, tag)).filter((image) => !isThere(image));
   if (missing.length > 0) throw new Problem(`there is no image ${missing.join(', ')}`);

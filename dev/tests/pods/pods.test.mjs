@@ -13,7 +13,7 @@ const REACHED_S = '2'; // a policy drops without a word: who has not connected b
 let world;
 
 before(async () => {
-  const tag = await images(process.env.PODS_IMAGES ?? 'debug', () => {});
+  const tag = await images(process.env.IMAGE_TAG ? `tag:${process.env.IMAGE_TAG}` : 'debug', () => {});
   world = await openWorld({ tag, rate: 100, seconds: 6, say: () => {} });
 });
 after(() => world?.close());
