@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util';
 
 import { Problem } from './lib/build.mjs';
 import { EVENTS } from './lib/pods/events.mjs';
-import { idsOf, images, previousImages } from './lib/pods/images.mjs';
+import { idsOf, images, previousImages, revisionOf } from './lib/pods/images.mjs';
 import { measure } from './lib/pods/measure.mjs';
 import { keep, line, table, writeDocument } from './lib/pods/report.mjs';
 import { browse, openWorld } from './lib/pods/world.mjs';
@@ -50,7 +50,7 @@ try {
     say(line(result));
   }
   say(`\n${table(results)}`);
-  const about = `Images: ${values.images}; the version before: ${previous.revision ?? 'none'}; ${values.rate} requests a second.`;
+  const about = `Images: ${tag}, of commit ${revisionOf(tag).slice(0, 7)}; the version before: ${previous.revision ?? 'none'}; ${values.rate} requests a second.`;
   const all = keep(results, idsOf(tag));
   if (values['write-docs']) writeDocument(all, about);
   const broken = results.filter(({ complaints }) => complaints.length > 0);

@@ -5,7 +5,7 @@
 //   refusedMs   the longest time in which one person may be refused, from the first failed request to the next good one
 //   lost        sessions of people who did not sign out that may be gone: none, ever
 //   honouredMs  how long after an acknowledged sign-out any edge may still let that person in (docs/operating.md)
-//   undone      acknowledged sign-outs that may be undone
+//   undone      acknowledged sign-outs that may be undone: none, ever
 //   because     where it is promised
 
 export const ALWAYS = { lost: 0, honouredMs: 1_000, undone: 0 };
@@ -59,7 +59,7 @@ export const CONTRACT = {
   'every session-svc cut off from Redis': DOWN(20_000),
   'session-svc cut off from the Sentinels': { failed: 0, because: 'a master that acknowledges through all its replicas is used (docs/operating.md)' },
   'the master of Redis cut off from everybody': REPLACED,
-  'the master of Redis cut off from its replicas and Sentinels': { ...REPLACED, undone: 2, because: 'what a master acknowledges before it notices that no replica hears it is lost with it: min-replicas-max-lag and a second (docs/operating.md, what can be lost)' },
+  'the master of Redis cut off from its replicas and Sentinels': { ...REPLACED, because: 'a sign-out is acknowledged when a replica has it (SESSION_ENDING_REPLICAS), and the Sentinels replace the master' },
   'a replica of Redis cut off from the master': UNNOTICED,
   'one web cut off from the edges': { failed: 'some', refusedMs: 12_000, because: 'a Service leads to it for as long as it calls itself ready' },
   'edges cut off from the provider': { failed: 0, because: 'who is signed in notices nothing' },

@@ -76,3 +76,6 @@ export const imageOf = nameOf;
 
 /** The images of a tag, by what they hold. */
 export const idsOf = (tag) => PRODUCT.map((name) => spawnSync('podman', ['image', 'inspect', '--format', '{{.Id}}', nameOf(name, tag)], { encoding: 'utf8' }).stdout.trim());
+
+/** The commit the images of a tag were made of. */
+export const revisionOf = (tag) => spawnSync('podman', ['image', 'inspect', '--format', '{{index .Labels "org.opencontainers.image.revision"}}', nameOf('edge', tag)], { encoding: 'utf8' }).stdout.trim();
