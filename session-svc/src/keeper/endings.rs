@@ -232,7 +232,7 @@ fn mark_name(index: Name) -> Name {
     index::hashed(&[b"mark", index.digits().as_bytes()])
 }
 
-fn young_name(handle: Handle) -> Name {
+pub(super) fn young_name(handle: Handle) -> Name {
     index::hashed(&[b"young", handle.as_bytes()])
 }
 

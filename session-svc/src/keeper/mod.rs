@@ -26,6 +26,7 @@ pub(crate) use removing::FoundSession;
 pub use removing::Removed;
 pub use seal::{Seal, SealError};
 
+use endings::young_name;
 use making_up::MakingUp;
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
@@ -135,6 +136,18 @@ impl Keeper {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
         Ok(self.store.insert(record, change).await?)
+    }
+
+    /// The same, unless a session of this name ended while it was young.
+    pub(crate) async fn insert_young(
+        &self,
+        session: &Session,
+        max_bytes: usize,
+    ) -> Result<Inserted, KeeperError> {
+        let record = self.record(session, Some(max_bytes))?;
+        let change = self.sealed_change(session, ChangeKind::Created)?;
+        let ended = young_name(session.handle);
+        Ok(self.store.insert_unless(ended, record, change).await?)
     }
 
     /// Edits a session that was read before and writes it as its next version, reading it again where another

@@ -118,7 +118,7 @@ async fn published(opened: &OpenedStore, probe: &Record) -> Result<(), StepError
 async fn written(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     match opened.store.insert(probe.clone(), Vec::new()).await? {
         Inserted::Done => Ok(()),
-        Inserted::Taken => Err(StepError::Different),
+        Inserted::Taken | Inserted::Barred => Err(StepError::Different),
     }
 }
 

@@ -185,10 +185,14 @@ impl Sessions {
         new: &NewSession,
     ) -> Result<(SessionId, Session), SessionsError> {
         let session = self.begin(&id, new);
-        match self.keeper.insert(&session, self.limits.max_bytes).await? {
+        match self.keeper.insert_young(&session, self.limits.max_bytes).await? {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
+            Inserted::Barred => {
+                self.take_back(&session).await;
+                Err(SessionsError::Missing)
+            }
+            // The mark came while the session was written, where that takes two steps.
             Inserted::Done if self.keeper.ended_young(session.handle).await? => {
-                // Ended and not just removed: whoever ended it may find nothing any more whose token to take back.
                 self.end_handle(session.handle, Cause::Replaced, OfflineTokens::TakeBack)
                     .await?;
                 Err(SessionsError::Missing)

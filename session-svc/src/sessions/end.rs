@@ -381,6 +381,15 @@ impl Sessions {
         Ok(gone)
     }
 
+    /// Takes back the tokens of a session that ended before it was there: whoever ended it may have found nothing.
+    pub(super) async fn take_back(&self, session: &Session) {
+        let tokens = session.tokens.revocable(self.keeper.now_ms());
+        if !tokens.is_empty() {
+            let note = self.revocation.note_revocation(session, tokens).await;
+            self.revocation.revoke_later(note);
+        }
+    }
+
     async fn remove(
         &self,
         handle: Handle,

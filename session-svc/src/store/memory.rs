@@ -171,16 +171,15 @@ impl MemoryState {
     }
 }
 
-#[async_trait]
-impl SessionStore for MemoryStore {
-    fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
-    }
-
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+impl MemoryStore {
+    /// Keeps a new record, unless it is there or `barrier` is.
+    fn put(&self, record: Record, event: Vec<u8>, barrier: Option<Name>) -> Result<Inserted, StoreError> {
         let now_ms = self.now_ms();
         let mut state = self.kept.state();
         state.sweep(now_ms, CLEARED_PER_WRITE);
+        if barrier.is_some_and(|barrier| state.live(barrier, now_ms).is_some()) {
+            return Ok(Inserted::Barred);
+        }
         if state.live(record.name, now_ms).is_some() {
             return Ok(Inserted::Taken);
         }
@@ -194,6 +193,26 @@ impl SessionStore for MemoryStore {
         state.put(record);
         self.kept.publish(&mut state, event);
         Ok(Inserted::Done)
+    }
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.put(record, event, None)
+    }
+
+    async fn insert_unless(
+        &self,
+        barrier: Name,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        self.put(record, event, Some(barrier))
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {

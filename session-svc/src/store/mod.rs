@@ -68,6 +68,8 @@ pub enum Inserted {
     Done,
     /// A record of that name is there already; nothing was written.
     Taken,
+    /// The record is there that keeps this one out; nothing was written.
+    Barred,
 }
 
 /// Where a list goes on. Made by the store, and by [`Cursor::behind`] for lists in the order of creation.
@@ -188,6 +190,20 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Keeps a new record and publishes `event`.
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError>;
+
+    /// Keeps a new record and publishes `event`, unless the record `barrier` is there: in one step where one server has both. Where it
+    /// does not, a barrier that appears between the two steps is overlooked, so the caller looks for it again.
+    async fn insert_unless(
+        &self,
+        barrier: Name,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        match self.load(barrier).await? {
+            Some(_) => Ok(Inserted::Barred),
+            None => self.insert(record, event).await,
+        }
+    }
 
     /// Reads a record; `None` once it has expired or was removed. One round trip.
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError>;

@@ -2,6 +2,7 @@
 
 use session_proto::timestamp;
 use session_proto::v1::begin_sign_in_response::Outcome;
+use session_proto::v1::session_event::Kind;
 use session_proto::v1::{self, ErrorReason};
 
 use crate::support::*;
@@ -90,6 +91,40 @@ async fn a_sign_in_that_is_given_up_or_forgotten_is_used_up() {
     );
     let late = world.one.create_session(creation(FIRST)).await;
     assert_eq!(reason(late), ErrorReason::ErrMissingSession);
+    world.provider.wait_for_revoked("refresh-0").await;
+}
+
+/// A network that was cut may deliver a creation seconds after the same one was done elsewhere and its session was ended.
+#[tokio::test]
+async fn a_creation_that_arrives_after_its_session_has_ended_brings_it_back_for_no_moment() {
+    let mut world = world().await;
+    let watched = world
+        .two
+        .watch_sessions(v1::WatchSessionsRequest::default())
+        .await;
+    let mut events = watched.unwrap().into_inner();
+    begin(&mut world.one, FIRST, false).await;
+    let created = world.create(creation(FIRST)).await;
+    world.one.end_session(end(&created.session_id)).await.unwrap();
+    let late = world.two.create_session(creation(FIRST)).await;
+    assert_eq!(reason(late), ErrorReason::ErrMissingSession);
+    let last = world.create(alice()).await.session.unwrap().handle;
+    let mut told = Vec::new();
+    while told.last() != Some(&(Kind::Created, last.clone())) {
+        let event = within(events.message()).await.unwrap().unwrap();
+        if event.kind() != Kind::Heartbeat {
+            told.push((event.kind(), event.handle));
+        }
+    }
+    let first = created.session.unwrap().handle;
+    assert_eq!(
+        told,
+        [
+            (Kind::Created, first.clone()),
+            (Kind::Ended, first),
+            (Kind::Created, last)
+        ]
+    );
 }
 
 #[tokio::test]

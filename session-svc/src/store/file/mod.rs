@@ -250,13 +250,14 @@ impl EventLog for FileContents {
     }
 }
 
-#[async_trait]
-impl SessionStore for FileStore {
-    fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
-    }
-
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+impl FileStore {
+    /// Keeps a new record, unless it is there or `barrier` is.
+    async fn put(
+        &self,
+        record: Record,
+        event: Vec<u8>,
+        barrier: Option<Name>,
+    ) -> Result<Inserted, StoreError> {
         // A mark is in no list.
         let needs = if record.indexes.is_empty() {
             Needs::Reserve
@@ -264,8 +265,28 @@ impl SessionStore for FileStore {
             Needs::Room
         };
         self.writer
-            .write(needs, move |tables| tables.insert(&record, &event))
+            .write(needs, move |tables| tables.insert(&record, &event, barrier))
             .await
+    }
+}
+
+#[async_trait]
+impl SessionStore for FileStore {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.put(record, event, None).await
+    }
+
+    async fn insert_unless(
+        &self,
+        barrier: Name,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        self.put(record, event, Some(barrier)).await
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {

@@ -207,7 +207,17 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    pub(super) fn insert(&mut self, record: &Record, event: &[u8]) -> Result<Inserted, StoreError> {
+    pub(super) fn insert(
+        &mut self,
+        record: &Record,
+        event: &[u8],
+        barrier: Option<Name>,
+    ) -> Result<Inserted, StoreError> {
+        if let Some(barrier) = barrier
+            && self.live(barrier)?.is_some()
+        {
+            return Ok(Inserted::Barred);
+        }
         match self.find(record.name)? {
             Some(known) if self.now_ms < known.expires_at_ms => return Ok(Inserted::Taken),
             Some(expired) => self.take(&expired).map_err(store_error)?,

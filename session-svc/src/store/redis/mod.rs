@@ -211,7 +211,23 @@ impl SessionStore for RedisStore {
 
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
         let writes = Arc::clone(&self.writes);
-        self.whole(async move { writes.insert(&record, event).await })
+        self.whole(async move { writes.insert(&record, event, None).await })
+            .await
+    }
+
+    async fn insert_unless(
+        &self,
+        barrier: Name,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        let barrier = match self.writes.scattered {
+            true if self.load(barrier).await?.is_some() => return Ok(Inserted::Barred),
+            true => None,
+            false => Some(barrier),
+        };
+        let writes = Arc::clone(&self.writes);
+        self.whole(async move { writes.insert(&record, event, barrier).await })
             .await
     }
 

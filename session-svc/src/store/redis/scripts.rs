@@ -55,15 +55,17 @@ local function publish(key, kept, event)
 end
 ";
 
-/// ARGV: value, expiry, events kept, event, index members. Gives 1, or 0 if the name is taken.
+/// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives 1, or 0 if the name is
+/// taken, or 2 if that key is there.
 pub(super) static INSERT: Stored = Stored::new(&[
     ENTER_INDEX,
     ORDER_INDEX,
     ENTER_ALL,
     PUBLISH,
     r"
+if ARGV[5] ~= '' and redis.call('EXISTS', ARGV[5]) == 1 then return 2 end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return 0 end
-enter_all(ARGV[2], 5)
+enter_all(ARGV[2], 6)
 publish(KEYS[2], ARGV[3], ARGV[4])
 return 1
 ",

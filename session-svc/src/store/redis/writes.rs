@@ -22,15 +22,23 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) async fn insert(&self, record: &Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+    /// Keeps a record unless `barrier` is there, which in a cluster is another node's to know: there it is none.
+    pub(super) async fn insert(
+        &self,
+        record: &Record,
+        event: Vec<u8>,
+        barrier: Option<Name>,
+    ) -> Result<Inserted, StoreError> {
         self.enter(record).await?;
+        let barrier = barrier.map(|name| self.keys.record(name)).unwrap_or_default();
         let call = scripts::INSERT
             .call()
             .arg(codec::encode(record))
             .arg(expiry(record));
-        let call = call.arg(KEPT_EVENTS).arg(event.as_slice());
+        let call = call.arg(KEPT_EVENTS).arg(event.as_slice()).arg(barrier);
         match self.write::<u8>(call, record).await? {
             0 => Ok(Inserted::Taken),
+            2 => Ok(Inserted::Barred),
             _ => {
                 self.publish(Some(event)).await;
                 Ok(Inserted::Done)

@@ -126,6 +126,7 @@ macro_rules! cases {
         $crate::$then! { $($arguments)*
             records: a_new_record_is_kept_and_its_name_is_taken,
             records: an_unknown_record_is_not_there,
+            records: a_record_is_kept_out_while_its_barrier_is_there,
             records: a_record_comes_back_byte_for_byte,
             records: a_replacement_needs_the_expected_version,
             records: a_removed_record_is_gone_and_cannot_be_written_again,

@@ -33,6 +33,24 @@ pub(crate) async fn a_new_record_is_kept_and_its_name_is_taken(bench: &Bench) {
     assert_eq!(bench.other.load(first.name).await.unwrap(), Some(first));
 }
 
+pub(crate) async fn a_record_is_kept_out_while_its_barrier_is_there(bench: &Bench) {
+    let (barrier, subject) = (record(&*bench.store, LONG_MS, &[]), fresh_name());
+    let one = record(&*bench.store, LONG_MS, &[subject]);
+    let insert = || {
+        bench
+            .other
+            .insert_unless(barrier.name, one.clone(), b"created".to_vec())
+    };
+    kept(&bench.store, &barrier).await;
+    assert_eq!(insert().await.unwrap(), Inserted::Barred);
+    assert_eq!(bench.store.load(one.name).await.unwrap(), None);
+    assert_eq!(listed(&*bench.store, subject, 10).await.unwrap(), Vec::new());
+    bench.store.remove(barrier.name, b"ended".to_vec()).await.unwrap();
+    assert_eq!(insert().await.unwrap(), Inserted::Done);
+    assert_eq!(listed(&*bench.store, subject, 10).await.unwrap(), [one.clone()]);
+    assert_eq!(insert().await.unwrap(), Inserted::Taken);
+}
+
 pub(crate) async fn an_unknown_record_is_not_there(bench: &Bench) {
     let unknown = record(&*bench.store, LONG_MS, &[]);
     assert_eq!(bench.store.load(unknown.name).await.unwrap(), None);
