@@ -3,7 +3,7 @@
 import { pause } from '../net.mjs';
 import { loseNode } from './node.mjs';
 import { failover, roles } from './redis.mjs';
-import { EVENTS as SECRET_EVENTS } from './secret-events.mjs';
+import { AUTHORITY, EVENTS as SECRET_EVENTS } from './secret-events.mjs';
 
 const DOWN_MS = 8_000; // how long something is away or cut off
 const BREATH_MS = 1_000; // for what was begun to be seen
@@ -145,6 +145,8 @@ export const EVENTS = [
   { name: 'roll-back of everything', previous: true, run: wholePrevious },
   { name: 'upgrade: session-svc first, then edge', previous: true, before: wholePrevious, run: toImage(['session-svc', 'this'], ['edge', 'this'], ['web', 'this']) },
   { name: 'upgrade: edge first, then session-svc', previous: true, before: wholePrevious, run: toImage(['web', 'this'], ['edge', 'this'], ['session-svc', 'this']) },
+
+  AUTHORITY,
 ];
 
 /** What the short form of `make test` runs. */

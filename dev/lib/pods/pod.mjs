@@ -9,6 +9,7 @@ import { Volume } from './volumes.mjs';
 
 const FIRST_BACK_OFF_MS = 10_000; // the kubelet's: at once, then after 10 s, 20 s, …
 const LAST_BACK_OFF_MS = 300_000;
+const FORGOTTEN_MS = 600_000; // what has run for so long begins with the first again
 const LOOK_MS = 100; // between two looks whether a container has ended
 const CRASHED_MS = 10_000; // what ends so soon after its start has crashed
 const GRACE_S = 30; // Kubernetes' own, where a pod names none
@@ -130,6 +131,7 @@ export class Pod {
         container.exitCode = Number(await this.cluster.podman.try('inspect', '--format', '{{.State.ExitCode}}', container.id));
         continue;
       }
+      if (performance.now() - container.startedAt > FORGOTTEN_MS) container.restarts = 0;
       const wait = container.restarts === 0 ? 0 : Math.min(LAST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (container.restarts - 1));
       const why = (await this.cluster.podman.try('inspect', '--format', '{{.State.ExitCode}}{{if .State.OOMKilled}}, out of memory{{end}}', container.id)).trim();
       this.cluster.note(`${container.id} ended with code ${why}; it is started again in ${wait / 1000} s`);
