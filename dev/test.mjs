@@ -51,6 +51,7 @@ const NEEDS = {
   chromium: { there: () => existsSync('/usr/bin/chromium'), debian: ['chromium'] },
   python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },
   openssl: { there: () => works('openssl', ['version']), debian: ['openssl'] },
+  busybox: { there: () => existsSync('/bin/busybox'), debian: ['busybox-static'] },
   promtool: { there: () => works('promtool'), debian: ['prometheus'] },
   go: {
     there: () => works('go', ['version']) && goPackages() && existsSync('/usr/bin/protoc-gen-go'),
@@ -275,7 +276,7 @@ const SUITES = [
   { name: 'provider', what: 'the development provider', needs: ['openssl'], prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
-  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API and external authorization from Python', needs: ['python', 'openssl'], prepare: [provider, services], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },

@@ -3,10 +3,14 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { renameSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 import { Child } from '../../lib/child.mjs';
 import { freePort, pause, probe, until } from '../../lib/net.mjs';
@@ -17,6 +21,7 @@ import { field, fields, invoke } from './grpc.mjs';
 const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const ISSUER = 'http://127.0.0.1:9';
 const WAIT_MS = 60_000;
+const ASKED_MS = 20_000; // three seconds are given; without an end it takes minutes
 const SETTLES_MS = 2_000; // connections by a new address stand, those by the old one are closed
 const NEW_EVERY_MS = 25; // sessions are begun all the time
 const FSYNC_MS = 2_000; // appendfsync everysec: the disk may be a second behind, and one more while it is slow
@@ -52,6 +57,22 @@ function writeStore() {
   writeFileSync(`${storeFile}.new`, `${redis.address()}\n`);
   renameSync(`${storeFile}.new`, storeFile);
 }
+
+test('a question has an end, also in a script that is being stopped, with the tools of the image', async () => {
+  const silent = net.createServer(() => {}).listen(0, '127.0.0.1'); // takes connections and says nothing, as a Sentinel that went away
+  await once(silent, 'listening');
+  const tools = mkdtempSync(join(tmpdir(), 'vestibule-busybox-'));
+  try {
+    for (const name of ['sh', 'timeout']) symlinkSync('/bin/busybox', join(tools, name));
+    const ask = `trap '' TERM; . "${join(SCRIPTS, 'common.sh')}"; trap '' TERM; ask "localhost:${silent.address().port}" probe probe ping; echo over`;
+    const env = { PATH: `${tools}:${process.env.PATH}`, TLS: join(redis.folder, 'redis-0/tls') };
+    const { stdout } = await promisify(execFile)(join(tools, 'sh'), ['-c', ask], { env, timeout: ASKED_MS });
+    assert.equal(stdout, 'over\n');
+  } finally {
+    silent.close();
+    rmSync(tools, { recursive: true });
+  }
+});
 
 const create = (sub) => invoke(service.url, 'CreateSession', Buffer.concat([field(1, ISSUER), field(2, JSON.stringify({ sub })), field(3, field(1, 'access'))]));
 

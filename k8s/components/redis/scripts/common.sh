@@ -13,11 +13,12 @@ port() { echo "${1##*:}"; }
 # The password that this pod itself uses for a user: the first of the file. All of the file are accepted.
 password() { read -r first < "$1" || [ -n "$first" ]; echo "$first"; }
 
-# ask ADDRESS USER PASSWORD WORD…: what a server answers, within three seconds.
+# ask ADDRESS USER PASSWORD WORD…: what a server answers, within three seconds. KILL, for what a script that is being stopped does not hear
+# (TERM), its children do not hear either, and busybox's timeout does not see to it.
 ask() {
   at=$1 user=$2 secret=$3
   shift 3
-  REDISCLI_AUTH=$secret timeout 3 redis-cli -h "$(host "$at")" -p "$(port "$at")" --tls --cacert "$TLS/ca.crt" --cert "$TLS/tls.crt" \
+  REDISCLI_AUTH=$secret timeout -s KILL 3 redis-cli -h "$(host "$at")" -p "$(port "$at")" --tls --cacert "$TLS/ca.crt" --cert "$TLS/tls.crt" \
     --key "$TLS/tls.key" --user "$user" --no-auth-warning "$@" 2>/dev/null
 }
 
