@@ -47,7 +47,10 @@ pub(crate) async fn a_record_is_kept_out_while_its_barrier_is_there(bench: &Benc
     assert_eq!(listed(&*bench.store, subject, 10).await.unwrap(), Vec::new());
     bench.store.remove(barrier.name, b"ended".to_vec()).await.unwrap();
     assert_eq!(insert().await.unwrap(), Inserted::Done);
-    assert_eq!(listed(&*bench.store, subject, 10).await.unwrap(), [one.clone()]);
+    assert_eq!(
+        listed(&*bench.store, subject, 10).await.unwrap(),
+        std::slice::from_ref(&one)
+    );
     assert_eq!(insert().await.unwrap(), Inserted::Taken);
 }
 
