@@ -53,9 +53,9 @@ export const RULES = [
   { path: 'data.OTEL_EXPORTER_OTLP_ENDPOINT', print: quoted('otel.endpoint') },
   { object: 'ConfigMap/edge-routes', path: 'data.routes.toml', file: true, print: text('.Values.edge.routes | default (.Files.Get FILE)') },
   { object: 'ConfigMap/providers', path: 'data.providers.toml', print: text('.Values.providers.file') },
-  { object: 'ConfigMap/redis-memory', path: 'data.OPERATOR_SERVER_MEMORY', print: quoted('redis.resources.limits.memory') },
+  { object: 'ConfigMap/redis-for-check-store', path: 'data.OPERATOR_SERVER_MEMORY', print: quoted('redis.resources.limits.memory') },
   // Elsewhere the name of nothing: one that was kept from before is of another store.
-  { object: 'CronJob/check-store', value: 'redis-memory', print: { beside: ['{{ if eq .Values.store.kind "redis" }}{{ include "vestibule.config-name" (list $ "redis-memory") }}{{ else }}redis-memory{{ end }}'] } },
+  { object: 'CronJob/check-store', value: 'redis-for-check-store', print: { beside: ['{{ if eq .Values.store.kind "redis" }}{{ include "vestibule.config-name" (list $ "redis-for-check-store") }}{{ else }}redis-for-check-store{{ end }}'] } },
   { object: 'ConfigMap/redis-settings', path: 'data.redis.conf', file: true, has: 'maxmemory 192mb\n', print: text('.Files.Get FILE | replace "maxmemory 192mb" (printf "maxmemory %s" .Values.redis.maxmemory)') },
   { object: /^ConfigMap\//, path: /^data\./, value: /\n/, file: true, print: text('.Files.Get FILE') },
 

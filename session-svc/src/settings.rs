@@ -19,7 +19,7 @@ use crate::session::Lifetime;
 use crate::sessions::{AUDIT_TARGET, SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
 
-pub(crate) use self::kept::store_and_keys;
+pub(crate) use self::kept::{store_and_keys, with_ending_replicas};
 
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
@@ -236,7 +236,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let tls = listener_tls(reader, listen);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
-    let store = kept::with_ending_replicas(reader, store);
+    let store = with_ending_replicas(reader, store);
     kept::judge_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
     Settings {

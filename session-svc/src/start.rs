@@ -147,6 +147,10 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
         Arc::clone(&store),
         runtime.shutdown.clone(),
     ));
+    tokio::spawn(store_condition::warn_of_endings(
+        Arc::clone(&store),
+        runtime.shutdown.clone(),
+    ));
     let parts = ServiceParts {
         store,
         keys: keys(&settings)?,

@@ -101,11 +101,15 @@ fn stepped(step: round_trip::Step) -> Check {
     let took = format!("{:.1} ms", step.took.as_secs_f64() * 1_000.0);
     match step.failed {
         None => Check::new(step.name, took, Assessment::Fine),
-        Some(why) => Check::new(
-            step.name,
-            why,
-            Assessment::Problem("the service cannot work with a store that refuses this"),
-        ),
+        Some(why) => {
+            let advice = match step.name {
+                round_trip::ACKNOWLEDGE => {
+                    "sign-outs fail: SESSION_ENDING_REPLICAS needs the right +wait and as many replicas near their master"
+                }
+                _ => "the service cannot work with a store that refuses this",
+            };
+            Check::new(step.name, why, Assessment::Problem(advice))
+        }
     }
 }
 

@@ -20,6 +20,9 @@ const HEARD_WITHIN: Duration = Duration::from_secs(5);
 /// How long its lease would be held.
 const LEASE: Duration = Duration::from_secs(10);
 
+/// The step that asks as many replicas as an ending waits for.
+pub(super) const ACKNOWLEDGE: &str = "acknowledge";
+
 /// A step, how long it took, and why it failed if it did.
 #[derive(Debug)]
 pub(super) struct Step {
@@ -53,7 +56,15 @@ pub(super) async fn made(opened: &OpenedStore) -> Vec<Step> {
             return steps;
         }
     };
-    for name in ["publish", "write", "read", "replace", "lease", "remove"] {
+    for name in [
+        "publish",
+        "write",
+        "read",
+        "replace",
+        "lease",
+        "remove",
+        ACKNOWLEDGE,
+    ] {
         let began = Instant::now();
         let outcome = match name {
             "publish" => published(opened, &probe).await,
@@ -61,7 +72,8 @@ pub(super) async fn made(opened: &OpenedStore) -> Vec<Step> {
             "read" => read(opened, &probe).await,
             "replace" => replaced(opened, &probe).await,
             "lease" => leased(opened, &probe).await,
-            _ => removed(opened, &probe).await,
+            "remove" => removed(opened, &probe).await,
+            _ => acknowledged(opened, &probe).await,
         };
         let done = step(name, began, outcome);
         let failed = done.failed.is_some();
@@ -159,4 +171,9 @@ async fn removed(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> 
         Some(_) => Ok(()),
         None => Err(StepError::Different),
     }
+}
+
+async fn acknowledged(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
+    opened.store.confirm_removed(&[probe.name]).await?;
+    Ok(())
 }

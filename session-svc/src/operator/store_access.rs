@@ -31,6 +31,7 @@ impl StoreAccess {
     /// Reads and judges them; a store that ends with its process is refused.
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         let (store, keys, _) = settings::store_and_keys(reader);
+        let store = settings::with_ending_replicas(reader, store);
         if matches!(store, StoreSettings::Memory) {
             reader.wrong(
                 "SESSION_STORE",

@@ -46,7 +46,7 @@ fn store(reader: &mut Reader<'_>) -> StoreSettings {
 }
 
 /// The store with as many replicas as an ending waits for.
-pub(super) fn with_ending_replicas(reader: &mut Reader<'_>, store: StoreSettings) -> StoreSettings {
+pub(crate) fn with_ending_replicas(reader: &mut Reader<'_>, store: StoreSettings) -> StoreSettings {
     let name = "SESSION_ENDING_REPLICAS";
     let count = reader.count(name);
     store.with_ending_replicas(count).unwrap_or_else(|| {

@@ -108,12 +108,15 @@ async fn steps(opened: &OpenedStore) -> Finding {
         .iter()
         .find_map(|step| Some((step.name, step.failed.as_ref()?)))
     {
-        None => Finding::fits(id, "publish, write, read, replace, lease and remove work"),
+        None => Finding::fits(
+            id,
+            "publish, write, read, replace, lease, remove and acknowledge work",
+        ),
         Some((step, why)) => Finding::problem(
             id,
             format!("{step} is refused: {why}"),
             Remedy::elsewhere(
-                "give the user of SESSION_STORE the rights listed in docs/operating.md, \"Stores\"",
+                "give the user of SESSION_STORE the rights listed in docs/operating.md, \"Stores\"; acknowledge needs as many replicas as SESSION_ENDING_REPLICAS says, connected and near",
             ),
         ),
     }

@@ -1,6 +1,7 @@
 //! `check-store`.
 
 use serde_json::Value;
+use session_proto::client::ClientSettings;
 
 use super::support::{NEW_KEY, OLD_KEY, Service, file_in, on_store};
 use crate::redis_server::{RedisServer, record_key};
@@ -11,6 +12,44 @@ fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
         .iter()
         .find(|check| check["name"] == name)
         .unwrap_or_else(|| panic!("{name} is missing in {report:#}"))
+}
+
+#[tokio::test]
+async fn replicas_that_do_not_acknowledge_are_noticed_before_the_first_sign_out() {
+    let master = RedisServer::start(&["--appendonly", "yes", "--repl-diskless-sync-delay", "0"]);
+    let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &master.port.to_string()]);
+    master.ask("ACL SETUSER half on >half ~vestibule:* &* +@all -wait");
+    let acknowledged = |user: &str| {
+        let store = format!("redis://{user}127.0.0.1:{}", master.port);
+        let reported = on_store(
+            &store,
+            NEW_KEY,
+            &["--ending-replicas", "1", "check-store", "--json"],
+        );
+        check(&reported.json(), "acknowledge").clone()
+    };
+    master.wait_until_copied();
+    assert_eq!(acknowledged("")["result"], "ok");
+    let refused = acknowledged("half:half@");
+    assert_eq!(refused["result"], "problem");
+    assert!(
+        refused["advice"].as_str().unwrap().contains("+wait"),
+        "{refused:#}"
+    );
+    let store = format!("redis://half:half@127.0.0.1:{}", master.port);
+    let settings = ClientSettings::new(["http://unused"]);
+    let service = Service::start_with(&store, NEW_KEY, &[("SESSION_ENDING_REPLICAS", "1")], &settings).await;
+    service
+        .wait_until_told(&["the store does not acknowledge endings"])
+        .await;
+    replica.signal("STOP");
+    let silent = acknowledged("");
+    replica.signal("CONT");
+    assert_eq!(silent["result"], "problem");
+    assert!(
+        silent["value"].as_str().unwrap().contains("0 of 1 replicas"),
+        "{silent:#}"
+    );
 }
 
 #[tokio::test]
@@ -36,6 +75,7 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
         "replace",
         "lease",
         "remove",
+        "acknowledge",
         "clock_offset",
         "server_version",
         "maxmemory_policy",

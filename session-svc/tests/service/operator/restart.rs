@@ -210,14 +210,9 @@ async fn with_the_rights_that_are_shipped_the_start_warns_and_nothing_the_servic
     assert_ne!(bare, users);
     let store = Store::with(&bare);
     let service = store.with_sessions().await;
-    let began = Instant::now();
-    let warned = |line: &str| {
-        line.contains("a restart of the store would lose sessions") && line.contains("default_user")
-    };
-    while !service.told().lines().any(warned) {
-        assert!(began.elapsed() < WAIT_MAX, "{}", service.told());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    service
+        .wait_until_told(&["a restart of the store would lose sessions", "default_user"])
+        .await;
     let listed = service.listed("ada").await;
     assert_eq!(listed.len(), SESSIONS);
     let handle = listed.keys().next().unwrap();
