@@ -1,4 +1,4 @@
-"""docs/kubernetes/install.md as somebody follows it: its commands, without a cluster. What is rendered is whole, and the programs take it."""
+"""docs/kubernetes/install.md and helm.md as somebody follows them: their commands, without a cluster. What is rendered is whole, and the programs take it."""
 
 import base64
 import os
@@ -15,12 +15,13 @@ import yaml
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent))
 
+import chart  # noqa: E402
 import matrix  # noqa: E402
 from mounted import certificate, check, mount, variables  # noqa: E402
 from pair import Pair  # noqa: E402
 
 PROGRAMS = matrix.ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug"
-PAGE = matrix.ROOT / "docs/kubernetes/install.md"
+PAGES = matrix.ROOT / "docs/kubernetes"
 # Renders and makes Secrets as it is, keeps what was made, and leaves alone what needs a cluster.
 KUBECTL = """#!/bin/sh
 case $1 in
@@ -28,6 +29,18 @@ case $1 in
   kustomize) exec "$REAL" "$@" ;;
 esac
 """
+# What it would install.
+HELM = """#!/bin/sh
+[ "$1" = install ] || exit 2
+shift
+exec "$REAL_HELM" template "$@" > rendered.yaml
+"""
+
+
+def steps(page, begins, ends):
+    """The commands of a page between two of its headings."""
+    text = (PAGES / page).read_text().partition(begins)[2].partition(ends)[0]
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M)
 
 
 class Made:
@@ -41,7 +54,11 @@ class Made:
         return self.secrets.get(name, self.certificate)
 
 
-class Install(unittest.TestCase):
+class Followed:
+    """What came of the commands, in a folder with the repository's k8s in it."""
+
+    commands = ()
+
     @classmethod
     def setUpClass(cls):
         real = shutil.which("kubectl")
@@ -52,15 +69,14 @@ class Install(unittest.TestCase):
         at = pathlib.Path(folder.name)
         shutil.copytree(matrix.ROOT / "k8s", at / "k8s", ignore=shutil.ignore_patterns("secrets"))
         (at / "bin").mkdir()
-        (at / "bin/kubectl").write_text(KUBECTL)
-        (at / "bin/kubectl").chmod(0o755)
+        for name, text in (("kubectl", KUBECTL), ("helm", HELM)):
+            (at / "bin" / name).write_text(text)
+            (at / "bin" / name).chmod(0o755)
         made = certificate(at)
         (at / "fullchain.pem").write_text(made["tls.crt"])
         (at / "privkey.pem").write_text(made["tls.key"])
-        text = PAGE.read_text().partition("## 4.")[0]
-        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": real, "TMPDIR": str(at)}
-        commands = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M))
-        cls.done = subprocess.run(["bash", "-eu"], input=commands, cwd=at, env=env, capture_output=True, text=True, check=False, timeout=120)
+        env = {**os.environ, "PATH": f"{at / 'bin'}:{os.environ['PATH']}", "REAL": real, "REAL_HELM": chart.program(), "TMPDIR": str(at)}
+        cls.done = subprocess.run(["bash", "-eu"], input="\n".join(cls.commands), cwd=at, env=env, capture_output=True, text=True, check=False, timeout=120)
         if cls.done.returncode != 0:
             raise AssertionError(cls.done.stderr)
         cls.pair = Pair([item for item in yaml.safe_load_all((at / "rendered.yaml").read_text()) if item])
@@ -98,6 +114,14 @@ class Install(unittest.TestCase):
             done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=90)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("no session service answers", done.stderr)
+
+
+class Kustomize(Followed, unittest.TestCase):
+    commands = steps("install.md", "## 1.", "## 4.")
+
+
+class Chart(Followed, unittest.TestCase):
+    commands = [*steps("install.md", "## 1.", "## 2."), *steps("install.md", "## 3.", "## 4."), *steps("helm.md", "## Install", "## Change")]
 
 
 if __name__ == "__main__":
