@@ -86,7 +86,7 @@ async function onThisMachine() {
 }
 
 /** Inside containers: the base images are the Containerfile's own, or stand-ins. */
-const inContainers = async () => ({ contexts: {}, args: values['stand-in'] ? await standIns() : {} });
+const inContainers = async () => ({ contexts: {}, args: values['stand-in'] ? await standIns(values.arch) : {} });
 
 try {
   const unknown = wanted.filter((name) => !IMAGES.includes(name));

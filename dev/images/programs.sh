@@ -39,7 +39,8 @@ compile_for() {
     echo "programs.sh: $1 needs $linker (Debian: apt-get install gcc-$(echo "$1" | tr _ -)-linux-gnu libc6-dev)" >&2
     exit 1
   fi
-  [ "$1" = "$own" ] || rustup target add "$target"
+  # where rustup or a distribution has put the standard library already, nothing is asked for
+  [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || rustup target add "$target"
   name=$(echo "$target" | tr a-z- A-Z_)
   export "CARGO_TARGET_${name}_LINKER=$linker" "CC_$(echo "$target" | tr - _)=$linker"
   export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$source=/source --remap-path-prefix=$target_dir=/target --remap-path-prefix=$cargo_home=/cargo"
