@@ -44,6 +44,7 @@ compile_for() {
   name=$(echo "$target" | tr a-z- A-Z_)
   export "CARGO_TARGET_${name}_LINKER=$linker" "CC_$(echo "$target" | tr - _)=$linker"
   export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$source=/source --remap-path-prefix=$target_dir=/target --remap-path-prefix=$cargo_home=/cargo"
+  export SOURCE_DATE_EPOCH=0 # C can write the time of its compilation into a program (gcc, "Environment Variables")
   export CFLAGS="-ffile-prefix-map=$target_dir=/target -ffile-prefix-map=$cargo_home=/cargo"
 }
 

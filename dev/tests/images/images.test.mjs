@@ -64,6 +64,8 @@ function contents(name) {
 // what the runtime puts into every container
 const OF_THE_RUNTIME = /^(dev|etc\/(hosts|hostname|resolv\.conf|mtab)|proc|run|sys)(\/|$)/;
 
+const PROGRAMS = [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['web', 'static-web-server']];
+
 test('a service holds its program and the authorities, and nothing else', () => {
   for (const [name, program] of [['edge', 'auth-edge'], ['session-svc', 'session-svc']]) {
     const { paths, read } = contents(name);
@@ -74,13 +76,21 @@ test('a service holds its program and the authorities, and nothing else', () => 
 });
 
 test('no path of this machine is in a program', () => {
-  for (const [name, program] of [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['web', 'static-web-server']]) {
+  for (const [name, program] of PROGRAMS) {
     // With its debug information a program is hundreds of megabytes: it stays bytes.
     const bytes = contents(name).read(program);
     for (const path of [ROOT.replace(/\/$/, ''), process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')]) {
       const at = bytes.indexOf(`${path}/`);
       assert.equal(at, -1, `${program} holds ${bytes.subarray(at, at + 80)}`);
     }
+  }
+});
+
+test('no program holds the time of its compilation', () => {
+  for (const [name, program] of PROGRAMS) {
+    // Texts of C end with a NUL: each is a line to grep.
+    const times = spawnSync('grep', ['--null-data', '--text', '--line-regexp', '--extended-regexp', '[0-9]{2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{4}'], { input: contents(name).read(program), encoding: 'utf8' });
+    assert.deepEqual(times.stdout.split('\0').filter((time) => time && !['00:00:00', 'Jan  1 1970'].includes(time)), [], program);
   }
 });
 
