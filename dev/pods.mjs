@@ -57,7 +57,8 @@ try {
   if (broken.length > 0) say(`broken: ${broken.map(({ name }) => name).join(', ')}; what the containers wrote: ${await world.cluster.keepEverythingWritten()}`);
   process.exitCode = broken.length === 0 ? 0 : 1;
 } catch (error) {
-  process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}\n`);
+  const written = world && `\nwhat the containers wrote: ${await world.cluster.keepEverythingWritten()}`;
+  process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}${written ?? ''}\n`);
   process.exitCode = 1;
 } finally {
   await world?.close();

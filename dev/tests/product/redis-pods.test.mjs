@@ -22,6 +22,7 @@ const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const ISSUER = 'http://127.0.0.1:9';
 const WAIT_MS = 60_000;
 const ASKED_MS = 20_000; // three seconds are given; without an end it takes minutes
+const TILT_MS = 3_000; // SENTINEL_TILT_TRIGGER is two seconds
 const SETTLES_MS = 2_000; // connections by a new address stand, those by the old one are closed
 const NEW_EVERY_MS = 25; // sessions are begun all the time
 const FSYNC_MS = 2_000; // appendfsync everysec: the disk may be a second behind, and one more while it is slow
@@ -161,6 +162,23 @@ test('a master that is told to stop hands over, and comes back as a replica', as
   assert.notEqual(await redis.master(), old);
   assert.equal(await old.role(), 'slave');
   assert.ok(refused * NEW_EVERY_MS < 4_000, `${refused} calls were refused: as long as an unplanned failover takes`);
+});
+
+test('a master that is told to stop hands over by a Sentinel that acts: one that stood still for a moment does not', async () => {
+  const old = await redis.settled();
+  const slow = redis.sentinels.slice(0, 2);
+  slow.forEach((pod) => pod.containers.server.signal('SIGSTOP'));
+  await pause(TILT_MS);
+  slow.forEach((pod) => pod.containers.server.signal('SIGCONT'));
+  const acts = async (pod) => /^sentinel_tilt:0/m.test(await pod.ask(['info', 'sentinel']));
+  for (const pod of slow) await until(WAIT_MS, async () => !(await acts(pod)), () => `${pod.name} acts all the same`);
+  const { refused } = await nothingIsLost(async () => {
+    await old.stop();
+    old.start();
+  });
+  assert.notEqual(await redis.master(), old);
+  assert.ok(refused * NEW_EVERY_MS < 4_000, `${refused} calls were refused`);
+  for (const pod of slow) await until(WAIT_MS, () => acts(pod), () => `${pod.name} still acts on nothing`);
 });
 
 test('a master that is killed is replaced, and comes back as a replica', async () => {

@@ -53,6 +53,10 @@ if [ -e "$DATA/restore.rdb" ]; then
   say "starts with the backup"
 fi
 
+# Whether a Sentinel acts on what it is asked: one that stood still for two seconds (its host, a name server) acts on nothing for
+# half a minute, says OK all the same, and everybody leaves the master alone meanwhile (Redis, "TILT mode").
+acts() { administer "$1" info sentinel | grep -q "^sentinel_tilt:0"; }
+
 # A planned failover takes a second; one that Sentinels have to notice takes several. A Sentinel that does not know the replicas yet, or
 # is at another failover, refuses: it is asked again.
 hand_over() {
@@ -62,6 +66,7 @@ hand_over() {
     # Asked again where nothing came of it: a Sentinel that was itself replaced has forgotten what it had begun.
     if [ "$now" -ge "$again" ]; then
       for sentinel in $SENTINELS; do
+        acts "$sentinel" || continue
         [ "$(administer "$sentinel" sentinel failover sessions)" != OK ] || { again=$((now + FAILOVER_SECONDS)); break; }
       done
     fi
