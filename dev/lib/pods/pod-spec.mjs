@@ -106,7 +106,8 @@ export function podmanArguments(pod, { find, volumes, image, network, dns }) {
       image(container.image), ...rest, ...args,
     ];
   });
-  const names = dns && [...[dns.server].flatMap((server) => ['--dns', server]), ...dns.searches.flatMap((name) => ['--dns-search', name]), '--dns-option', 'ndots:5'];
+  const resolverOptions = ({ options = [] } = {}) => options.flatMap(({ name, value }) => ['--dns-option', value === undefined ? name : `${name}:${value}`]);
+  const names = dns && [...[dns.server].flatMap((server) => ['--dns', server]), ...dns.searches.flatMap((name) => ['--dns-search', name]), '--dns-option', 'ndots:5', ...resolverOptions(template.spec.dnsConfig)];
   return { pod: ['--name', id, '--hostname', pod.name, '--network', network, '--ip', pod.ip, '--exit-policy', 'continue', ...(names ?? [])], containers };
 }
 

@@ -93,6 +93,7 @@ MUTATIONS = [
     ("redis_has_room_for_a_rewrite", PLAIN, lambda items: redis(items)["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="384Mi")),
     (UNTOLD, PRODUCTION, lambda items: redis(items)["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="640Mi")),
     (UNTOLD, PRODUCTION, lambda items: named(items, "CronJob", "check-store")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["envFrom"].pop()),
+    ("a_lost_answer_of_dns_stops_no_sentinel_for_two_seconds", PLAIN, lambda items: redis(items, "redis-sentinel")["template"]["spec"].pop("dnsConfig")),
     (UNTOLD, PRODUCTION, lambda items: settings(items, SERVICE).update(SESSION_ENDING_REPLICAS="2")),
     (SAME, SEVERAL, lambda items: container(items, SERVICE)["envFrom"].pop(0)),
     (SAME, SEVERAL, lambda items: settings(items, "provider").update(OIDC_CLIENT_ID="vestibule")),

@@ -38,6 +38,15 @@ def redis_speaks_tls_keeps_sessions_and_evicts_none(pair):
 
 
 @rule
+def a_lost_answer_of_dns_stops_no_sentinel_for_two_seconds(pair):
+    """A Sentinel waits for names with all it does, and one that stood still for two seconds acts on nothing for thirty (TILT mode)."""
+    for name in COPIES if settings(pair) else ():
+        options = pair.workload(name)["spec"]["template"]["spec"].get("dnsConfig", {}).get("options", [])
+        if {"name": "timeout", "value": "1"} not in options:
+            yield f"{name} waits longer than a second for an answer of DNS"
+
+
+@rule
 def the_closed_default_user_keeps_its_rights(pair):
     for file in ("users.acl", "sentinels.acl"):
         text = (settings(pair) or {}).get(file)
