@@ -34,9 +34,10 @@ if (values.list || events.length === 0) {
 }
 
 let world;
+let tag;
 const results = [];
 try {
-  const tag = await images(values.images, say);
+  tag = await images(values.images, say);
   const previous = events.some((event) => event.previous) ? await previousImages(values.previous, say) : {};
   const began = Date.now();
   const note = values.verbose ? (text) => say(`  ${((Date.now() - began) / 1000).toFixed(1)} ${text}`) : undefined;
@@ -57,6 +58,7 @@ try {
   if (broken.length > 0) say(`broken: ${broken.map(({ name }) => name).join(', ')}; what the containers wrote: ${await world.cluster.keepEverythingWritten()}`);
   process.exitCode = broken.length === 0 ? 0 : 1;
 } catch (error) {
+  if (results.length > 0) keep(results, idsOf(tag)); // a further run may begin where this one ended
   const written = world && `\nwhat the containers wrote: ${await world.cluster.keepEverythingWritten()}`;
   process.stderr.write(`${results.length > 0 ? `${table(results)}\n` : ''}${error instanceof Problem ? error.message : error.stack}${written ?? ''}\n`);
   process.exitCode = 1;

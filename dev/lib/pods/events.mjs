@@ -47,9 +47,14 @@ const cut = (choose) => (world) => forAWhile(async () => world.cluster.cut(...aw
 
 const one = (pods) => pods.slice(0, 1);
 
+/** How the manifests of the version before write a listening address. Today's programs read it too. */
+const asBefore = (template) => JSON.parse(JSON.stringify(template).replaceAll('[$(POD_IP)]', '$(POD_IP)'));
+
 const toImage = (...steps) => async ({ cluster, imageOf }) => {
   for (const [name, version] of steps) {
-    cluster.workload(name).setImage(imageOf(name, version));
+    const workload = cluster.workload(name);
+    if (version === 'previous') workload.template = asBefore(workload.template);
+    workload.setImage(imageOf(name, version));
     await cluster.settled();
   }
 };
