@@ -94,6 +94,8 @@ test('down and up again keeps the sessions, too: they are in volumes', async () 
   compose('down', '--timeout', '10');
   compose('up', '--detach', '--no-build');
   await until(UP_MS, isWelcomed(1), logs);
+  // The edge answers before it has reached the session service: 503, and nobody is signed out.
+  await until(UP_MS, async () => (await client.me(stack)).status !== 503, logs);
   assert.equal((await client.me(stack)).json().email, ACCOUNTS[0].email);
   await newClient().signIn(stack);
 });
