@@ -49,7 +49,6 @@ mod revocation;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
-mod span;
 mod token_set;
 mod token_target;
 mod userinfo;

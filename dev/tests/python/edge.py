@@ -30,14 +30,13 @@ class Provider:
 
 
 class Edge(Program):
-    """One edge; `ext_authz` is where Envoy would ask it. Further settings of its own, and of the session service."""
+    """One edge; `ext_authz` is where Envoy would ask it."""
 
-    def __init__(self, settings=None, of_sessions=None):
-        more = settings or {}
+    def __init__(self):
         port, self.ext_authz, admin = free_port(), f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         self.url = f"http://127.0.0.1:{port}"
         self.provider = Provider(f"{self.url}/api/auth/callback")
-        self.sessions = Service(**self.provider.settings, **(of_sessions or {}))
+        self.sessions = Service(**self.provider.settings)
         settings = self.provider.settings | {
             "EDGE_LISTEN": f"127.0.0.1:{port}",
             "EDGE_ADMIN_LISTEN": admin,
@@ -47,7 +46,7 @@ class Edge(Program):
             "EDGE_EXT_AUTHZ_LISTEN": self.ext_authz,
             "EDGE_CHECK_AUTHORIZATION": "true",
         }
-        super().__init__("auth-edge", admin, settings | more)
+        super().__init__("auth-edge", admin, settings)
 
     def sign_in(self):
         """Ada signs in as a person does: the `Cookie` header of her browser."""
