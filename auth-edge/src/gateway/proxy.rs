@@ -30,6 +30,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use tracing::Instrument as _;
 
 pub(crate) use self::clients::UpstreamTlsError;
 
@@ -289,7 +290,14 @@ impl Proxy {
         let client = self
             .clients
             .speaking_to(context.server, switches, request.headers_mut());
-        client.request(request).await.map_err(Unanswered::Broken)
+        let span = trace::of_request(&request);
+        if span.is_disabled() {
+            return client.request(request).await.map_err(Unanswered::Broken);
+        }
+        span.in_scope(|| trace::continue_trace(request.headers_mut(), None));
+        let answer = client.request(request).instrument(span.clone()).await;
+        trace::answered(&span, answer.as_ref().ok().map(UpstreamResponse::status));
+        answer.map_err(Unanswered::Broken)
     }
 
     /// Another access token, if the upstream has refused this one for a reason another one does away with.

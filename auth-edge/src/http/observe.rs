@@ -10,17 +10,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::header::USER_AGENT;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
-use tracing::Span;
+use tracing::field::Empty;
+use tracing::{Level, Span};
 
 use crate::http::refused::Refused;
 use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// The response header that carries the request ID.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Characters of a user agent in a span: browsers' have 120 or so.
+const USER_AGENT_MAX: usize = 256;
 /// The route of requests that no route of our own matched.
 const GATEWAY: &str = "gateway";
 
@@ -162,11 +166,20 @@ impl Observed {
         let id = RequestId::fresh();
         let method = known_method(request.method());
         let route = request.extensions().get::<MatchedPath>().cloned();
+        let name = route.as_ref().map_or(GATEWAY, MatchedPath::as_str);
         let span = tracing::info_span!(
+            target: chassis::traces::TARGET,
             "request",
+            otel.name = %format_args!("{method} {name}"),
             otel.kind = "server",
+            otel.status_code = Empty,
             http.request.method = method,
-            http.route = route.as_ref().map_or(GATEWAY, MatchedPath::as_str),
+            http.route = name,
+            http.response.status_code = Empty,
+            network.protocol.version = protocol_version(request.version()),
+            user_agent.original = user_agent(request.headers()),
+            error.type = Empty,
+            session.handle = Empty,
             request_id = id.as_str()
         );
         chassis::propagation::continue_from(&span, request.headers());
@@ -223,6 +236,8 @@ impl Observed {
         if let Some(refused) = refused {
             refused.record(self.id.as_str());
         }
+        let reason = refused.map(|refused| refused.reason.name());
+        self.describe(status, route, handle, reason);
         tracing::info!(
             http.request.method = self.method,
             http.route = route,
@@ -231,15 +246,50 @@ impl Observed {
             request_id = self.id.as_str(),
             session.handle = handle,
             oauth.client_id = client,
-            reason = refused.map(|refused| refused.reason.name()),
+            reason,
             "request"
         );
         response
     }
+
+    /// Says in the span how it was answered, as the conventions for servers have it: only a fault of ours is an error
+    /// (OpenTelemetry semantic conventions, HTTP spans).
+    fn describe(&self, status: StatusCode, route: &str, handle: &str, reason: Option<&'static str>) {
+        if !tracing::enabled!(target: chassis::traces::TARGET, Level::TRACE) {
+            return;
+        }
+        let is_fault = status.is_server_error();
+        tracing::record_all!(
+            self.span,
+            http.route = route,
+            http.response.status_code = i64::from(status.as_u16()),
+            session.handle = Some(handle).filter(|handle| !handle.is_empty()),
+            error.type = reason.or(is_fault.then_some(status.as_str())),
+            otel.status_code = is_fault.then_some("ERROR"),
+        );
+        if self.route.is_none() {
+            chassis::propagation::rename(&self.span, format!("{} {route}", self.method));
+        }
+    }
+}
+
+/// What the client calls itself, as far as it is worth keeping.
+fn user_agent(headers: &HeaderMap) -> Option<&str> {
+    let agent = headers.get(USER_AGENT)?.to_str().ok()?;
+    Some(agent.get(..USER_AGENT_MAX).unwrap_or(agent))
+}
+
+/// The version of HTTP as the conventions write it.
+fn protocol_version(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        _ => "1.1",
+    }
 }
 
 /// The method as a label: clients can send any word as a method, labels must stay few.
-fn known_method(method: &axum::http::Method) -> &'static str {
+pub(crate) fn known_method(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",

@@ -24,4 +24,4 @@ pub mod settings;
 pub mod terminal;
 pub mod tls;
 pub mod tool;
-pub(crate) mod traces;
+pub mod traces;

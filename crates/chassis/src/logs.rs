@@ -18,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 pub(crate) use self::queue::LogQueue;
 
 use crate::settings::Reader;
-use crate::traces::Traces;
+use crate::traces::{TARGET, Traces};
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,9 @@ impl LogSettings {
 /// Starts writing records to standard output by way of `queue`, and spans to `traces` if there are any. Later calls change
 /// nothing.
 pub(crate) fn init(settings: &LogSettings, queue: LogQueue, traces: Option<&Traces>) {
-    let filter = EnvFilter::try_new(&settings.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let spans_too = traces.map_or_else(String::new, |_| format!(",{TARGET}=trace"));
+    let filter =
+        EnvFilter::try_new(settings.filter.clone() + &spans_too).unwrap_or_else(|_| EnvFilter::new("info"));
     let records = match settings.format {
         Format::Json => fmt::layer()
             .event_format(json::Json)

@@ -86,6 +86,19 @@ pub fn trace_id(span: &tracing::Span) -> Option<String> {
         .then(|| span_context.trace_id().to_string())
 }
 
+/// Names a span anew, by what is known of it now.
+pub fn rename(span: &tracing::Span, name: String) {
+    span.context().span().update_name(name);
+}
+
+/// Says in the current span that it waits for what another one does (OpenTelemetry, "Links between spans").
+pub fn link_to(other: &tracing::Span) {
+    let context = other.context().span().span_context().clone();
+    if context.is_valid() {
+        tracing::Span::current().add_link(context);
+    }
+}
+
 /// What to send with a call so that it continues the current span: nothing when there are no traces.
 #[must_use]
 pub fn outgoing() -> Vec<(String, String)> {

@@ -1,6 +1,9 @@
 //! Traces over OTLP, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector.
 //!
 //! Spans are sent in batches from a task of their own: a collector that is slow or gone costs spans, never a request.
+//!
+//! Every span has the target [`TARGET`], those of calls to others the level TRACE: without a collector nobody makes them, with one
+//! they are made whatever `RUST_LOG` says.
 
 mod collector;
 
@@ -13,6 +16,9 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tracing_opentelemetry::OpenTelemetryLayer;
 
 pub(crate) use self::collector::CollectorSettings;
+
+/// The target of spans, by which a filter of records tells them apart.
+pub const TARGET: &str = "otel::tracing";
 
 /// Sends spans until it is shut down.
 pub(crate) struct Traces {

@@ -12,9 +12,11 @@ use reqwest::tls::TlsInfo;
 use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tracing::Instrument as _;
 use url::{Url, form_urlencoded};
 
 use crate::client_auth::Proof;
+use crate::span;
 use crate::{BuildError, ClientAuth, Credentials, ProviderError, ProviderSettings};
 
 /// More than any metadata, key set or token response needs.
@@ -25,6 +27,9 @@ const POOL_IDLE: Duration = Duration::from_secs(15);
 /// Where tokens are introspected; the answer may be signed (RFC 9701).
 pub(crate) const INTROSPECTION_ENDPOINT: &str = "introspection_endpoint";
 const SIGNED_TOO: &str = "application/json, application/token-introspection+jwt;q=0.9";
+
+const GET: &str = "GET";
+const POST: &str = "POST";
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
@@ -144,11 +149,8 @@ impl HttpClient {
         endpoint: &'static str,
         url: &Url,
     ) -> Result<ProviderResponse, ProviderError> {
-        send(
-            endpoint,
-            self.client.get(url.clone()).header(ACCEPT, "application/json"),
-        )
-        .await
+        let request = self.client.get(url.clone()).header(ACCEPT, "application/json");
+        send(endpoint, GET, url, request).await
     }
 
     /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1).
@@ -169,7 +171,7 @@ impl HttpClient {
                 .header(AUTHORIZATION, format!("DPoP {access_token}"))
                 .header(DPOP, proof),
         };
-        send(endpoint, request).await
+        send(endpoint, GET, url, request).await
     }
 
     pub(crate) async fn post_form(
@@ -211,7 +213,7 @@ impl HttpClient {
         if let Some(dpop) = dpop {
             request = request.header(DPOP, dpop);
         }
-        send(endpoint, request).await
+        send(endpoint, POST, url, request).await
     }
 }
 
@@ -244,8 +246,20 @@ fn builder(settings: &ProviderSettings, credentials: &Credentials) -> Result<Cli
     Ok(builder)
 }
 
-async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<ProviderResponse, ProviderError> {
-    complete(endpoint, begin(endpoint, request).await?).await
+async fn send(
+    endpoint: &'static str,
+    method: &'static str,
+    url: &Url,
+    request: RequestBuilder,
+) -> Result<ProviderResponse, ProviderError> {
+    let answer = async { complete(endpoint, begin(endpoint, request).await?).await };
+    let span = span::of_request(endpoint, method, url);
+    if span.is_disabled() {
+        return answer.await;
+    }
+    let answer = answer.instrument(span.clone()).await;
+    span::answered(&span, answer.as_ref().map(|response| response.status));
+    answer
 }
 
 fn failed(endpoint: &'static str, source: reqwest::Error) -> ProviderError {

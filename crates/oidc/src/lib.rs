@@ -49,6 +49,7 @@ mod revocation;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
+mod span;
 mod token_set;
 mod token_target;
 mod userinfo;

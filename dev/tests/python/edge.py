@@ -30,13 +30,14 @@ class Provider:
 
 
 class Edge(Program):
-    """One edge; `ext_authz` is where Envoy would ask it."""
+    """One edge; `ext_authz` is where Envoy would ask it. Further settings of its own, and of the session service."""
 
-    def __init__(self):
+    def __init__(self, settings=None, of_sessions=None):
+        more = settings or {}
         port, self.ext_authz, admin = free_port(), f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         self.url = f"http://127.0.0.1:{port}"
         self.provider = Provider(f"{self.url}/api/auth/callback")
-        self.sessions = Service(**self.provider.settings)
+        self.sessions = Service(**self.provider.settings, **(of_sessions or {}))
         settings = self.provider.settings | {
             "EDGE_LISTEN": f"127.0.0.1:{port}",
             "EDGE_ADMIN_LISTEN": admin,
@@ -46,7 +47,7 @@ class Edge(Program):
             "EDGE_EXT_AUTHZ_LISTEN": self.ext_authz,
             "EDGE_CHECK_AUTHORIZATION": "true",
         }
-        super().__init__("auth-edge", admin, settings)
+        super().__init__("auth-edge", admin, settings | more)
 
     def sign_in(self):
         """Ada signs in as a person does: the `Cookie` header of her browser."""

@@ -9,6 +9,7 @@ use prost::Message;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
+use tracing::Instrument as _;
 
 use super::SessionError;
 use super::attempts::{self, CallTime, NoAnswer};
@@ -16,6 +17,7 @@ use super::channels::StreamPermit;
 use super::connection::{FIRST_WORD_MAX, ReplicaConnection};
 use super::pool::Pool;
 use super::resolution::Picked;
+use super::span;
 use crate::error;
 use crate::v1::ErrorReason;
 
@@ -61,8 +63,31 @@ impl Repeat {
     }
 }
 
-/// Makes a call of `request`, which `send` sends to a replica for an answer by the time given.
+/// Makes a call of `request`, which `send` sends to a replica for an answer by the time given, in a span of `method`.
 pub(super) async fn unary<R, F>(
+    pool: &Arc<Pool>,
+    method: &'static str,
+    deadline: Duration,
+    repeat: Repeat,
+    request: &impl Message,
+    send: impl Fn(Arc<ReplicaConnection>, Instant) -> F,
+) -> Result<R, SessionError>
+where
+    F: Future<Output = Result<R, Status>>,
+{
+    let span = span::of_call(method);
+    let answer = answered(pool, deadline, repeat, request, send);
+    if span.is_disabled() {
+        return answer.await;
+    }
+    let answer = answer.instrument(span.clone()).await;
+    if let Err(error) = &answer {
+        span::failed(&span, error);
+    }
+    answer
+}
+
+async fn answered<R, F>(
     pool: &Arc<Pool>,
     deadline: Duration,
     repeat: Repeat,

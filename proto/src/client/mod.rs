@@ -45,6 +45,7 @@ mod pool;
 mod resolution;
 mod resolve;
 mod settings;
+mod span;
 mod tls;
 mod watch;
 
@@ -102,7 +103,7 @@ fn service(channel: Channel) -> SessionServiceClient<Channel> {
 
 /// Writes one unary method: its name, messages, deadline factor and whether it may be repeated.
 macro_rules! unary {
-    ($(#[$doc:meta])* $method:ident($request:ty) -> $response:ty, $repeat:expr, $factor:expr) => {
+    ($(#[$doc:meta])* $name:literal $method:ident($request:ty) -> $response:ty, $repeat:expr, $factor:expr) => {
         $(#[$doc])*
         ///
         /// # Errors
@@ -110,7 +111,7 @@ macro_rules! unary {
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
             let deadline = self.timeouts.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
-            call::unary(pool, deadline, $repeat(request), request, |connection, until| async move {
+            call::unary(pool, concat!("session.v1.SessionService/", $name), deadline, $repeat(request), request, |connection, until| async move {
                 let answer = service(connection.channel()).$method(pool.request(request.clone(), until)).await;
                 answer.map(Response::into_inner)
             })
@@ -146,15 +147,15 @@ impl SessionClient {
 
     unary!(
         /// Claims a sign-in, or gives what became of it. Its holder makes repeating it safe.
-        begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
+        "BeginSignIn" begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Gives up a sign-in that was begun.
-        abandon_sign_in(AbandonSignInRequest) -> AbandonSignInResponse, |_: &_| Repeat::Safe, 1
+        "AbandonSignIn" abandon_sign_in(AbandonSignInRequest) -> AbandonSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Begins a session. Repeated on failure only with a `request_id`.
-        create_session(CreateSessionRequest) -> CreateSessionResponse,
+        "CreateSession" create_session(CreateSessionRequest) -> CreateSessionResponse,
         |request: &CreateSessionRequest| Repeat::safe_if(!request.request_id.is_empty()), 1
     );
     /// Reads a session without touching it.
@@ -166,37 +167,38 @@ impl SessionClient {
         let read = |connection: Arc<ReplicaConnection>, until| async move {
             connection.reads().get(pool, request, until).await
         };
-        call::unary(pool, self.timeouts.deadline, Repeat::Soon, request, read).await
+        let method = "session.v1.SessionService/GetSession";
+        call::unary(pool, method, self.timeouts.deadline, Repeat::Soon, request, read).await
     }
 
     unary!(
         /// Reads several sessions; each has a result of its own, in the order of the requests.
-        batch_get_sessions(BatchGetSessionsRequest) -> BatchGetSessionsResponse, |_: &_| Repeat::Soon, 1
+        "BatchGetSessions" batch_get_sessions(BatchGetSessionsRequest) -> BatchGetSessionsResponse, |_: &_| Repeat::Soon, 1
     );
     unary!(
         /// Reads a session for its browser and extends it by use.
-        roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Soon, 1
+        "RollSession" roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Soon, 1
     );
     unary!(
         /// Replaces the user claims or the attributes of a session.
-        update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1
+        "UpdateSession" update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1
     );
     unary!(
         /// Hands out a valid access token, refreshed first where needed.
-        get_access_token(GetAccessTokenRequest) -> GetAccessTokenResponse,
+        "GetAccessToken" get_access_token(GetAccessTokenRequest) -> GetAccessTokenResponse,
         |request: &GetAccessTokenRequest| Repeat::safe_if(!request.force_refresh), TOKEN_DEADLINE_FACTOR
     );
     unary!(
         /// Ends a session.
-        end_session(EndSessionRequest) -> EndSessionResponse, |_: &_| Repeat::Safe, 1
+        "EndSession" end_session(EndSessionRequest) -> EndSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Ends all sessions of a person or of a provider session.
-        end_sessions(EndSessionsRequest) -> EndSessionsResponse, |_: &_| Repeat::Safe, 1
+        "EndSessions" end_sessions(EndSessionsRequest) -> EndSessionsResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Lists the sessions of a person, the newest first.
-        list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
+        "ListSessions" list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
     );
 
     /// One watch on one replica, with the events of all replicas, as the service sends it. The deadline covers opening the

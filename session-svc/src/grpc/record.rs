@@ -117,6 +117,7 @@ impl Drop for CallRecord {
 /// The span of a call, which continues the caller's trace.
 pub(super) fn span(method: Method, headers: &axum::http::HeaderMap) -> Span {
     let span = tracing::info_span!(
+        target: chassis::traces::TARGET,
         "call",
         otel.name = method.name,
         otel.kind = "server",

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tracing::Span;
 
 use super::wanted::Wanted;
 use crate::session::{Handle, Session};
@@ -23,8 +24,10 @@ pub(super) type FlightResult = Result<Arc<Session>, TokenRefreshError>;
 type FlightKey = (Handle, Wanted);
 
 /// How far a flight is.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct FlightProgress {
+    /// Its span, to which those of all who wait for it are linked.
+    span: Span,
     /// The store did not answer, and the request is repeated.
     store_is_away: bool,
     outcome: Option<FlightResult>,
@@ -50,14 +53,24 @@ impl Flights {
     }
 
     /// Joins the flight that refreshes these tokens. With the entry of a new one if there is none yet: who gets it
-    /// begins the flight.
-    pub(super) fn join(&self, handle: Handle, wanted: Wanted) -> (FlightWaiter, Option<FlightEntry>) {
+    /// begins the flight, in the span that `span` makes for it.
+    pub(super) fn join(
+        &self,
+        handle: Handle,
+        wanted: Wanted,
+        span: impl FnOnce() -> Span,
+    ) -> (FlightWaiter, Option<FlightEntry>) {
         let key = (handle, wanted);
         let mut table = self.table();
         if let Some(progress) = table.get(&key) {
+            chassis::propagation::link_to(&progress.borrow().span);
             return (FlightWaiter(progress.subscribe()), None);
         }
-        let (progress, waiting) = watch::channel(FlightProgress::default());
+        let (progress, waiting) = watch::channel(FlightProgress {
+            span: span(),
+            store_is_away: false,
+            outcome: None,
+        });
         table.insert(key.clone(), progress.clone());
         let flights = self.clone();
         let entry = FlightEntry {
@@ -70,6 +83,11 @@ impl Flights {
 }
 
 impl FlightEntry {
+    /// The span of the flight.
+    pub(super) fn span(&self) -> Span {
+        self.progress.borrow().span.clone()
+    }
+
     /// Says whether it is the store that callers wait for.
     pub(super) fn set_store_away(&self, is_away: bool) {
         self.progress.send_if_modified(|progress| {

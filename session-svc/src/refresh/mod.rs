@@ -49,6 +49,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 pub use measures::Measures;
 pub use provider::{RefreshProvider, RefreshProviders};
@@ -132,11 +133,13 @@ impl Refresher {
     /// Waits for the flight that brings what is wanted of the session seen: the one under way, or a new one, which a call of
     /// `caller` begins.
     fn join(&self, seen: &Session, wanted: Wanted, caller: &str, ahead: bool) -> FlightWaiter {
-        let (waiting, entry) = self.flights.join(seen.handle, wanted.clone());
+        let span = || record::span(seen.handle, ahead);
+        let (waiting, entry) = self.flights.join(seen.handle, wanted.clone(), span);
         if let Some(entry) = entry {
+            let span = entry.span();
             let record = RefreshRecord::begin(seen.handle, caller, ahead);
             let flight = RefreshFlight::new(self.clone(), seen.handle, wanted, entry, record);
-            self.work.spawn(flight.run());
+            self.work.spawn(flight.run().instrument(span));
         }
         waiting
     }

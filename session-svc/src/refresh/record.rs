@@ -4,9 +4,27 @@
 
 use std::time::Instant;
 
+use chassis::traces::TARGET;
+use tracing::field::Empty;
+use tracing::{Level, Span};
+
 use super::measures::FlightOutcome;
 use crate::session::{ApiTarget, Handle};
 use crate::sessions::AUDIT_TARGET;
+
+/// The span of a refresh, where traces are recorded: of the call that began it, and linked by all others that wait for it.
+pub(super) fn span(session: Handle, ahead: bool) -> Span {
+    if !tracing::enabled!(target: TARGET, Level::TRACE) || Span::current().is_none() {
+        return Span::none();
+    }
+    tracing::trace_span!(
+        target: TARGET,
+        "refresh",
+        session.handle = %session,
+        ahead,
+        outcome = Empty
+    )
+}
 
 /// The record of a refresh that is being led.
 pub(super) struct RefreshRecord {
@@ -32,6 +50,7 @@ impl RefreshRecord {
 
     /// Writes what it came to, and the API whose token was wanted; what another replica did stands in that one's records.
     pub(super) fn write(&self, outcome: FlightOutcome, target: Option<&ApiTarget>) {
+        tracing::record_all!(Span::current(), outcome = outcome.name());
         if matches!(outcome, FlightOutcome::Joined) {
             return;
         }

@@ -3,10 +3,14 @@
 //! A trace that somebody has begun goes on: through a span of our own where traces are recorded here, unchanged where they are
 //! not. Where nobody has, one begins that nobody records yet; it is named by the request ID.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use chassis::propagation::{self, TRACEPARENT};
+use chassis::traces::TARGET;
+use tracing::field::Empty;
+use tracing::{Level, Span};
 
-use crate::http::observe::{RequestId, X_REQUEST_ID};
+use crate::http::observe::{RequestId, X_REQUEST_ID, known_method};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
@@ -30,6 +34,37 @@ pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<&RequestId>) {
         && let Some(begun) = id.and_then(begin)
     {
         headers.insert(TRACEPARENT, begun);
+    }
+}
+
+/// The span of a request to an upstream, where traces are recorded. It names no path and no query: they are the application's.
+pub(super) fn of_request(request: &Request) -> Span {
+    if !tracing::enabled!(target: TARGET, Level::TRACE) {
+        return Span::none();
+    }
+    let method = known_method(request.method());
+    tracing::trace_span!(
+        target: TARGET,
+        "upstream",
+        otel.name = method,
+        otel.kind = "client",
+        otel.status_code = Empty,
+        http.request.method = method,
+        http.response.status_code = Empty,
+        server.address = request.uri().host(),
+        server.port = request.uri().port_u16().map(i64::from),
+        error.type = Empty,
+    )
+}
+
+/// Says in it what came of the request; `None` is a connection that broke.
+pub(super) fn answered(span: &Span, status: Option<StatusCode>) {
+    if let Some(status) = status {
+        tracing::record_all!(span, http.response.status_code = i64::from(status.as_u16()));
+    }
+    if status.is_none_or(|status| status.is_client_error() || status.is_server_error()) {
+        let reason = status.as_ref().map_or("broken", StatusCode::as_str);
+        tracing::record_all!(span, error.type = reason, otel.status_code = "ERROR");
     }
 }
 

@@ -25,6 +25,7 @@ use super::answers::{Consequence, consequence};
 use super::connections::Connections;
 use super::nodes::Node;
 use super::source::{ANSWER_TIMEOUT, ConnectionSource, Unsaid, Wire, is_master, not_the_master};
+use super::span::{self, Named};
 
 /// Longest wait for everything one call does, connecting again included.
 const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
@@ -93,22 +94,42 @@ impl WorkerConnection {
 
     /// Sends a command that may be repeated.
     pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
-        match self.once(command).await {
+        self.read_by(command, None).await
+    }
+
+    /// Sends a command once.
+    pub(super) async fn once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        self.once_by(command, None).await
+    }
+
+    /// Sends a command that may be repeated, which runs this script.
+    pub(super) async fn read_by<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        script: Option<&'static str>,
+    ) -> RedisResult<T> {
+        match self.once_by(command, script).await {
             Err(error) if consequence(&error) == Consequence::LetGo && !error.is_timeout() => {
-                self.once(command).await
+                self.once_by(command, script).await
             }
             answer => answer,
         }
     }
 
-    /// Sends a command once.
-    pub(super) async fn once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
-        bounded(self.send(async |wire| command.query_async(wire).await)).await
+    /// Sends a command once, which runs this script.
+    pub(super) async fn once_by<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        script: Option<&'static str>,
+    ) -> RedisResult<T> {
+        let answer = bounded(self.send(async |wire| command.query_async(wire).await));
+        span::traced(|| Named::by(command, script), answer).await
     }
 
     /// Sends several commands once, in one round trip.
     pub(super) async fn together<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        bounded(self.send(async |wire| pipeline.query_async(wire).await)).await
+        let answer = bounded(self.send(async |wire| pipeline.query_async(wire).await));
+        span::traced(|| Named::batch(pipeline.len()), answer).await
     }
 
     /// Sends a command that may be repeated to one server.

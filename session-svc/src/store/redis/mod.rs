@@ -54,6 +54,7 @@ mod scripts;
 mod sentinels;
 mod servers;
 mod source;
+mod span;
 mod writes;
 
 use std::path::Path;
@@ -64,6 +65,7 @@ use async_trait::async_trait;
 use chassis::clock::Clock;
 use futures_util::stream::BoxStream;
 use redis::RedisError;
+use tracing::Instrument as _;
 
 use self::acknowledged::Acknowledgements;
 use self::clock::ServerClock;
@@ -174,7 +176,7 @@ impl RedisStore {
         if !self.shared.scattered {
             return write.await;
         }
-        match tokio::spawn(write).await {
+        match tokio::spawn(write.in_current_span()).await {
             Ok(outcome) => outcome,
             Err(stopped) => Err(StoreError::Unavailable(Box::new(stopped))),
         }

@@ -57,29 +57,34 @@ end
 
 /// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives 1, or 0 if the name is
 /// taken, or 2 if that key is there.
-pub(super) static INSERT: Stored = Stored::new(&[
-    ENTER_INDEX,
-    ORDER_INDEX,
-    ENTER_ALL,
-    PUBLISH,
-    r"
+pub(super) static INSERT: Stored = Stored::new(
+    "insert",
+    &[
+        ENTER_INDEX,
+        ORDER_INDEX,
+        ENTER_ALL,
+        PUBLISH,
+        r"
 if ARGV[5] ~= '' and redis.call('EXISTS', ARGV[5]) == 1 then return 2 end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return 0 end
 enter_all(ARGV[2], 6)
 publish(KEYS[2], ARGV[3], ARGV[4])
 return 1
 ",
-]);
+    ],
+);
 
 /// ARGV: value, expiry, events kept, event, expected version, whether there is an event, bytes of the value before its
 /// payload, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record. Entries are written
 /// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
-pub(super) static REPLACE: Stored = Stored::new(&[
-    ENTER_INDEX,
-    ORDER_INDEX,
-    ENTER_ALL,
-    PUBLISH,
-    r"
+pub(super) static REPLACE: Stored = Stored::new(
+    "replace",
+    &[
+        ENTER_INDEX,
+        ORDER_INDEX,
+        ENTER_ALL,
+        PUBLISH,
+        r"
 local header = redis.call('GETRANGE', KEYS[1], 0, ARGV[7] - 1)
 if header == '' then return 0 end
 if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
@@ -88,15 +93,18 @@ if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then enter_all(ARG
 if ARGV[6] == '1' then publish(KEYS[2], ARGV[3], ARGV[4]) end
 return 2
 ",
-]);
+    ],
+);
 
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
 /// key without it. Gives the record that was there. Outside a cluster it reads from the record which indexes
 /// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
 /// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
-pub(super) static REMOVE: Stored = Stored::new(&[
-    PUBLISH,
-    r"
+pub(super) static REMOVE: Stored = Stored::new(
+    "remove",
+    &[
+        PUBLISH,
+        r"
 local function leave(value)
   if string.byte(value, 1) ~= 1 then return end
   local ends, at = string.sub(value, 18, 25) .. ARGV[4], 27
@@ -122,7 +130,8 @@ if KEYS[2] then leave(value) end
 publish(KEYS[2], ARGV[1], ARGV[2])
 return value
 ",
-]);
+    ],
+);
 
 /// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of the entry to go on after
 /// in the order of creation, or nothing; how many; prefix of keys; and to go on in the order of expiry the score and the member
@@ -132,7 +141,9 @@ return value
 /// each with its score if it was found in the order of expiry. Entries whose records are gone are taken out.
 ///
 /// Strings are compared byte by byte: Lua's own comparison goes by the server's locale.
-pub(super) static LIST: Stored = Stored::new(&[r"
+pub(super) static LIST: Stored = Stored::new(
+    "list",
+    &[r"
 local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local score, member, looked_at = ARGV[5], ARGV[6], math.max(ARGV[7], 1)
 local function is_behind(a, b)
@@ -206,23 +217,30 @@ end
 find(entries, scores)
 if members[at] then is_last = false end
 return {is_last and '' or 'x', score, member, unpack(found)}
-"]);
+"],
+);
 
 /// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on. Gives the last
 /// expiry, and what was trimmed.
-pub(super) static ENTER: Stored = Stored::new(&[
-    ENTER_INDEX,
-    r"
+pub(super) static ENTER: Stored = Stored::new(
+    "enter",
+    &[
+        ENTER_INDEX,
+        r"
 local past, last = enter(KEYS[1], 'GT', ARGV[1], ARGV[2])
 return {last or '', unpack(past)}
 ",
-]);
+    ],
+);
 
 /// KEYS: the set that orders an index. ARGV: index member or nothing, last expiry, what was trimmed. For clusters.
-pub(super) static ORDER: Stored = Stored::new(&[
-    ORDER_INDEX,
-    "order(KEYS[1], ARGV[1], {unpack(ARGV, 3)}, ARGV[2] ~= '' and ARGV[2])",
-]);
+pub(super) static ORDER: Stored = Stored::new(
+    "order",
+    &[
+        ORDER_INDEX,
+        "order(KEYS[1], ARGV[1], {unpack(ARGV, 3)}, ARGV[2] ~= '' and ARGV[2])",
+    ],
+);
 
 /// The holder's name in the value of a lease, which is "serial:holder"; nothing if there is no lease.
 const HOLDER_OF: &str = r"
@@ -233,9 +251,11 @@ end
 ";
 
 /// ARGV: holder, milliseconds. Gives the serial, or nothing if another one holds the lease.
-pub(super) static ACQUIRE: Stored = Stored::new(&[
-    HOLDER_OF,
-    r"
+pub(super) static ACQUIRE: Stored = Stored::new(
+    "acquire",
+    &[
+        HOLDER_OF,
+        r"
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return false end
 local time = redis.call('TIME')
@@ -243,49 +263,64 @@ local serial = string.format('%.0f', time[1] * 1000000 + time[2])
 redis.call('SET', KEYS[1], serial .. ':' .. ARGV[1], 'PX', ARGV[2])
 return serial
 ",
-]);
+    ],
+);
 
 /// ARGV: holder, milliseconds.
-pub(super) static RENEW: Stored = Stored::new(&[
-    HOLDER_OF,
-    r"
+pub(super) static RENEW: Stored = Stored::new(
+    "renew",
+    &[
+        HOLDER_OF,
+        r"
 if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 ",
-]);
+    ],
+);
 
 /// ARGV: "serial:holder".
-pub(super) static RELEASE: Stored = Stored::new(&[r"
+pub(super) static RELEASE: Stored = Stored::new(
+    "release",
+    &[r"
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return redis.status_reply('OK')
-"]);
+"],
+);
 
 /// ARGV: value, milliseconds. Gives what was there.
-pub(super) static REMEMBER: Stored = Stored::new(&[r"
+pub(super) static REMEMBER: Stored = Stored::new(
+    "remember",
+    &[r"
 local value = redis.call('GET', KEYS[1])
 if value then return value end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return false
-"]);
+"],
+);
 
 /// ARGV: value as it was, value as it is to be. Gives 2, or 1 if it is another by now, or 0 if it is gone.
-pub(super) static EXCHANGE: Stored = Stored::new(&[r"
+pub(super) static EXCHANGE: Stored = Stored::new(
+    "exchange",
+    &[r"
 local value = redis.call('GET', KEYS[1])
 if not value then return 0 end
 if value ~= ARGV[1] then return 1 end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 2
-"]);
+"],
+);
 
 /// A script the server keeps by its hash.
 pub(super) struct Stored {
+    name: &'static str,
     parts: &'static [&'static str],
     made: OnceLock<(String, Script)>,
 }
 
 impl Stored {
-    const fn new(parts: &'static [&'static str]) -> Self {
+    const fn new(name: &'static str, parts: &'static [&'static str]) -> Self {
         Self {
+            name,
             parts,
             made: OnceLock::new(),
         }
@@ -343,9 +378,12 @@ impl ScriptCall {
         connection: &WorkerConnection,
     ) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
-        let mut answer = connection.once(&self.command("EVALSHA", script.get_hash())).await;
+        let name = Some(self.script.name);
+        let mut answer = connection
+            .once_by(&self.command("EVALSHA", script.get_hash()), name)
+            .await;
         if is_unknown(&answer) {
-            answer = connection.once(&self.command("EVAL", text)).await;
+            answer = connection.once_by(&self.command("EVAL", text), name).await;
         }
         answer.map_err(unavailable)
     }
@@ -356,9 +394,12 @@ impl ScriptCall {
         connection: &WorkerConnection,
     ) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
-        let mut answer = connection.read(&self.command("EVALSHA", script.get_hash())).await;
+        let name = Some(self.script.name);
+        let mut answer = connection
+            .read_by(&self.command("EVALSHA", script.get_hash()), name)
+            .await;
         if is_unknown(&answer) {
-            answer = connection.read(&self.command("EVAL", text)).await;
+            answer = connection.read_by(&self.command("EVAL", text), name).await;
         }
         answer.map_err(unavailable)
     }

@@ -48,7 +48,7 @@ fn begun() -> (Log, DefaultGuard) {
         .flatten_event(true)
         .with_writer(log.clone());
     let subscriber = tracing_subscriber::registry()
-        .with(EnvFilter::new("info"))
+        .with(EnvFilter::new(format!("info,{}=trace", chassis::traces::TARGET)))
         .with(records)
         .with(super::traces::layer());
     (log, subscriber.set_default())

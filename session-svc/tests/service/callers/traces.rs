@@ -17,6 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::log::log;
 use super::raw::{Body, Raw, call};
 use super::support::*;
+use crate::support::{Client, alice, world};
 
 /// The spans that ended in this process.
 static SPANS: Mutex<Vec<SpanData>> = Mutex::new(Vec::new());
@@ -143,4 +144,59 @@ async fn a_malformed_trace_context_is_passed_over() {
     wait_for(|span| span.span_context.trace_id() == second).await;
     let first = TraceId::from_hex(&trace.to_lowercase()).unwrap();
     assert!(!is_known(first));
+}
+
+async fn refreshed(mut client: Client, session_id: String, trace: &str) {
+    let mut request = tonic::Request::new(v1::GetAccessTokenRequest {
+        session_id,
+        force_refresh: true,
+        ..v1::GetAccessTokenRequest::default()
+    });
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01").parse().unwrap();
+    request.metadata_mut().insert("traceparent", parent);
+    client.get_access_token(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_for_a_refresh_of_somebody_else_is_linked_to_it() {
+    log();
+    let mut world = world().await;
+    let id = world.create(alice()).await.session_id;
+    world.provider.open(false);
+    let (first, second) = (
+        "4bf92f3577b34da6a3ce929d0e0e4711",
+        "4bf92f3577b34da6a3ce929d0e0e4712",
+    );
+    let leads = tokio::spawn(refreshed(world.one.clone(), id.clone(), first));
+    world.provider.wait_for_grants(1).await;
+    let waits = tokio::spawn(refreshed(world.one.clone(), id, second));
+    // What comes on the same connection behind it is answered when it waits.
+    for _ in 0..3 {
+        let nobody = v1::get_session_request::By::Handle("0".repeat(32));
+        let by = Some(nobody);
+        let _ = world.one.get_session(v1::GetSessionRequest { by }).await;
+    }
+    world.provider.open(true);
+    leads.await.unwrap();
+    waits.await.unwrap();
+    assert_eq!(world.provider.grants(), 1);
+
+    let of = |trace: &str, name: &'static str| {
+        let id = TraceId::from_hex(trace).unwrap();
+        wait_for(move |span| span.span_context.trace_id() == id && span.name == name)
+    };
+    let method = "session.v1.SessionService/GetAccessToken";
+    let refresh = of(first, "refresh").await;
+    assert_eq!(
+        refresh.parent_span_id,
+        of(first, method).await.span_context.span_id()
+    );
+    assert_eq!(attribute(&refresh, "outcome"), "refreshed");
+    let waiting = of(second, method).await;
+    let linked: Vec<_> = waiting
+        .links
+        .iter()
+        .map(|link| link.span_context.span_id())
+        .collect();
+    assert_eq!(linked, [refresh.span_context.span_id()]);
 }

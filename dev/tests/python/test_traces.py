@@ -1,0 +1,210 @@
+"""Traces as a collector gets them: one for each request, from the edge to the session service, Redis, the provider and the upstream."""
+
+import concurrent.futures
+import http.server
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from edge import Edge
+from program import free_port
+
+PATIENCE = 20  # seconds
+LOOKED_TWICE = 2  # seconds in which each has looked twice whether the others are there
+SERVER, CLIENT = trace_pb2.Span.SPAN_KIND_SERVER, trace_pb2.Span.SPAN_KIND_CLIENT
+ERROR = trace_pb2.Status.STATUS_CODE_ERROR
+
+
+class Collector(trace_service_pb2_grpc.TraceServiceServicer):
+    """Keeps every span, with its service's name."""
+
+    def __init__(self):
+        self.spans = []
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=2))
+        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self.server)
+        self.url = f"http://127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def Export(self, request, context):
+        for resource in request.resource_spans:
+            service = values(resource.resource.attributes)["service.name"]
+            for scope in resource.scope_spans:
+                self.spans += [(service, span) for span in scope.spans]
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+    def trace(self, trace_id, complete):
+        """The spans of a trace, once `complete` says that they are all there."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            spans = [Recorded(service, span) for service, span in list(self.spans) if span.trace_id.hex() == trace_id]
+            if complete(spans):
+                return spans
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the trace has {[(span.service, span.name, span.kind) for span in spans]}")
+            time.sleep(0.05)
+
+
+def values(attributes):
+    return {attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value")) for attribute in attributes}
+
+
+class Recorded:
+    def __init__(self, service, span):
+        self.service, self.name, self.kind = service, span.name, span.kind
+        self.id, self.parent, self.is_error = span.span_id.hex(), span.parent_span_id.hex(), span.status.code == ERROR
+        self.attributes = values(span.attributes)
+
+
+class Redis:
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="vestibule-redis-")
+        port = free_port()
+        self.url = f"redis://127.0.0.1:{port}/0"
+        self.process = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder], stdout=subprocess.DEVNULL)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=30)
+        shutil.rmtree(self.folder)
+
+
+class Upstream:
+    """Answers everything; `seen` are the traces it was told."""
+
+    def __init__(self):
+        seen = self.seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                seen.append(self.headers["traceparent"])
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Traces(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.collector, cls.redis, cls.upstream = Collector(), Redis(), Upstream()
+        cls.addClassCleanup(cls.collector.server.stop, None)
+        cls.addClassCleanup(cls.redis.stop)
+        cls.addClassCleanup(cls.upstream.stop)
+        routes = tempfile.NamedTemporaryFile("w", suffix=".toml")
+        cls.addClassCleanup(routes.close)
+        routes.write(f'[[route]]\npath = "/orders/*"\nguard = "api"\nupstream = "{cls.upstream.url}"\n')
+        routes.write(f'[[route]]\npath = "/down/*"\nguard = "none"\nupstream = "http://127.0.0.1:{free_port()}"\n')
+        routes.flush()
+        # What is logged does not decide what is traced.
+        traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": cls.collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100", "RUST_LOG": "warn"}
+        of_edge = traced | {"EDGE_ROUTES": routes.name, "EDGE_SESSION_CACHE_SECS": "0"}
+        cls.edge = Edge(of_edge, traced | {"SESSION_STORE": cls.redis.url})
+        cls.addClassCleanup(cls.edge.stop)
+        cls.cookie = cls.edge.sign_in()
+
+    def ask(self, path, trace):
+        """Asks the edge as part of a trace; gives the status and the answer's request ID."""
+        request = urllib.request.Request(f"{self.edge.url}{path}", headers={"cookie": self.cookie, "traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, answer.headers["x-request-id"]
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return refused.code, refused.headers["x-request-id"]
+
+    def child(self, spans, parent, name, kind):
+        found = [span for span in spans if (span.parent, span.name, span.kind) == (parent.id, name, kind)]
+        self.assertEqual(len(found), 1, [(span.service, span.name, span.kind, span.parent) for span in spans])
+        return found[0]
+
+    def test_a_request_is_one_trace_through_the_session_service_to_redis(self):
+        trace = "4bf92f3577b34da6a3ce929d0e0e4701"
+        status, request_id = self.ask("/api/auth/me", trace)
+        self.assertEqual(status, 200)
+        spans = self.collector.trace(trace, lambda spans: len(spans) >= 4)
+        [root] = [span for span in spans if span.parent == "00f067aa0ba902b7"]
+        self.assertEqual((root.service, root.name, root.kind), ("auth-edge", "GET /api/auth/me", SERVER))
+        told = {key: root.attributes[key] for key in ("http.request.method", "http.route", "http.response.status_code", "network.protocol.version", "request_id")}
+        self.assertEqual(told, {"http.request.method": "GET", "http.route": "/api/auth/me", "http.response.status_code": 200, "network.protocol.version": "1.1", "request_id": request_id})
+        method = "session.v1.SessionService/GetSession"
+        call = self.child(spans, root, method, CLIENT)
+        answered = self.child(spans, call, method, SERVER)
+        self.assertEqual((call.service, answered.service), ("auth-edge", "session-svc"))
+        [stored] = [span for span in spans if span.parent == answered.id]
+        self.assertEqual((stored.kind, stored.attributes["db.system.name"], stored.attributes["db.operation.name"]), (CLIENT, "redis", stored.name))
+        self.assertNotIn(True, [span.is_error for span in spans])
+
+    def test_an_upstream_continues_the_span_that_asks_it(self):
+        trace = "4bf92f3577b34da6a3ce929d0e0e4702"
+        self.assertEqual(self.ask("/orders/7?coupon=very-private", trace)[0], 200)
+        spans = self.collector.trace(trace, lambda spans: {"GET", "GET /orders/*"} <= {span.name for span in spans})
+        [root] = [span for span in spans if span.name == "GET /orders/*"]
+        asked = self.child(spans, root, "GET", CLIENT)
+        self.assertEqual(self.upstream.seen[-1], f"00-{trace}-{asked.id}-01")
+        self.assertEqual(asked.attributes["http.response.status_code"], 200)
+        self.assertEqual(f"http://{asked.attributes['server.address']}:{asked.attributes['server.port']}", self.upstream.url)
+
+    def test_what_fails_says_so(self):
+        trace = "4bf92f3577b34da6a3ce929d0e0e4703"
+        self.assertEqual(self.ask("/down/", trace)[0], 502)
+        spans = self.collector.trace(trace, lambda spans: len(spans) >= 2)
+        errors = {span.kind: span.attributes["error.type"] for span in spans if span.is_error}
+        self.assertEqual(errors, {SERVER: "502", CLIENT: "broken"})
+        self.assertEqual(self.ask("/api/auth/nothing", "4bf92f3577b34da6a3ce929d0e0e4704")[0], 404)
+        [missed] = self.collector.trace("4bf92f3577b34da6a3ce929d0e0e4704", bool)
+        self.assertFalse(missed.is_error, "what a client does wrong is no fault of a server")
+
+    def test_a_sign_in_shows_what_the_provider_was_asked(self):
+        [callback] = [span.trace_id.hex() for _, span in self.waited("GET /api/auth/callback")][:1]
+        spans = self.collector.trace(callback, lambda spans: any(span.name.endswith("/CreateSession") and span.kind == SERVER for span in spans))
+        [root] = [span for span in spans if span.name == "GET /api/auth/callback"]
+        token = self.child(spans, root, "POST token_endpoint", CLIENT)
+        self.assertEqual((token.attributes["http.request.method"], token.attributes["http.response.status_code"]), ("POST", 200))
+        self.assertTrue(token.attributes["url.full"].startswith(self.edge.provider.issuer), token.attributes)
+        [created] = [span for span in spans if span.name.endswith("/CreateSession") and span.kind == SERVER]
+        self.assertIn("insert", [span.attributes.get("db.stored_procedure.name") for span in spans if span.parent == created.id])
+
+    def waited(self, name):
+        deadline = time.monotonic() + PATIENCE
+        while not (found := [(service, span) for service, span in list(self.collector.spans) if span.name == name]):
+            self.assertLess(time.monotonic(), deadline, name)
+            time.sleep(0.05)
+        return found
+
+    def test_nothing_that_is_secret_or_private_is_in_a_span(self):
+        self.ask("/orders/7?coupon=very-private", "4bf92f3577b34da6a3ce929d0e0e4705")
+        self.collector.trace("4bf92f3577b34da6a3ce929d0e0e4705", lambda spans: len(spans) >= 2)
+        text = "\n".join(str(span) for _, span in list(self.collector.spans))
+        session_id = self.cookie.partition("=")[2].partition(".")[0]
+        for secret in (session_id, "very-private", "ada@example.test", "code=", "state=", "eyJ"):
+            self.assertNotIn(secret, text)
+
+    def test_looking_whether_others_are_there_begins_no_trace(self):
+        until = time.monotonic() + LOOKED_TWICE
+        while time.monotonic() < until:
+            roots = [(service, span.name) for service, span in list(self.collector.spans) if not span.parent_span_id and span.kind == CLIENT]
+            self.assertEqual(roots, [])
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()
