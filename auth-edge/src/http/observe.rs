@@ -170,18 +170,26 @@ impl Observed {
         let span = tracing::info_span!(
             target: chassis::traces::TARGET,
             "request",
-            otel.name = %format_args!("{method} {name}"),
+            otel.name = Empty,
             otel.kind = "server",
             otel.status_code = Empty,
             http.request.method = method,
             http.route = name,
             http.response.status_code = Empty,
-            network.protocol.version = protocol_version(request.version()),
-            user_agent.original = user_agent(request.headers()),
+            network.protocol.version = Empty,
+            user_agent.original = Empty,
             error.type = Empty,
             session.handle = Empty,
             request_id = id.as_str()
         );
+        if is_traced() {
+            tracing::record_all!(
+                span,
+                otel.name = format!("{method} {name}"),
+                network.protocol.version = protocol_version(request.version()),
+                user_agent.original = user_agent(request.headers()),
+            );
+        }
         chassis::propagation::continue_from(&span, request.headers());
         Self {
             id,
@@ -255,7 +263,7 @@ impl Observed {
     /// Says in the span how it was answered, as the conventions for servers have it: only a fault of ours is an error
     /// (OpenTelemetry semantic conventions, HTTP spans).
     fn describe(&self, status: StatusCode, route: &str, handle: &str, reason: Option<&'static str>) {
-        if !tracing::enabled!(target: chassis::traces::TARGET, Level::TRACE) {
+        if !is_traced() {
             return;
         }
         let is_fault = status.is_server_error();
@@ -271,6 +279,11 @@ impl Observed {
             chassis::propagation::rename(&self.span, format!("{} {route}", self.method));
         }
     }
+}
+
+/// Whether spans are recorded: without, none is described.
+fn is_traced() -> bool {
+    tracing::enabled!(target: chassis::traces::TARGET, Level::TRACE)
 }
 
 /// What the client calls itself, as far as it is worth keeping.
