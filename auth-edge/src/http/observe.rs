@@ -15,8 +15,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Level, Span};
 
 use crate::http::refused::Refused;
 use crate::values::refusal::{RefusalReason, SignInStep};
@@ -182,7 +182,7 @@ impl Observed {
             session.handle = Empty,
             request_id = id.as_str()
         );
-        if is_traced() {
+        if chassis::traces::are_recorded() {
             tracing::record_all!(
                 span,
                 otel.name = format!("{method} {name}"),
@@ -255,15 +255,23 @@ impl Observed {
             session.handle = handle,
             oauth.client_id = client,
             reason,
+            trace_id = self.trace_id(),
             "request"
         );
         response
     }
 
+    /// The trace it belongs to, where traces are recorded.
+    fn trace_id(&self) -> Option<String> {
+        chassis::traces::are_recorded()
+            .then(|| chassis::propagation::trace_id(&self.span))
+            .flatten()
+    }
+
     /// Says in the span how it was answered, as the conventions for servers have it: only a fault of ours is an error
     /// (OpenTelemetry semantic conventions, HTTP spans).
     fn describe(&self, status: StatusCode, route: &str, handle: &str, reason: Option<&'static str>) {
-        if !is_traced() {
+        if !chassis::traces::are_recorded() {
             return;
         }
         let is_fault = status.is_server_error();
@@ -279,11 +287,6 @@ impl Observed {
             chassis::propagation::rename(&self.span, format!("{} {route}", self.method));
         }
     }
-}
-
-/// Whether spans are recorded: without, none is described.
-fn is_traced() -> bool {
-    tracing::enabled!(target: chassis::traces::TARGET, Level::TRACE)
 }
 
 /// What the client calls itself, as far as it is worth keeping.

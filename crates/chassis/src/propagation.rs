@@ -4,8 +4,9 @@
 
 use axum::http::{HeaderMap, HeaderName};
 use opentelemetry::propagation::{Extractor, Injector};
-use opentelemetry::trace::TraceContextExt as _;
+use opentelemetry::trace::{SpanContext, TraceContextExt as _, TraceFlags, TraceState};
 use opentelemetry::{Context, global};
+use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 struct Read<'a>(&'a HeaderMap);
@@ -99,13 +100,29 @@ pub fn link_to(other: &tracing::Span) {
     }
 }
 
-/// What to send with a call so that it continues the current span: nothing when there are no traces.
+/// The context of a trace that nobody records (W3C Trace Context, section 3.2.2.5.1: the flag `sampled` is not set).
+fn unrecorded() -> Context {
+    let ids = RandomIdGenerator::default();
+    Context::new().with_remote_span_context(SpanContext::new(
+        ids.new_trace_id(),
+        ids.new_span_id(),
+        TraceFlags::NOT_SAMPLED,
+        false,
+        TraceState::NONE,
+    ))
+}
+
+/// What to send with a call so that it continues the current span: nothing when there are no traces. A call that no request asked
+/// for, one that looks whether a service is there say, tells its server to record none either.
 #[must_use]
 pub fn outgoing() -> Vec<(String, String)> {
-    let context = tracing::Span::current().context();
-    // Without a trace the propagator, which all cores share, is not asked.
+    let mut context = tracing::Span::current().context();
     if !context.span().span_context().is_valid() {
-        return Vec::new();
+        // Without traces the propagator, which all cores share, is not asked.
+        if !crate::traces::are_recorded() {
+            return Vec::new();
+        }
+        context = unrecorded();
     }
     let mut written = Written(Vec::new());
     global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut written));

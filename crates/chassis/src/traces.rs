@@ -20,6 +20,12 @@ pub(crate) use self::collector::CollectorSettings;
 /// The target of spans, by which a filter of records tells them apart.
 pub const TARGET: &str = "otel::tracing";
 
+/// Whether spans are recorded: without, none is described.
+#[must_use]
+pub fn are_recorded() -> bool {
+    tracing::enabled!(target: TARGET, tracing::Level::TRACE)
+}
+
 /// Sends spans until it is shut down.
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
@@ -53,7 +59,13 @@ impl Traces {
     where
         S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
     {
-        tracing_opentelemetry::layer().with_tracer(self.tracer.clone())
+        // Which line and thread of ours made a span says nothing to who reads it.
+        tracing_opentelemetry::layer()
+            .with_tracer(self.tracer.clone())
+            .with_location(false)
+            .with_threads(false)
+            .with_target(false)
+            .with_tracked_inactivity(false)
     }
 
     /// Sends what is left; waits for the collector for a bounded time (the exporter's own timeout).

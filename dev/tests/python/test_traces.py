@@ -203,7 +203,7 @@ class Traces(unittest.TestCase):
     def test_looking_whether_others_are_there_begins_no_trace(self):
         until = time.monotonic() + LOOKED_TWICE
         while time.monotonic() < until:
-            roots = [(span.service, span.name) for span in list(self.collector.spans) if not span.parent and span.kind == "CLIENT"]
+            roots = [(span.service, span.name) for span in list(self.collector.spans) if not span.parent and (span.service, span.kind) != ("auth-edge", "SERVER")]
             self.assertEqual(roots, [])
             time.sleep(0.05)
 

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use chassis::traces::TARGET;
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Level, Span};
 
 use super::measures::FlightOutcome;
 use crate::session::{ApiTarget, Handle};
@@ -14,7 +14,7 @@ use crate::sessions::AUDIT_TARGET;
 
 /// The span of a refresh, where traces are recorded: of the call that began it, and linked by all others that wait for it.
 pub(super) fn span(session: Handle, ahead: bool) -> Span {
-    if !tracing::enabled!(target: TARGET, Level::TRACE) || Span::current().is_none() {
+    if !chassis::traces::are_recorded() || Span::current().is_none() {
         return Span::none();
     }
     tracing::trace_span!(

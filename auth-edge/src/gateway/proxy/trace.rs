@@ -7,8 +7,8 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use chassis::propagation::{self, TRACEPARENT};
 use chassis::traces::TARGET;
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Level, Span};
 
 use crate::http::observe::{RequestId, X_REQUEST_ID, known_method};
 
@@ -39,7 +39,7 @@ pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<&RequestId>) {
 
 /// The span of a request to an upstream, where traces are recorded. It names no path and no query: they are the application's.
 pub(super) fn of_request(request: &Request) -> Span {
-    if !tracing::enabled!(target: TARGET, Level::TRACE) {
+    if !chassis::traces::are_recorded() {
         return Span::none();
     }
     let method = known_method(request.method());

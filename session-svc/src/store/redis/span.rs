@@ -5,7 +5,7 @@
 
 use redis::{Arg, Cmd, RedisResult};
 use tracing::field::Empty;
-use tracing::{Instrument as _, Level, Span};
+use tracing::{Instrument as _, Span};
 
 use chassis::traces::TARGET;
 
@@ -14,7 +14,7 @@ pub(super) async fn traced<T>(
     command: impl FnOnce() -> Named,
     answer: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
-    if !tracing::enabled!(target: TARGET, Level::TRACE) || Span::current().is_none() {
+    if !chassis::traces::are_recorded() || Span::current().is_none() {
         return answer.await;
     }
     let Named {
