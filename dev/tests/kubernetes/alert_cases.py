@@ -63,6 +63,7 @@ CASES = {
         60,
     ),
     "VestibuleLogRecordsDropped": ([gauge("log_records_dropped_total", EDGE, "0 0 7x120")], [gauge("log_records_dropped_total", EDGE, "7x120")], 10),
+    "VestibuleAuditLogStands": ([gauge("audit_records_lost_total", EDGE, "0 0 7x120")], [gauge("audit_records_lost_total", EDGE, "7x120"), gauge("audit_write_failures_total", EDGE, "0 3x120")], 10),
     "VestibuleVersionsMixed": (
         [gauge("vestibule_build_info", f'{EDGE}, program="auth-edge", version="0.1.0"', "1x120"), gauge("vestibule_build_info", f'{EDGE}, program="auth-edge", version="0.2.0"', "1x120")],
         [gauge("vestibule_build_info", f'{EDGE}, program="auth-edge", version="0.1.0"', "1x120"), gauge("vestibule_build_info", f'{SERVICE}, program="session-svc", version="0.2.0"', "1x120")],
