@@ -94,7 +94,7 @@ export async function startStack(options = {}) {
   if (store === 'file:') sessionStore = `file:${join(stateDir, 'sessions.redb')}`;
   if (store === 'redis') sessionStore = `redis://127.0.0.1:${await port('redis')}/0`;
 
-  const isSetting = (name) => /^(EDGE|SESSION|OIDC|REDIS)_/.test(name);
+  const isSetting = (name) => /^(EDGE|SESSION|OIDC|REDIS|AUDIT)_/.test(name);
   const baseEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => options.inheritSettings || !isSetting(name)));
   const foreignProvider = options.provider ?? (options.inheritSettings && process.env.OIDC_ISSUER_URL && {});
   const clientAuth = options.clientAuth ?? 'client_secret_basic';

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::audit::{self, Origin};
 use chassis::clock::Clock;
 use chassis::files::Snapshot;
 use chassis::memory::{self, Memory};
@@ -274,8 +275,13 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     Some(Assertions::new(keys, issuer, &given.claims))
 }
 
+/// What a file of secrets holds that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the file holds no usable secrets")]
+struct UnusableSecrets;
+
 fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
-    let keys = keys.clone();
+    let (keys, path) = (keys.clone(), file.path().to_owned());
     let _watch = file.watch(move |content| {
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();
         if secrets_are_usable(&secrets) {
@@ -285,11 +291,13 @@ fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
                 secrets = secrets.len(),
                 "took over changed secrets"
             );
+            audit::reloaded("EDGE_SECRET", Some(&path), Ok(()));
         } else {
             tracing::warn!(
                 setting = "EDGE_SECRET",
                 "the changed file holds no usable secrets: the old ones stay in use"
             );
+            audit::reloaded("EDGE_SECRET", Some(&path), Err(&UnusableSecrets));
         }
     });
 }
@@ -312,8 +320,18 @@ fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> 
     Ok(SessionClient::new(client)?)
 }
 
-/// Carries the trace context to the session service.
+/// The metadata that names the request a call belongs to.
+const X_REQUEST_ID: &str = "x-request-id";
+
+/// Carries the request's ID and the trace context to the session service.
 fn annotate(metadata: &mut MetadataMap) {
+    if let Some(origin) = Origin::current()
+        && let Ok(mut id) = MetadataValue::try_from(origin.request_id.as_str())
+    {
+        // No two requests have the same: remembered by the connection, it would only take the place of what repeats.
+        id.set_sensitive(true);
+        metadata.insert(X_REQUEST_ID, id);
+    }
     for (name, value) in chassis::propagation::outgoing() {
         if let (Ok(name), Ok(value)) = (
             MetadataKey::from_bytes(name.as_bytes()),

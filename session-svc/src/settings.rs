@@ -16,7 +16,7 @@ use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
-use crate::sessions::{AUDIT_TARGET, SessionLimits, WATCH_HEARTBEAT_MAX};
+use crate::sessions::{SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
 
 pub(crate) use self::kept::{store_and_keys, with_ending_replicas};
@@ -26,7 +26,6 @@ pub static SERVICE: Service = Service {
     name: "session-svc",
     prefix: "SESSION_",
     shared_prefix: Some(provider_settings::PREFIX),
-    priority_target: Some(AUDIT_TARGET),
     about: "Keeps the sessions of signed-in people, encrypted, and hands out access tokens that work.",
     topics: &[
         &ADDRESSES,

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use axum::extract::Request;
 use axum::http::{Method, Version, header};
 use axum::response::{IntoResponse as _, Response};
+use chassis::audit::Origin;
 use http_body::Body as _;
 use prometheus::HistogramVec;
 use tower::layer::layer_fn;
@@ -131,7 +132,11 @@ where
         Box::pin(async move {
             let (admitted, answer) = match answering {
                 Ok((mut admitted, answer)) => {
-                    let answer = answer.instrument(observed.span()).await?;
+                    let origin = Origin {
+                        request_id: observed.id(),
+                        caller: None,
+                    };
+                    let answer = origin.scope(answer.instrument(observed.span())).await?;
                     admitted.answered();
                     (Some(admitted), answer)
                 }

@@ -13,6 +13,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::header::USER_AGENT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
+use chassis::audit::RequestId;
 use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
@@ -28,30 +29,15 @@ const USER_AGENT_MAX: usize = 256;
 /// The route of requests that no route of our own matched.
 const GATEWAY: &str = "gateway";
 
-/// Names a request in the response, on error pages and in the log: 32 hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId(HeaderValue);
+/// An ID that no other request has. It is no secret, so the process' own generator is good enough.
+fn fresh_id() -> RequestId {
+    RequestId::of(rand::random())
+}
 
-impl RequestId {
-    /// One that no other request has. It is no secret, so the process' own generator is good enough.
-    fn fresh() -> Self {
-        let mut digits = [0; 32];
-        let text = base16ct::lower::encode_str(&rand::random::<[u8; 16]>(), &mut digits);
-        let value = HeaderValue::from_str(text.unwrap_or_default());
-        Self(value.unwrap_or(HeaderValue::from_static("")))
-    }
-
-    /// The ID.
-    #[must_use]
-    pub(crate) fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
-    }
-
-    /// The ID as a header says it.
-    #[must_use]
-    pub(crate) fn header(&self) -> HeaderValue {
-        self.0.clone()
-    }
+/// A request's ID as a header says it.
+#[must_use]
+pub(crate) fn id_header(id: RequestId) -> HeaderValue {
+    HeaderValue::from_str(id.as_str()).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// Response extension: the public handle of the session the request acted for.
@@ -163,7 +149,7 @@ impl Observed {
     /// A request has come.
     #[must_use]
     pub(crate) fn begin(request: &Request) -> Self {
-        let id = RequestId::fresh();
+        let id = fresh_id();
         let method = known_method(request.method());
         let route = request.extensions().get::<MatchedPath>().cloned();
         let name = route.as_ref().map_or(GATEWAY, MatchedPath::as_str);
@@ -202,14 +188,14 @@ impl Observed {
 
     /// The request's ID.
     #[must_use]
-    pub(crate) fn id(&self) -> &RequestId {
-        &self.id
+    pub(crate) fn id(&self) -> RequestId {
+        self.id
     }
 
     /// The request's ID, where it may be passed on: no route of our own answers.
     #[must_use]
     pub(crate) fn id_to_pass_on(&self) -> Option<RequestId> {
-        self.route.is_none().then(|| self.id.clone())
+        self.route.is_none().then_some(self.id)
     }
 
     /// The span to answer it in.
@@ -221,7 +207,7 @@ impl Observed {
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
     #[must_use]
     pub(crate) fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
-        response.headers_mut().insert(X_REQUEST_ID, self.id.0.clone());
+        response.headers_mut().insert(X_REQUEST_ID, id_header(self.id));
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
         let extensions = response.extensions();
@@ -242,7 +228,7 @@ impl Observed {
             .observe(seconds);
         let refused = extensions.get::<Refused>();
         if let Some(refused) = refused {
-            refused.record(self.id.as_str());
+            self.span.in_scope(|| refused.record(self.id));
         }
         let reason = refused.map(|refused| refused.reason.name());
         self.describe(status, route, handle, reason);

@@ -1,11 +1,15 @@
-//! The record of a refused sign-in: why, at which step, by which provider, with every cause, and the request ID that stands on the
-//! page the person sees.
+//! The record of a refused sign-in: why, at which step, by which provider, from where, with every cause, and the request ID that
+//! stands on the page the person sees.
 //!
 //! Invariant: nothing of it reaches the answer.
 
 use std::error::Error;
 use std::sync::Arc;
 
+use chassis::audit::{Event, Outcome, Record, RequestId};
+use session_proto::v1::Device;
+
+use crate::http::device::record_from;
 use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Response extension: what was refused. The observer writes its record, since it knows the request ID.
@@ -16,23 +20,28 @@ pub(crate) struct Refused {
     /// The provider's id; empty before one is chosen.
     pub(crate) provider: String,
     pub(crate) cause: Option<Arc<dyn Error + Send + Sync>>,
+    /// Whose request it was: a browser's, or the provider's own.
+    pub(crate) device: Device,
 }
 
 impl Refused {
     /// Writes the audit record.
-    pub(super) fn record(&self, request_id: &str) {
+    pub(super) fn record(&self, request_id: RequestId) {
         if self.reason.is_noise() {
             return;
         }
-        let error = self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static));
-        tracing::warn!(
-            target: "audit",
-            step = self.step.name(),
-            reason = self.reason.name(),
-            provider = self.provider,
-            request_id,
-            error,
-            "sign-in refused"
-        );
+        let event = match self.step {
+            SignInStep::Login | SignInStep::Callback => Event::SignIn,
+            SignInStep::LogoutToken => Event::ProviderLogout,
+        };
+        Record {
+            reason: Some(self.reason.name()),
+            request_id: Some(request_id.as_str()),
+            provider: Some(self.provider.as_str()).filter(|id| !id.is_empty()),
+            step: Some(self.step.name()),
+            error: self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static)),
+            ..record_from(&self.device, event, Outcome::Failure)
+        }
+        .write();
     }
 }

@@ -8,7 +8,6 @@ pub static SERVICE: Service = Service {
     name: "auth-edge",
     prefix: "EDGE_",
     shared_prefix: Some(provider_settings::PREFIX),
-    priority_target: None,
     about: "Signs people in at an OpenID provider, keeps their session in a cookie, and guards what lies behind.",
     topics: &[
         &ADDRESSES,

@@ -14,11 +14,14 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chassis::audit::{Event, Outcome, Record};
 use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
+use crate::http::device::record_from;
 use crate::http::errors::{Handler, HttpError};
+use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
 use crate::sign_in::refusal::{SignInRefusal, answered, of_logout_token};
@@ -36,8 +39,9 @@ const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
+    let device = sign_in.device(&request);
     let handled = received(&sign_in, request).await;
-    answered(&sign_in, SignInStep::LogoutToken, handled)
+    answered(&sign_in, SignInStep::LogoutToken, device, handled)
 }
 
 async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpError> {
@@ -71,11 +75,23 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
         Err(error) => return Ok(refused(sign_in, Some(provider), error)),
     };
     let told_ago = told_ago(sign_in, &token, arrived_ms);
+    let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
     let until = token.exp.max(now + MEMORY_SECS);
-    if let Err((reason, words)) = end(sign_in, &token, until, told_ago).await? {
-        let refusal = SignInRefusal::new(SignInStep::LogoutToken, reason);
-        return Ok(refusal.answer(sign_in, Some(provider), HttpError::LogoutToken(words)));
+    let count = match end(sign_in, &token, until, told_ago).await? {
+        Ok(count) => count,
+        Err((reason, words)) => {
+            let refusal = SignInRefusal::new(SignInStep::LogoutToken, reason);
+            return Ok(refusal.answer(sign_in, Some(provider), HttpError::LogoutToken(words)));
+        }
+    };
+    Record {
+        actor: token.sub.as_deref().map(|subject| (token.iss.as_str(), subject)),
+        provider: Some(&provider.id),
+        step: Some(SignInStep::LogoutToken.name()),
+        ended_count: Some(count),
+        ..record_from(&device, Event::ProviderLogout, Outcome::Success)
     }
+    .write();
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
@@ -96,7 +112,7 @@ async fn end(
     token: &LogoutToken,
     until: u64,
     told_ago: Duration,
-) -> Result<Result<(), (RefusalReason, &'static str)>, HttpError> {
+) -> Result<Result<u32, (RefusalReason, &'static str)>, HttpError> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -114,7 +130,7 @@ async fn end(
     match sign_in.sessions.end_all(request).await {
         Ok(count) => {
             tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
-            Ok(Ok(()))
+            Ok(Ok(count))
         }
         Err(error) if error.reason == ErrorReason::ErrRequestIdReused => Ok(Err((
             RefusalReason::TokenReplayed,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::audit::carried;
 use session_proto::client::SessionError;
 
 use crate::sign_in::SignIn;
@@ -30,7 +31,7 @@ where
         tracing::error!(what, "too much waits in the background: given up");
         return;
     };
-    tokio::spawn(async move {
+    tokio::spawn(carried(async move {
         let mut pause = FIRST_PAUSE;
         for _ in 0..RETRIES {
             tokio::time::sleep(pause).await;
@@ -52,5 +53,5 @@ where
             }
         }
         drop(permit);
-    });
+    }));
 }

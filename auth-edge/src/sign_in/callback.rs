@@ -15,8 +15,11 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
+use chassis::audit::{Event, Outcome, Record};
 use oidc::IdTokenError;
+use session_proto::v1::Session;
 
+use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
@@ -56,8 +59,9 @@ pub(crate) async fn handle(
     provider: Arc<IdentityProvider>,
     request: Request,
 ) -> Response {
+    let device = sign_in.device(&request);
     let handled = received(&sign_in, &provider, request).await;
-    answered(&sign_in, SignInStep::Callback, handled)
+    answered(&sign_in, SignInStep::Callback, device, handled)
 }
 
 async fn received(
@@ -162,8 +166,26 @@ async fn finish(
     // Otherwise the request that redeemed the code has counted the sign-in.
     if redeemed.is_ours {
         sign_in.metrics.login("success", &provider.id);
+        record(context, &redeemed.session);
     }
     Ok(signed_in(context, &transaction, redeemed))
+}
+
+/// Writes the audit record of a sign-in that succeeded.
+fn record(context: &CallbackContext<'_>, session: &Session) {
+    let head = context.head;
+    let device = context
+        .sign_in
+        .devices
+        .of(&head.headers, request::peer(&head.extensions));
+    Record {
+        actor: Some((&session.issuer, &session.subject)),
+        session: Some(&session.handle),
+        provider: Some(&context.provider.id),
+        step: Some(SignInStep::Callback.name()),
+        ..record_from(&device, Event::SignIn, Outcome::Success)
+    }
+    .write();
 }
 
 /// The answer that gives the browser its session.

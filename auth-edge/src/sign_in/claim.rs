@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use chassis::audit::carried;
 use ring::digest;
 use session_proto::client::SessionError;
 use session_proto::v1::begin_sign_in_response::Outcome;
@@ -159,7 +160,7 @@ impl HeldClaim {
             request_id: self.request_id,
             holder: self.holder,
         };
-        tokio::spawn(async move {
+        tokio::spawn(carried(async move {
             let Err(error) = sign_in.sessions.abandon_sign_in(request.clone()).await else {
                 return;
             };
@@ -173,6 +174,6 @@ impl HeldClaim {
                     async move { sessions.abandon_sign_in(request).await }
                 });
             }
-        });
+        }));
     }
 }

@@ -16,8 +16,10 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use chassis::audit::{Event, Outcome, Record};
 use session_proto::v1::{Cause, EndSessionsRequest};
 
+use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::pages;
 use crate::http::pages::language::Language;
@@ -44,13 +46,24 @@ pub(crate) async fn handle(
             existing_only: true,
             ..EndSessionsRequest::default()
         };
-        sign_in.sessions.end_all(request).await.map_err(|error| {
+        let count = sign_in.sessions.end_all(request).await.map_err(|error| {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "sessions could not be ended"
             );
             HttpError::SessionServiceDown
         })?;
+        // Who has proved nothing and ended nothing leaves no trace.
+        if count > 0 {
+            let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
+            Record {
+                provider: Some(&provider.id),
+                step: Some("front_channel"),
+                ended_count: Some(count),
+                ..record_from(&device, Event::ProviderLogout, Outcome::Success)
+            }
+            .write();
+        }
     }
     let mut response = pages::framed_by(
         Language::of(&head.headers),

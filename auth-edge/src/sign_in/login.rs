@@ -45,8 +45,9 @@ const VISITS: &str = "GET, HEAD";
 
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
+    let device = sign_in.device(&request);
     let handled = visited(&sign_in, request).await;
-    answered(&sign_in, SignInStep::Login, handled)
+    answered(&sign_in, SignInStep::Login, device, handled)
 }
 
 async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, HttpError> {

@@ -12,9 +12,13 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use chassis::audit::{Event, Outcome, Record};
 use oidc::EndSessionRequest;
+use session_proto::client::SessionError;
+use session_proto::v1::Device;
 
 use super::ProviderLogout;
+use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::no_content;
 use crate::http::pages::language::Language;
@@ -37,6 +41,7 @@ pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
+    let device = sign_in.device(&request);
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if head.method == Method::POST {
@@ -61,7 +66,8 @@ pub(crate) async fn handle(
         let site = sign_in.sites.of(&head.headers);
         let return_to = return_to(&sign_in, site, requested);
         let forgotten = forget(&sign_in, &head.headers);
-        let answered = sign_out(&sign_in, site, session, return_to, StatusCode::SEE_OTHER).await;
+        let leaving = Leaving { session, device };
+        let answered = sign_out(&sign_in, site, leaving, return_to, StatusCode::SEE_OTHER).await;
         return Ok(without(answered, forgotten));
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
@@ -88,7 +94,8 @@ pub(crate) async fn handle(
         }
         (false, _) => return Err(HttpError::CrossSite),
     }
-    let answered = sign_out(&sign_in, site, session, return_to, StatusCode::FOUND).await;
+    let leaving = Leaving { session, device };
+    let answered = sign_out(&sign_in, site, leaving, return_to, StatusCode::FOUND).await;
     Ok(without(answered, forgotten))
 }
 
@@ -141,10 +148,34 @@ fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -
     )
 }
 
+/// Who signs out.
+struct Leaving {
+    /// The session, if there is a cookie of one.
+    session: Option<SessionId>,
+    /// The browser.
+    device: Device,
+}
+
+/// Writes the audit record of a sign-out; whose session it was stands in the session service's record of the same request.
+fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>) {
+    let outcome = if error.is_none() {
+        Outcome::Success
+    } else {
+        Outcome::Failure
+    };
+    Record {
+        reason: error.map(|error| error.reason.as_str_name()),
+        provider,
+        error: error.map(|error| error as &dyn std::error::Error),
+        ..record_from(device, Event::SignOut, outcome)
+    }
+    .write();
+}
+
 async fn sign_out(
     sign_in: &Arc<SignIn>,
     site: &sites::Site,
-    session: Option<SessionId>,
+    Leaving { session, device }: Leaving,
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Response {
@@ -153,6 +184,8 @@ async fn sign_out(
     if let Some(session) = session {
         match sign_in.sessions.end(&session).await {
             Ok(ended) if ended.ended => {
+                let provider = sign_in.providers.of_session(&ended.issuer);
+                record(&device, provider.map(|provider| provider.id.as_str()), None);
                 if let Some(url) = provider_logout(sign_in, &ended, &landing).await {
                     target = url;
                 }
@@ -160,6 +193,7 @@ async fn sign_out(
             Ok(_no_session) => {}
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
+                record(&device, None, Some(&error));
                 end_later(sign_in.clone(), session);
                 return cleared(sign_in, HttpError::SignedOutHereOnly.into_response());
             }

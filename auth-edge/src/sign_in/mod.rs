@@ -24,11 +24,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
 use chassis::random;
+use session_proto::v1::Device;
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -146,6 +148,12 @@ const NOT_A_VISIT: HttpError = HttpError::Forbidden {
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SignIn {
+    /// Whose request it is: a browser's, or the provider's own.
+    fn device(&self, request: &Request) -> Device {
+        self.devices
+            .of(request.headers(), request::peer(request.extensions()))
+    }
+
     /// Counts a request among those of its address.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
+use chassis::audit::carried;
 use oidc::{Expected, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError};
 use serde_json::{Map, Value};
 use session_proto::timestamp;
@@ -83,7 +84,7 @@ impl Redemption {
             Err(error) => return Err(unavailable(&error, "a sign-in could not be claimed")),
         };
         // To its end, also when the browser hangs up: it may have sent the same callback a second time.
-        let redeemed = tokio::spawn(self.outcome(claim).in_current_span()).await;
+        let redeemed = tokio::spawn(carried(self.outcome(claim).in_current_span())).await;
         redeemed.unwrap_or_else(|stopped| Err(unavailable(&stopped, "fault in a callback")))
     }
 

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use axum::response::{IntoResponse as _, Response};
+use session_proto::v1::Device;
 
 pub(super) use self::reason_of::{of_id_token, of_logout_token, of_provider, of_token, of_userinfo};
 use crate::http::errors::HttpError;
@@ -59,15 +60,25 @@ impl SignInRefusal {
             reason,
             provider: provider.map(|provider| provider.id.clone()).unwrap_or_default(),
             cause,
+            device: Device::default(),
         });
         response
     }
 }
 
-/// The answer of a handler; where it failed for a reason any handler can have, as a refusal of that reason.
-pub(super) fn answered(sign_in: &SignIn, step: SignInStep, result: Result<Response, HttpError>) -> Response {
-    result.unwrap_or_else(|error| match reason_of::of_answer(&error) {
+/// The answer of a handler to the request of `device`; where it failed for a reason any handler can have, as a refusal of that reason.
+pub(super) fn answered(
+    sign_in: &SignIn,
+    step: SignInStep,
+    device: Device,
+    result: Result<Response, HttpError>,
+) -> Response {
+    let mut response = result.unwrap_or_else(|error| match reason_of::of_answer(&error) {
         Some(reason) => SignInRefusal::new(step, reason).answer(sign_in, None, error),
         None => error.into_response(),
-    })
+    });
+    if let Some(refused) = response.extensions_mut().get_mut::<Refused>() {
+        refused.device = device;
+    }
+    response
 }

@@ -12,7 +12,7 @@ fn record(log: &Log, answer: &Answer) -> String {
     let id = answer.header("x-request-id");
     let mut records = text
         .lines()
-        .filter(|line| line.contains("sign-in refused") && line.contains(id));
+        .filter(|line| line.contains("outcome=\"failure\"") && line.contains(id));
     let record = records.next().unwrap_or_else(|| panic!("{id} is not in {text}"));
     assert_eq!(records.next(), None, "one record");
     record.to_owned()
@@ -176,7 +176,7 @@ async fn what_anybody_can_cause_is_counted_and_leaves_no_record_of_its_own() {
     assert_eq!(answer.status, 403);
     assert_eq!(stack.counter("sign_in_refusals_total", "not_a_visit"), 1);
     let text = log.text();
-    assert!(!text.contains("sign-in refused"), "{text}");
+    assert!(!text.contains("outcome=\"failure\""), "{text}");
     assert!(
         text.contains("reason=\"not_a_visit\""),
         "the access record says it: {text}"

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Instant, UNIX_EPOCH};
 
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+
 /// The wall clock.
 pub trait Clock: Send + Sync + 'static {
     /// The time now, in milliseconds since the Unix epoch.
@@ -38,6 +41,14 @@ impl Clock for SystemClock {
             .unwrap_or_default();
         u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// The time now as records have it (RFC 3339, in UTC, with microseconds).
+pub(crate) fn timestamp() -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
 }
 
 /// A clock that stands still until it is moved; clones share the time.

@@ -1,5 +1,5 @@
 //! What every service needs to run and no service should write twice: settings from flags, environment and
-//! files, logs, traces, metrics, the admin listener, readiness, draining, TLS that reloads, and a bounded
+//! files, logs, an audit log, traces, metrics, the admin listener, readiness, draining, TLS that reloads, and a bounded
 //! HTTP server.
 //!
 //! Invariants: nothing in here knows OpenID Connect, sessions or gRPC; every wait, size and count is bounded by a
@@ -7,6 +7,8 @@
 //! configuration file format of its own.
 
 pub(crate) mod admin;
+pub mod audit;
+pub mod audit_log;
 pub mod clock;
 pub mod files;
 pub mod findings;

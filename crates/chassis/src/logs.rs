@@ -3,6 +3,7 @@
 //! JSON escapes field values; the plain format does not, so its control characters are replaced on the way out, and
 //! nothing a client sends begins a record of its own. No request waits for a record to be written (`queue`).
 
+mod audited;
 mod json;
 mod queue;
 
@@ -17,6 +18,9 @@ use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 pub(crate) use self::queue::LogQueue;
 
+use self::audited::Audited;
+use crate::audit;
+use crate::audit_log::AuditLog;
 use crate::settings::Reader;
 use crate::traces::{TARGET, Traces};
 
@@ -39,6 +43,11 @@ pub(crate) struct LogSettings {
 }
 
 impl LogSettings {
+    /// Whether records are for people.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.format == Format::Pretty
+    }
+
     /// Reads `LOG_FORMAT` and `RUST_LOG`.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let format = match reader.text("LOG_FORMAT").as_str() {
@@ -62,30 +71,55 @@ impl LogSettings {
     }
 }
 
-/// Starts writing records to standard output by way of `queue`, and spans to `traces` if there are any. Later calls change
-/// nothing.
-pub(crate) fn init(settings: &LogSettings, queue: LogQueue, traces: Option<&Traces>) {
-    let spans_too = traces.map_or_else(String::new, |_| format!(",{TARGET}=trace"));
-    let filter =
-        EnvFilter::try_new(settings.filter.clone() + &spans_too).unwrap_or_else(|_| EnvFilter::new("info"));
-    let records = match settings.format {
+/// Where audit records go.
+pub(crate) enum AuditRecords {
+    /// Nowhere.
+    Dropped,
+    /// Among the others, for people.
+    Shown,
+    /// Into the audit log.
+    Chained(AuditLog),
+}
+
+/// Starts writing records to standard output by way of `queue`, audit records as `records` says, and spans to `traces` if there are
+/// any. Later calls change nothing.
+pub(crate) fn init(settings: &LogSettings, queue: LogQueue, records: AuditRecords, traces: Option<&Traces>) {
+    let mut filter = settings.filter.clone();
+    // After what was asked for, so that it counts: what is audited is not for a filter of log records to say.
+    let level = match records {
+        AuditRecords::Dropped => "off",
+        AuditRecords::Shown | AuditRecords::Chained(_) => "info",
+    };
+    filter += &format!(",{}={level}", audit::TARGET);
+    if traces.is_some() {
+        filter += &format!(",{TARGET}=trace");
+    }
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = match records {
+        AuditRecords::Chained(log) => Some(log),
+        AuditRecords::Dropped | AuditRecords::Shown => None,
+    };
+    let is_chained = log.is_some();
+    let written = match settings.format {
         Format::Json => fmt::layer()
-            .event_format(json::Json)
+            .event_format(Audited::format(json::Json, is_chained))
             .fmt_fields(Unwritten)
-            .with_writer(queue)
+            .with_writer(Audited::writer(queue, log))
             .boxed(),
         Format::Pretty => fmt::layer()
-            .with_target(false)
-            .compact()
+            .event_format(Audited::format(
+                fmt::format().compact().with_target(false).with_ansi(false),
+                is_chained,
+            ))
             .with_ansi(false)
-            .with_writer(OneLine(queue))
+            .with_writer(Audited::writer(OneLine(queue), log))
             .boxed(),
     };
     let spans = traces.map(Traces::layer);
     // Fails only when a subscriber is there already, as in a test that starts two services.
     let _ = tracing_subscriber::registry()
         .with(filter)
-        .with(records)
+        .with(written)
         .with(spans)
         .try_init();
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use crate::audit;
 use crate::files;
 
 /// A value that never shows itself in logs or errors.
@@ -109,12 +110,14 @@ impl<T: Send + Sync + 'static> Reloading<T> {
                     path = shown,
                     "the changed file is not UTF-8: the old value stays in use"
                 );
+                audit::reloaded(setting, Some(Path::new(&shown)), Err(&NotText));
                 return;
             };
             match parse(text) {
                 Ok(new) => {
                     value.store(new);
                     tracing::info!(setting, path = shown, "value read from its file");
+                    audit::reloaded(setting, Some(Path::new(&shown)), Ok(()));
                 }
                 Err(error) => {
                     let error: Box<dyn std::error::Error> = error.into();
@@ -124,11 +127,17 @@ impl<T: Send + Sync + 'static> Reloading<T> {
                         error = &*error,
                         "the changed file is refused: the old value stays in use"
                     );
+                    audit::reloaded(setting, Some(Path::new(&shown)), Err(&*error));
                 }
             }
         });
     }
 }
+
+/// What a file of text must not be.
+#[derive(Debug, thiserror::Error)]
+#[error("the file is not UTF-8")]
+struct NotText;
 
 /// The secrets of a list: separated by commas or line ends, surrounding white space and empty members dropped.
 pub fn split_list(text: &str) -> Vec<Secret<String>> {

@@ -10,8 +10,10 @@ use clap::ArgMatches;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit;
+use crate::audit_log::{self, AuditLog, AuditSettings, Destination};
 use crate::clock::SystemClock;
-use crate::logs::{self, LogQueue, LogSettings};
+use crate::logs::{self, AuditRecords, LogQueue, LogSettings};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
@@ -35,6 +37,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// The settings every program has.
 struct Process {
     logs: LogSettings,
+    audit: AuditSettings,
     traces: Option<CollectorSettings>,
     admin: Option<SocketAddr>,
     admin_setting: &'static str,
@@ -92,14 +95,19 @@ where
         println!("configuration ok");
         return ExitCode::SUCCESS;
     }
+    let config_digest = source.digest();
     // Nothing secret stays in memory twice.
     drop(source);
     let runtimes = match TokioRuntimes::start() {
         Ok(runtimes) => runtimes,
         Err(error) => return failed(service, &error),
     };
-    let records = match LogQueue::start(std::io::stdout(), service.priority_target) {
+    let records = match LogQueue::start(std::io::stdout()) {
         Ok(records) => records,
+        Err(error) => return failed(service, &error),
+    };
+    let audit = match audit_log(service, &process, config_digest, &records) {
+        Ok(audit) => audit,
         Err(error) => return failed(service, &error),
     };
     let exit = runtimes.block_on(async {
@@ -107,13 +115,19 @@ where
             .traces
             .as_ref()
             .and_then(|collector| Traces::start(service.name, collector));
-        logs::init(&process.logs, records.clone(), traces.as_ref());
+        let audited = match (&audit, &process.audit.destination) {
+            (Some(log), _) => AuditRecords::Chained(log.clone()),
+            (None, Destination::Off) => AuditRecords::Dropped,
+            (None, _) => AuditRecords::Shown,
+        };
+        logs::init(&process.logs, records.clone(), audited, traces.as_ref());
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
         let resources = ProcessResources {
             workers: runtimes.workers(),
             records: records.clone(),
+            audit: audit.clone(),
         };
         let outcome = Box::pin(supervise(service, process, resources, settings, run)).await;
         if let Some(traces) = traces {
@@ -122,6 +136,9 @@ where
         outcome
     });
     runtimes.stop();
+    if let Some(audit) = audit {
+        audit.stop(FLUSH_TIMEOUT);
+    }
     records.flush(FLUSH_TIMEOUT);
     exit
 }
@@ -165,6 +182,27 @@ fn report_wrong(service: &Service, wrong: &SettingsError) -> ExitCode {
 struct ProcessResources {
     workers: Workers,
     records: LogQueue,
+    audit: Option<AuditLog>,
+}
+
+/// The audit log; none if it is off, or shown to people among the log records.
+fn audit_log(
+    service: &'static Service,
+    process: &Process,
+    config_digest: String,
+    records: &LogQueue,
+) -> Result<Option<AuditLog>, audit_log::OpenError> {
+    audit::show_as(process.audit.subjects.clone());
+    if process.audit.destination == Destination::Stdout && process.logs.is_for_people() {
+        return Ok(None);
+    }
+    let records = records.clone();
+    let process_of_log = audit_log::Process {
+        service: service.name,
+        version: env!("CARGO_PKG_VERSION"),
+        config_digest,
+    };
+    AuditLog::start(&process.audit, &process_of_log, move |line| records.offer(line))
 }
 
 async fn supervise<S, E, F>(
@@ -182,6 +220,15 @@ where
         resources.records.register(&registry)?;
         Ok(registry)
     });
+    let readiness = Readiness::new();
+    let registry = registry.and_then(|registry| {
+        let reported = resources
+            .audit
+            .as_ref()
+            .map(|audit| audit.report_to(&registry, &readiness));
+        reported.transpose()?;
+        Ok(registry)
+    });
     let registry = match registry {
         Ok(registry) => registry,
         Err(error) => return failed(service, &error),
@@ -189,7 +236,7 @@ where
     let runtime = Runtime {
         clock: Arc::new(SystemClock),
         shutdown: CancellationToken::new(),
-        readiness: Readiness::new(),
+        readiness,
         metrics: registry,
         workers: resources.workers,
     };
@@ -212,6 +259,11 @@ where
         ));
     }
     if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {
+        return failed(service, &error);
+    }
+    if let Some(audit) = resources.audit
+        && let Err(error) = reopen_on_signal(audit)
+    {
         return failed(service, &error);
     }
     let overdue = overdue(runtime.shutdown.clone());
@@ -239,6 +291,7 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
     let admin_setting = own("ADMIN_LISTEN");
     Process {
         logs: LogSettings::read(reader),
+        audit: AuditSettings::read(reader),
         traces: CollectorSettings::read(reader),
         admin: admin_setting.and_then(|name| reader.socket_addr(name)),
         admin_setting: admin_setting.unwrap_or("ADMIN_LISTEN"),
@@ -263,6 +316,17 @@ fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
             _ = interrupt.recv() => {}
         }
         shutdown.cancel();
+    });
+    Ok(())
+}
+
+/// On SIGHUP, which programs that rotate files send: the audit log's file is opened again.
+fn reopen_on_signal(audit: AuditLog) -> std::io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            audit.reopen();
+        }
     });
     Ok(())
 }

@@ -24,6 +24,7 @@ pub use peer::PeerCertificate;
 pub use pem::{PemError, authorities};
 pub use settings::{judge_authorities, judge_pair, read_authorities, read_pair};
 
+use crate::audit;
 use crate::files;
 use crate::secret::Reloading;
 
@@ -55,6 +56,9 @@ pub enum TlsError {
     #[error("the client CA cannot be used")]
     ClientCa(#[source] rustls::server::VerifierBuilderError),
 }
+
+/// What audit records call a listener's certificates; the path says whose.
+const LISTENER_CERTIFICATES: &str = "TLS_CERT_FILE";
 
 /// A TLS configuration that follows its files.
 #[derive(Clone, Debug)]
@@ -109,6 +113,7 @@ impl ServerTls {
                 current.store(loaded);
                 changes.send_replace(());
                 tracing::info!(certificate = %tls_files.certificate.display(), "certificates read from their files");
+                audit::reloaded(LISTENER_CERTIFICATES, Some(&tls_files.certificate), Ok(()));
             }
             Err(error) => {
                 tracing::warn!(
@@ -116,6 +121,7 @@ impl ServerTls {
                     error = &error as &dyn std::error::Error,
                     "the changed certificate is refused: the old one stays in use"
                 );
+                audit::reloaded(LISTENER_CERTIFICATES, Some(&tls_files.certificate), Err(&error));
             }
         });
     }

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use chassis::audit;
 use chassis::files::Snapshot;
 use chassis::settings::Reader;
 use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty, SigningAlgorithm};
@@ -63,40 +64,49 @@ impl CredentialFiles {
 pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()>> {
     let mut watches = Vec::new();
     for snapshot in files.snapshots.clone() {
-        let (party, files) = (party.clone(), files.clone());
-        watches.push(snapshot.watch(move |_| reload(&party, &files)));
+        let (party, files, path) = (party.clone(), files.clone(), snapshot.path().to_owned());
+        watches.push(snapshot.watch(move |_| {
+            let outcome = reload(&party, &files);
+            audit::reloaded(
+                CREDENTIALS,
+                Some(&path),
+                outcome.as_ref().map(|()| ()).map_err(|error| &**error),
+            );
+        }));
     }
     watches
 }
 
-fn reload(party: &RelyingParty, files: &CredentialFiles) {
+fn reload(party: &RelyingParty, files: &CredentialFiles) -> Result<(), Box<dyn std::error::Error>> {
     let issuer = party.settings().issuer.as_str();
-    let credentials = match current(party.credentials(), files) {
-        Ok(credentials) => credentials,
-        Err(Unusable {
-            setting,
-            path,
-            problem,
-        }) => {
+    let credentials = current(party.credentials(), files).inspect_err(
+        |Unusable {
+             setting,
+             path,
+             problem,
+         }| {
             let path = path.display();
             tracing::warn!(issuer, setting, %path, "the changed file {problem}: put a right one in its place; until then the credentials before it stay in use");
-            return;
-        }
-    };
-    match party.reload(credentials) {
-        Ok(()) => tracing::info!(issuer, "took over changed provider credentials"),
-        Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(
-                issuer,
-                error,
-                "changed provider credentials can not be used: correct their files; until then those before stay in use"
-            );
-        }
-    }
+        },
+    )?;
+    party.reload(credentials).inspect_err(|error| {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(
+            issuer,
+            error,
+            "changed provider credentials can not be used: correct their files; until then those before stay in use"
+        );
+    })?;
+    tracing::info!(issuer, "took over changed provider credentials");
+    Ok(())
 }
 
+/// What audit records call the files of a provider's credentials; the path says which.
+const CREDENTIALS: &str = "provider credentials";
+
 /// A file that can not be used, and what is wrong with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting}: the file {problem}")]
 struct Unusable {
     setting: &'static str,
     path: PathBuf,

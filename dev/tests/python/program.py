@@ -46,7 +46,7 @@ class Program:
         self.start()
 
     def start(self):
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SESSION_", "EDGE_", "OIDC_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SESSION_", "EDGE_", "OIDC_", "AUDIT_"))}
         self.log = open(f"{self.folder.name}/log", "ab")
         self.process = subprocess.Popen([PROGRAMS / self.name], env=inherited | self.settings, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + READY_SECONDS

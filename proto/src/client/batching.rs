@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
-use tonic::metadata::{KeyRef, MetadataMap};
+use tonic::metadata::{Ascii, KeyRef, MetadataMap, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
@@ -38,6 +38,9 @@ const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// How much longer a read waits for its batch before it is sent by itself: many batches, and a small part of any deadline.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(80);
+
+/// The metadata that names the request a read belongs to.
+const X_REQUEST_ID: &str = "x-request-id";
 
 type ReadAnswer = Result<GetSessionResponse, Status>;
 
@@ -64,6 +67,8 @@ struct ReadQueue {
 #[derive(Debug)]
 struct PendingRead {
     request: GetSessionRequest,
+    /// The request it belongs to.
+    request_id: Option<MetadataValue<Ascii>>,
     until: Instant,
     answer: oneshot::Sender<ReadAnswer>,
 }
@@ -90,7 +95,7 @@ impl Batcher {
                 yield_once().await;
             }
             if (in_flight.is_none() || self.0.has_pending())
-                && let Some(answer) = self.in_batch(in_flight.take(), request, until).await
+                && let Some(answer) = self.in_batch(in_flight.take(), request, &metadata, until).await
             {
                 return answer;
             }
@@ -106,11 +111,13 @@ impl Batcher {
         &self,
         first: Option<InFlight>,
         request: &GetSessionRequest,
+        metadata: &MetadataMap,
         until: Instant,
     ) -> Option<ReadAnswer> {
         let (answer, mut answered) = oneshot::channel();
         self.0.queue().waiting.push(PendingRead {
             request: request.clone(),
+            request_id: metadata.get(X_REQUEST_ID).cloned(),
             until,
             answer,
         });
@@ -182,11 +189,16 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
     };
     let reads = Arc::clone(&in_flight.0);
     let mut client = service(reads.channel.clone());
-    let (requests, answers): (Vec<_>, Vec<_>) = batch
-        .into_iter()
-        .map(|waiting| (waiting.request, waiting.answer))
-        .unzip();
-    let request = timed(MetadataMap::new(), BatchGetSessionsRequest { requests }, until);
+    let mut metadata = MetadataMap::new();
+    let (mut requests, mut answers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+    for waiting in batch {
+        if let Some(id) = waiting.request_id {
+            metadata.append(X_REQUEST_ID, id);
+        }
+        requests.push(waiting.request);
+        answers.push(waiting.answer);
+    }
+    let request = timed(metadata, BatchGetSessionsRequest { requests }, until);
     let answer = client.batch_get_sessions(request).await;
     drop(in_flight);
     match answer {
@@ -223,15 +235,15 @@ fn answer_of(result: BatchResult) -> Option<ReadAnswer> {
     }
 }
 
-/// Whether nothing is lost when a read is sent without this metadata: there is none, or a trace that is not recorded (W3C Trace Context,
-/// section 3.2.2.5).
+/// Whether nothing is lost when a read is sent among others: its metadata names a request, which a batch does for each of its reads, or a
+/// trace that is not recorded (W3C Trace Context, section 3.2.2.5).
 fn may_be_batched(metadata: &MetadataMap) -> bool {
     metadata.keys().all(|key| match key {
         KeyRef::Ascii(name) if name == "traceparent" => metadata.get(name).is_some_and(|trace| {
             let flags = trace.as_encoded_bytes().last();
             flags.is_some_and(|digit| matches!(digit, b'0' | b'2' | b'4' | b'6' | b'8' | b'a' | b'c' | b'e'))
         }),
-        KeyRef::Ascii(name) => name == "tracestate",
+        KeyRef::Ascii(name) => name == "tracestate" || name == X_REQUEST_ID,
         KeyRef::Binary(_) => false,
     })
 }

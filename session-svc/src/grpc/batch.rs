@@ -14,7 +14,7 @@ use tonic::Status;
 use super::arguments;
 use super::call::Call;
 use super::call_context::conclude;
-use super::service::{Api, named};
+use super::service::{Api, is_by_handle, named};
 use super::status;
 use crate::callers::Rpc;
 use crate::session::Handle;
@@ -40,6 +40,9 @@ pub(super) async fn get_sessions(
     let names: Vec<_> = request.requests.iter().map(named).collect();
     let handles: Vec<Handle> = names.iter().flatten().copied().collect();
     call.is_about_all(handles.clone());
+    if request.requests.iter().any(is_by_handle) {
+        call.reads_without_secret();
+    }
     let mut sessions = api.sessions().get_many(&handles).await?;
     let mut bytes = 0;
     let mut results = Vec::with_capacity(names.len());

@@ -5,6 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName};
+use chassis::audit::{Origin, RequestId};
+use chassis::random;
 use chassis::serve::{ByteBudget, PeerAddress};
 use chassis::tls::PeerCertificate;
 use tokio::time::Instant;
@@ -14,11 +17,26 @@ use super::deadline;
 use crate::callers::Caller;
 use crate::session::{Cause, Handle};
 
+/// The metadata that names the request a call belongs to; a batch has one for each read in it.
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Whose call it is, for the records of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RequestName {
+    /// As the caller says.
+    #[default]
+    Given,
+    /// A name made here, since the caller has none.
+    Made,
+}
+
 /// One call; clones are of the same one.
 #[derive(Clone, Default)]
 pub(super) struct Call {
     pub(super) caller: Arc<Caller>,
     pub(super) peer: Option<SocketAddr>,
+    /// The request it belongs to, and who named that.
+    pub(super) request: (RequestId, RequestName),
     /// The timeout of the caller (gRPC over HTTP/2, `grpc-timeout`).
     pub(super) timeout: Option<Duration>,
     /// When that is over.
@@ -35,6 +53,11 @@ struct Notes {
     session: OnceLock<Handle>,
     batch: OnceLock<Vec<Handle>>,
     ended: OnceLock<(Cause, u32)>,
+    /// Issuer and subject of the person the call is about.
+    person: OnceLock<(String, String)>,
+    is_administrative: OnceLock<()>,
+    /// The requests of the reads of a batch, where there are several.
+    requests: OnceLock<String>,
 }
 
 impl Call {
@@ -45,6 +68,7 @@ impl Call {
         Self {
             caller: Arc::new(certificate.map_or_else(Caller::anonymous, Caller::of)),
             peer: request.extensions().get::<PeerAddress>().map(|peer| peer.0),
+            request: request_name(request.headers()),
             timeout,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             disbelieved: certificate.map(|certificate| certificate.disbelieved.clone()),
@@ -53,7 +77,18 @@ impl Call {
                 .get::<ByteBudget>()
                 .cloned()
                 .unwrap_or_default(),
-            notes: Arc::default(),
+            notes: Arc::new(Notes {
+                requests: requests_of_batch(request.headers()),
+                ..Notes::default()
+            }),
+        }
+    }
+
+    /// What records say of it that are written while it is answered.
+    pub(super) fn origin(&self) -> Origin {
+        Origin {
+            request_id: self.request.0,
+            caller: self.caller.shown().map(Arc::from),
         }
     }
 
@@ -78,6 +113,32 @@ impl Call {
         let _ = self.notes.ended.set((cause, count));
     }
 
+    /// The person the call is about.
+    pub(super) fn is_about_person(&self, issuer: &str, subject: &str) {
+        let _ = self.notes.person.set((issuer.to_owned(), subject.to_owned()));
+    }
+
+    /// It reads what belongs to somebody without their secret: by a handle, or by their name.
+    pub(super) fn reads_without_secret(&self) {
+        let _ = self.notes.is_administrative.set(());
+    }
+
+    /// Whether it does.
+    pub(super) fn is_administrative(&self) -> bool {
+        self.notes.is_administrative.get().is_some()
+    }
+
+    /// Issuer and subject of the person the call is about, once they are known.
+    pub(super) fn person(&self) -> Option<(&str, &str)> {
+        let (issuer, subject) = self.notes.person.get()?;
+        Some((issuer, subject))
+    }
+
+    /// The requests of the reads of a batch, separated by spaces; none where there is one.
+    pub(super) fn requests(&self) -> Option<&str> {
+        self.notes.requests.get().map(String::as_str)
+    }
+
     /// The session the call is about, once it has been read from the request.
     pub(super) fn session(&self) -> Option<Handle> {
         self.notes.session.get().copied()
@@ -94,4 +155,32 @@ impl Call {
     pub(super) fn endings(&self) -> Option<(Cause, u32)> {
         self.notes.ended.get().copied()
     }
+}
+
+/// The request that these headers name, or else a name for it.
+fn request_name(headers: &HeaderMap) -> (RequestId, RequestName) {
+    let given = headers
+        .get(X_REQUEST_ID)
+        .and_then(|id| RequestId::parse(id.as_bytes()));
+    given.map_or_else(
+        // Without randomness nothing else works either, and says so.
+        || {
+            (
+                RequestId::of(random::bytes().unwrap_or_default()),
+                RequestName::Made,
+            )
+        },
+        |id| (id, RequestName::Given),
+    )
+}
+
+fn requests_of_batch(headers: &HeaderMap) -> OnceLock<String> {
+    let ids = headers.get_all(X_REQUEST_ID);
+    let several = OnceLock::new();
+    if ids.iter().nth(1).is_some() {
+        let ids = ids.iter().filter_map(|id| RequestId::parse(id.as_bytes()));
+        let texts: Vec<String> = ids.map(|id| id.to_string()).collect();
+        let _ = several.set(texts.join(" "));
+    }
+    several
 }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::audit::carried;
 use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use tokio_util::task::TaskTracker;
@@ -88,7 +89,7 @@ impl CallContext {
             let outcome = tokio::time::timeout(MAX_DEADLINE, work).await;
             conclude(rpc, &call, outcome.unwrap_or(Err(SessionsError::Internal)))
         };
-        let task = self.writes.spawn(to_the_end.in_current_span());
+        let task = self.writes.spawn(carried(to_the_end.in_current_span()));
         let answer = task.await;
         answer
             .unwrap_or_else(|_| Err(status::of(&SessionsError::Internal)))

@@ -5,6 +5,7 @@
 //!   whether the method exists.
 //! - A deadline covers all of a call, the reading of its message included.
 //! - The memory a caller takes is counted, and a caller with too much waiting is refused before its message is read.
+//! - A caller that names no request learns the name it was given, by which records are found.
 //! - Every failure carries one `ErrorInfo`, also one the framework made.
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use tonic::codegen::Service as _;
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
-use super::call::Call;
+use super::call::{Call, RequestName, X_REQUEST_ID};
 use super::call_context::CallContext;
 use super::counted_body;
 use super::deadline::MAX_DEADLINE;
@@ -64,29 +65,35 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     }
     let method = Method::of(request.uri().path());
     let call = Call::of(&request);
+    let request_name = call.request;
     let span = record::span(method, request.headers());
     let record = CallRecord::begin(method, call.clone(), calls.durations(), span.clone());
     let response = match admitted(calls, method, &call) {
         Err(status) => status.into_http(),
         Ok(held) => {
             let time = call.timeout.unwrap_or(method.deadline).min(MAX_DEADLINE);
-            let waiting = call.waiting.clone();
+            let (waiting, origin) = (call.waiting.clone(), call.origin());
             request.extensions_mut().insert(call);
             if method.has_one_message {
                 request = request.map(|body| counted_body::request(body, waiting.clone()));
             }
             let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);
-            match answer.await {
+            match origin.scope(answer).await {
                 Ok(response) => counted_body::response(response, &waiting, held).await,
                 Err(_elapsed) => status::too_late().into_http::<Body>(),
             }
         }
     };
-    let response = if method.is_open() {
+    let mut response = if method.is_open() {
         response
     } else {
         explained(response)
     };
+    if let (id, RequestName::Made) = request_name
+        && let Ok(id) = HeaderValue::from_str(id.as_str())
+    {
+        response.headers_mut().insert(X_REQUEST_ID, id);
+    }
     record.answered(failure(&response).as_ref());
     response
 }

@@ -1,14 +1,16 @@
-//! What is kept of a call: one audit record, one measure, one span.
+//! What is kept of a call: one record, one measure, one span.
 //!
 //! Invariants: every call is recorded once, also one whose caller hung up; a record names the caller, the method, the
-//! session's handle and the outcome, never an ID, a token, a claim or a person.
+//! session's handle and the outcome, never an ID, a token or a claim.
 //!
-//! The record's target is `audit`, for reads that succeed or find nothing `audit::read`, so that an operator can keep
-//! them elsewhere or leave them out (`RUST_LOG=info,audit::read=off`).
+//! What changes something, hands out a token, is refused, or reads what belongs to somebody without their secret (by a handle, by their
+//! name) is an audit record. Other reads are the session's own use: log records of the target `audit::read`, so that an operator can
+//! leave them out (`RUST_LOG=info,audit::read=off`).
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use chassis::audit::{Event, Outcome, Record};
 use prometheus::HistogramVec;
 use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
@@ -16,7 +18,6 @@ use tracing::Span;
 
 use super::call::Call;
 use super::method::{Method, Recorded};
-use crate::sessions::AUDIT_TARGET;
 
 /// A record that is being made; written once the outcome is there, or when it is dropped.
 pub(super) struct CallRecord {
@@ -36,10 +37,9 @@ struct CallOutcome {
     reason: Option<ErrorReason>,
 }
 
-macro_rules! write_record {
+macro_rules! write_read {
     ($level:ident, $target:expr, $record:expr, $outcome:expr) => {{
         let (record, outcome): (&CallRecord, CallOutcome) = ($record, $outcome);
-        let endings = record.call.endings();
         tracing::$level!(
             target: $target,
             { rpc.method = record.method.name,
@@ -49,10 +49,9 @@ macro_rules! write_record {
             network.peer.address = record.call.peer.map(|peer| tracing::field::display(peer.ip())),
             network.peer.port = record.call.peer.map(|peer| peer.port()),
             session = record.call.session().map(tracing::field::display),
-             sessions = record.call.batch(),
-             cause = endings.map(|(cause, _)| cause.name()),
-            ended_count = endings.map(|(_, count)| count),
-            duration_us = u64::try_from(record.began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            sessions = record.call.batch(),
+            duration_us = record.duration_us(),
+            request_id = record.call.requests().unwrap_or(record.call.request.0.as_str()),
             trace_id = record.trace_id.as_deref() },
             "call"
         );
@@ -96,10 +95,47 @@ impl CallRecord {
         }
         let turned_away = matches!(outcome.code, Code::Unauthenticated | Code::PermissionDenied);
         match self.method.recorded {
-            Recorded::AsRead if !turned_away => write_record!(info, "audit::read", self, outcome),
-            Recorded::ForDebugging if !turned_away => write_record!(debug, "audit::open", self, outcome),
-            _ => write_record!(info, AUDIT_TARGET, self, outcome),
+            Recorded::ForDebugging if !turned_away => write_read!(debug, "audit::open", self, outcome),
+            Recorded::AsRead
+                if !turned_away && !(self.call.is_administrative() && outcome.code == Code::Ok) =>
+            {
+                write_read!(info, "audit::read", self, outcome);
+            }
+            _ => self.write_audit(outcome),
         }
+    }
+
+    fn write_audit(&self, outcome: CallOutcome) {
+        let (call, endings) = (&self.call, self.call.endings());
+        let session = call.session().map(|session| session.to_string());
+        let (sessions, peer) = (
+            call.batch(),
+            call.peer.map(|peer| (peer.ip().to_string(), peer.port())),
+        );
+        let judged = match outcome.code {
+            Code::Ok => Outcome::Success,
+            _ => Outcome::Failure,
+        };
+        Record {
+            reason: outcome.reason.map(|reason| reason.as_str_name()),
+            actor: call.person(),
+            session: session.as_deref(),
+            sessions: sessions.as_deref(),
+            caller: call.caller.shown(),
+            peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
+            request_id: Some(call.requests().unwrap_or(call.request.0.as_str())),
+            trace_id: self.trace_id.as_deref(),
+            rpc: Some((self.method.name, code_name(outcome.code))),
+            cause: endings.map(|(cause, _)| cause.name()),
+            ended_count: endings.map(|(_, count)| count),
+            duration_us: Some(self.duration_us()),
+            ..Record::new(Event::ApiCall, judged)
+        }
+        .write();
+    }
+
+    fn duration_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 

@@ -113,6 +113,11 @@ pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsE
     }
 }
 
+/// Whether a request names a session by its handle, which is no secret.
+pub(super) fn is_by_handle(request: &v1::GetSessionRequest) -> bool {
+    matches!(request.by, Some(v1::get_session_request::By::Handle(_)))
+}
+
 fn by_id(call: &Call, session_id: &str) -> Result<Handle, SessionsError> {
     noted(
         call,
@@ -162,7 +167,9 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
-            let created = api.sessions.create(new_session::read(&request)?).await?;
+            let new = new_session::read(&request)?;
+            noting.is_about_person(&new.issuer, &new.subject);
+            let created = api.sessions.create(new).await?;
             noting.is_about(created.session.handle);
             Ok(v1::CreateSessionResponse {
                 session_id: created.id.reveal(),
@@ -178,7 +185,17 @@ impl SessionService for Api {
     ) -> Result<Response<v1::GetSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = noted(&call, named(&request));
-        let outcome = async { Ok(self.read(&self.sessions.get(handle?).await?)) }.await;
+        if is_by_handle(&request) {
+            call.reads_without_secret();
+        }
+        let outcome = async {
+            let session = self.sessions.get(handle?).await?;
+            if call.is_administrative() {
+                call.is_about_person(&session.issuer, &session.subject);
+            }
+            Ok(self.read(&session))
+        }
+        .await;
         conclude(Rpc::GetSession, &call, outcome).map(Response::new)
     }
 
@@ -218,6 +235,7 @@ impl SessionService for Api {
         let handle = by_id(&call, &request.session_id);
         let outcome = async {
             let session = self.sessions.update(handle?, update(&request)?).await?;
+            call.is_about_person(&session.issuer, &session.subject);
             Ok(v1::UpdateSessionResponse {
                 session: Some(self.resource(&session)),
             })
@@ -303,6 +321,9 @@ impl SessionService for Api {
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
             let all = end_sessions::read(&request, noting.deadline)?;
+            if let Some(subject) = &all.subject {
+                noting.is_about_person(&all.issuer, subject);
+            }
             let ended_count = api.sessions.end_all(&all).await?;
             noting.ended(all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })
@@ -318,6 +339,8 @@ impl SessionService for Api {
         let outcome = async {
             let issuer = arguments::issuer(&request.issuer)?;
             let subject = arguments::required_name("subject", &request.subject)?;
+            call.is_about_person(issuer, subject);
+            call.reads_without_secret();
             let size = arguments::page_size(request.page_size)?;
             let token = arguments::token("page_token", &request.page_token)?;
             let page = self.sessions.list(issuer, subject, size, token).await?;

@@ -5,6 +5,7 @@
 //! - A question how far a watch has come is answered once every event known here was sent, and not before.
 //! - A watch that ends says why, unless the process drains, in which case whoever watches goes on at another replica.
 
+use chassis::audit::{Event, Outcome, Record};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, unfold};
 use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
@@ -16,7 +17,7 @@ use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
 use crate::callers::{AccessDenied, Rpc};
-use crate::sessions::{AUDIT_TARGET, SessionsError, WatchScope, WatchUpdate, Watching};
+use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// What is sent.
 pub(super) type EventStream = BoxStream<'static, Result<SessionEvent, Status>>;
@@ -208,15 +209,16 @@ impl WatchStream {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        tracing::info!(
-            target: AUDIT_TARGET,
-            { rpc.method = self.rpc.full_name(),
-            rpc.response.status_code = code_name(self.code),
-            caller = self.call.caller.shown().unwrap_or_default(),
-            network.peer.address = self.call.peer.map(|peer| tracing::field::display(peer.ip())),
-            network.peer.port = self.call.peer.map(|peer| peer.port()),
-            duration_us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX) },
-            "a watch ended"
-        );
+        let peer = self.call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
+        Record {
+            caller: self.call.caller.shown(),
+            peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
+            request_id: Some(self.call.request.0.as_str()),
+            rpc: Some((self.rpc.full_name(), code_name(self.code))),
+            duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
+            // However it ends, that is what a watch does.
+            ..Record::new(Event::WatchEnd, Outcome::Success)
+        }
+        .write();
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::audit::carried;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
@@ -40,7 +41,7 @@ impl Keeper {
             return;
         };
         tracing::warn!(what, "could not be written and is made up for");
-        tokio::spawn(async move {
+        tokio::spawn(carried(async move {
             let until = Instant::now() + Duration::from_millis(MARK_KEPT_MS);
             while Instant::now() < until {
                 sleep(MAKE_UP_PAUSE).await;
@@ -51,6 +52,6 @@ impl Keeper {
             }
             tracing::error!(what, "could not be made up for in time");
             drop(permit);
-        });
+        }));
     }
 }

@@ -3,6 +3,8 @@
 //! Invariants: removing needs no reading, so that a record that is sealed with a key that is not in the ring, was written by a newer
 //! release or is damaged ends like any other; an answer of the store that is lost is no failure.
 
+use chassis::audit::{Event, Outcome, Record};
+
 use super::{Keeper, KeeperError};
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Handle, Session};
@@ -35,6 +37,21 @@ impl Keeper {
     /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost is
     /// no failure: whoever finds the record gone takes what was seen for what was removed.
     pub(crate) async fn remove_seen(
+        &self,
+        handle: Handle,
+        seen: Option<&Session>,
+        cause: Cause,
+    ) -> Result<Removed, KeeperError> {
+        let removed = self.removed(handle, seen, cause).await?;
+        match &removed {
+            Removed::Session(session) => record(handle, Some((&session.issuer, &session.subject)), cause),
+            Removed::Unreadable => record(handle, None, cause),
+            Removed::Expired | Removed::Nothing => {}
+        }
+        Ok(removed)
+    }
+
+    async fn removed(
         &self,
         handle: Handle,
         seen: Option<&Session>,
@@ -82,6 +99,17 @@ impl Keeper {
             Removed::Expired
         }
     }
+}
+
+/// Writes the audit record of a session that ended; whose request did it is known by the task that answers it.
+fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
+    Record {
+        actor,
+        session: Some(&handle.to_string()),
+        cause: Some(cause.name()),
+        ..Record::new(Event::SessionEnd, Outcome::Success)
+    }
+    .write();
 }
 
 /// What there is of a handle.

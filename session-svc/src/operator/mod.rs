@@ -5,6 +5,7 @@
 //! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `pause` | nothing: it waits |
+//! | `audit verify`, `subject` | files of audit records |
 //! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
@@ -14,6 +15,7 @@
 //!
 //! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
 
+mod audit;
 mod census;
 mod check_store;
 mod doctor;
@@ -33,10 +35,11 @@ mod table;
 use chassis::tool::Tool;
 
 /// All commands.
-pub static TOOLS: [&dyn Tool; 5] = [
+pub static TOOLS: [&dyn Tool; 6] = [
     &sessions::SessionsTool,
     &check_store::CheckStoreTool,
     &doctor::DoctorTool,
     &rekey::RekeyTool,
     &pause::PauseTool,
+    &audit::AuditTool,
 ];

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use chassis::audit::carried;
 use tokio::sync::Semaphore;
 
 use super::Refresher;
@@ -67,11 +68,11 @@ impl Refresher {
             return;
         };
         let refresher = self.clone();
-        self.work.spawn(async move {
+        self.work.spawn(carried(async move {
             let outcome = refresher.try_ahead(&trying.ahead, &seen, &caller).await;
             refresher.measures.ahead(outcome);
             drop(trying);
-        });
+        }));
     }
 
     async fn try_ahead(&self, ahead: &Ahead, seen: &Session, caller: &str) -> AheadOutcome {

@@ -47,6 +47,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chassis::audit::carried;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -137,9 +138,9 @@ impl Refresher {
         let (waiting, entry) = self.flights.join(seen.handle, wanted.clone(), span);
         if let Some(entry) = entry {
             let span = entry.span();
-            let record = RefreshRecord::begin(seen.handle, caller, ahead);
+            let record = RefreshRecord::begin(seen, caller, ahead);
             let flight = RefreshFlight::new(self.clone(), seen.handle, wanted, entry, record);
-            self.work.spawn(flight.run().instrument(span));
+            self.work.spawn(carried(flight.run().instrument(span)));
         }
         waiting
     }

@@ -4,13 +4,13 @@
 
 use std::time::Instant;
 
+use chassis::audit::{Event, Outcome, Record};
 use chassis::traces::TARGET;
 use tracing::Span;
 use tracing::field::Empty;
 
 use super::measures::FlightOutcome;
-use crate::session::{ApiTarget, Handle};
-use crate::sessions::AUDIT_TARGET;
+use crate::session::{ApiTarget, Handle, Session};
 
 /// The span of a refresh, where traces are recorded: of the call that began it, and linked by all others that wait for it.
 pub(super) fn span(session: Handle, ahead: bool) -> Span {
@@ -26,9 +26,11 @@ pub(super) fn span(session: Handle, ahead: bool) -> Span {
     )
 }
 
-/// The record of a refresh that is being led.
+/// The record of a refresh that is being led. The request whose call began it is the task's.
 pub(super) struct RefreshRecord {
     session: Handle,
+    /// Issuer and subject.
+    person: (String, String),
     caller: String,
     /// Whether it was begun before anybody needed it.
     ahead: bool,
@@ -38,9 +40,10 @@ pub(super) struct RefreshRecord {
 
 impl RefreshRecord {
     /// Begins the record of a refresh that a call of `caller`, the current one, leads to.
-    pub(super) fn begin(session: Handle, caller: &str, ahead: bool) -> Self {
+    pub(super) fn begin(seen: &Session, caller: &str, ahead: bool) -> Self {
         Self {
-            session,
+            session: seen.handle,
+            person: (seen.issuer.clone(), seen.subject.clone()),
             caller: caller.to_owned(),
             ahead,
             trace_id: chassis::propagation::trace_id(&tracing::Span::current()),
@@ -54,18 +57,24 @@ impl RefreshRecord {
         if matches!(outcome, FlightOutcome::Joined) {
             return;
         }
+        let judged = match outcome {
+            FlightOutcome::Refreshed => Outcome::Success,
+            _ => Outcome::Failure,
+        };
         let named = |name: fn(&ApiTarget) -> &str| target.map(name).filter(|name| !name.is_empty());
-        tracing::info!(
-            target: AUDIT_TARGET,
-            { caller = self.caller,
-            session = %self.session,
-            outcome = outcome.name(),
-            audience = named(ApiTarget::audience),
-            resource = named(ApiTarget::resource),
-            ahead = self.ahead,
-            duration_us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
-            trace_id = self.trace_id.as_deref() },
-            "refresh"
-        );
+        Record {
+            reason: (judged == Outcome::Failure).then(|| outcome.name()),
+            actor: Some((&self.person.0, &self.person.1)),
+            session: Some(&self.session.to_string()),
+            caller: Some(self.caller.as_str()).filter(|caller| !caller.is_empty()),
+            trace_id: self.trace_id.as_deref(),
+            result: Some(outcome.name()),
+            ahead: Some(self.ahead),
+            audience: named(ApiTarget::audience),
+            resource: named(ApiTarget::resource),
+            duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
+            ..Record::new(Event::TokenRefresh, judged)
+        }
+        .write();
     }
 }

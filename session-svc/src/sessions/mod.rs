@@ -44,9 +44,6 @@ use ports::{TokenRefresh, TokenRevocation};
 
 use crate::keeper::Keeper;
 
-/// The target of the audit records: who changed what.
-pub(crate) const AUDIT_TARGET: &str = "audit";
-
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {

@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
+use chassis::audit::RequestId;
 use http_body::Body as HttpBody;
 
 use super::super::assertion;
@@ -20,7 +21,6 @@ use super::super::headers;
 use super::upgrade;
 use super::{ProxyContext, is_ours, proof, trace};
 use crate::http::errors::HttpError;
-use crate::http::observe::RequestId;
 use crate::route_table::{Csrf, Server};
 use crate::values::forwarded::X_FORWARDED_FOR;
 use crate::values::path::RequestPath;
@@ -80,7 +80,10 @@ impl<'a> OutgoingRequest<'a> {
         });
         headers::add_identity(&mut head.headers, context.authorized);
         headers::add_told(&mut head.headers, gateway, context.route, context.authorized);
-        trace::continue_trace(&mut head.headers, self.head.extensions.get::<RequestId>());
+        trace::continue_trace(
+            &mut head.headers,
+            self.head.extensions.get::<RequestId>().copied(),
+        );
         if let Some(granted) = access_token {
             set_authorization(&mut head.headers, granted);
         }

@@ -5,19 +5,20 @@
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use chassis::audit::RequestId;
 use chassis::propagation::{self, TRACEPARENT};
 use chassis::traces::TARGET;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::http::observe::{RequestId, X_REQUEST_ID, known_method};
+use crate::http::observe::{X_REQUEST_ID, id_header, known_method};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Writes both into a request for an upstream, whose headers are otherwise the client's.
-pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<&RequestId>) {
+pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<RequestId>) {
     if let Some(id) = id {
-        headers.insert(X_REQUEST_ID, id.header());
+        headers.insert(X_REQUEST_ID, id_header(id));
     }
     let ours = propagation::outgoing();
     if ours.is_empty() && propagation::is_begun(headers) {
@@ -69,7 +70,7 @@ pub(super) fn answered(span: &Span, status: Option<StatusCode>) {
 }
 
 /// A trace of this request's ID that is not recorded (W3C Trace Context, section 3.2).
-fn begin(id: &RequestId) -> Option<HeaderValue> {
+fn begin(id: RequestId) -> Option<HeaderValue> {
     let mut digits = [0; 16];
     // All zeros would be no span.
     let span = rand::random::<u64>().max(1).to_be_bytes();

@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use chassis::audit::RequestId;
 use serde_json::json;
 
 use super::HttpError;
-use crate::http::observe::RequestId;
 use crate::http::pages::language::Language;
 use crate::http::pages::{self, Pages};
 
@@ -33,7 +33,7 @@ pub(crate) fn render(
     response: Response,
     page: Option<Language>,
     pages: &Pages,
-    request_id: &RequestId,
+    request_id: RequestId,
 ) -> Response {
     match response.extensions().get::<HttpError>().cloned() {
         Some(failure) => rendered(
@@ -49,7 +49,7 @@ pub(crate) fn render(
 fn rendered(
     failure: &HttpError,
     page: Option<(&Pages, Language)>,
-    request_id: &RequestId,
+    request_id: RequestId,
     bare: Response,
 ) -> Response {
     let (code, words) = (failure.code(), failure.words());

@@ -16,6 +16,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use base16ct::lower;
+use chassis::audit;
 use chassis::files::{self, POLL_INTERVAL};
 use ring::digest;
 
@@ -228,6 +229,11 @@ pub(crate) fn follow(pages: &Pages, settings: &LookSettings) {
             Ok(look) => {
                 pages.look.store(look);
                 tracing::info!("the look of the pages was read from its files");
+                for (setting, is_given) in [(STYLESHEET, with_style), (LOGO, with_logo)] {
+                    if is_given {
+                        audit::reloaded(setting, None, Ok(()));
+                    }
+                }
             }
             Err(wrong) => {
                 for (setting, error) in wrong {
@@ -237,6 +243,7 @@ pub(crate) fn follow(pages: &Pages, settings: &LookSettings) {
                         error,
                         "the changed file is refused: the old look stays in use"
                     );
+                    audit::reloaded(setting, None, Err(error));
                 }
             }
         }

@@ -199,7 +199,10 @@ async fn a_callback_leaves_no_trace_of_code_and_state() {
             .contains("default-src 'none'")
     );
     let written = log.text();
-    assert!(written.contains("sign-in refused"), "{written}");
+    assert!(
+        written.contains("event=\"sign_in\" outcome=\"failure\""),
+        "{written}"
+    );
     for (name, value) in url::Url::parse(&url).unwrap().query_pairs() {
         let is_logged = name != "iss" && written.contains(&*value);
         assert!(!is_logged, "{name} is in the log:\n{written}");

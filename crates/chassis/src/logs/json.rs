@@ -15,9 +15,10 @@ use serde::ser::{SerializeMap, Serializer as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use crate::clock::timestamp;
 
 /// The most causes of one error that are written: chains have four or five, and one that is longer may never end.
 const MAX_SOURCES: usize = 16;
@@ -39,13 +40,27 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut time = String::new();
-        SystemTime.format_time(&mut Writer::new(&mut time))?;
-        let line = line(&time, event).map_err(|_| fmt::Error)?;
+        let line = line(&timestamp(), event).map_err(|_| fmt::Error)?;
         let text = std::str::from_utf8(&line).map_err(|_| fmt::Error)?;
         writer.write_str(text)?;
         writer.write_char('\n')
     }
+}
+
+/// Writes the fields of an audit record as members of an object that the audit log closes: its message is the event's name again.
+pub(super) fn audit_fields(mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    let members = members(&timestamp(), event).map_err(|_| fmt::Error)?;
+    let text = std::str::from_utf8(&members).map_err(|_| fmt::Error)?;
+    writer.write_str(text.get(1..text.len() - 1).unwrap_or_default())
+}
+
+fn members(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = Vec::with_capacity(USUAL_BYTES);
+    let mut serializer = serde_json::Serializer::new(&mut line);
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("timestamp", time)?;
+    recorded(map, event, Message::Left)?.end()?;
+    Ok(line)
 }
 
 fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
@@ -54,20 +69,39 @@ fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("timestamp", time)?;
     map.serialize_entry("level", event.metadata().level().as_str())?;
-    let mut fields = Fields { map, failed: None };
-    event.record(&mut fields);
-    let Fields { mut map, failed } = fields;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    let mut map = recorded(map, event, Message::Kept)?;
     map.serialize_entry("target", event.metadata().target())?;
     map.end()?;
     Ok(line)
 }
 
+/// Adds an event's fields to an object.
+fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, message: Message) -> Result<M, M::Error> {
+    let mut fields = Fields {
+        map,
+        message,
+        failed: None,
+    };
+    event.record(&mut fields);
+    match fields.failed {
+        Some(error) => Err(error),
+        None => Ok(fields.map),
+    }
+}
+
+/// What becomes of an event's message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Message {
+    /// It is a field.
+    Kept,
+    /// It is left out.
+    Left,
+}
+
 /// The fields of a record, written as they come.
 struct Fields<M: SerializeMap> {
     map: M,
+    message: Message,
     /// A visitor can give no error back.
     failed: Option<M::Error>,
 }
@@ -111,6 +145,9 @@ impl<M: SerializeMap> Visit for Fields<M> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if self.message == Message::Left && field.name() == "message" {
+            return;
+        }
         self.add(field.name().trim_start_matches("r#"), &format!("{value:?}"));
     }
 }

@@ -11,10 +11,12 @@ use prometheus::{IntCounter, Registry};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::audit;
+
 /// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// Bytes of it that only warnings and records of the priority target may use, so that a flood of the others drops none of them.
+/// Bytes of it that only warnings and audit records may use, so that a flood of the others drops none of them.
 const RESERVED: usize = 1024 * 1024;
 
 /// How long records gather before they are written.
@@ -31,7 +33,6 @@ struct SharedQueue {
     pending: Mutex<PendingRecords>,
     more: Condvar,
     idle: Condvar,
-    priority_target: Option<&'static str>,
     dropped: IntCounter,
 }
 
@@ -45,14 +46,11 @@ struct PendingRecords {
 }
 
 impl LogQueue {
-    /// Starts the thread that writes to `out`. Part of the queue is reserved for records of `priority_target`.
+    /// Starts the thread that writes to `out`.
     ///
     /// # Errors
     /// There can be no further thread.
-    pub(crate) fn start(
-        out: impl Write + Send + 'static,
-        priority_target: Option<&'static str>,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
         let dropped = IntCounter::new(
             "log_records_dropped_total",
             "Log records dropped because nobody read standard output.",
@@ -61,7 +59,6 @@ impl LogQueue {
             pending: Mutex::default(),
             more: Condvar::new(),
             idle: Condvar::new(),
-            priority_target,
             dropped: dropped.map_err(io::Error::other)?,
         });
         let writer = Arc::clone(&shared);
@@ -79,6 +76,11 @@ impl LogQueue {
         registry.register(Box::new(self.0.dropped.clone()))
     }
 
+    /// Takes a line that has been made elsewhere; false if there is no room.
+    pub(crate) fn offer(&self, line: &[u8]) -> bool {
+        self.0.takes(line, CAPACITY)
+    }
+
     /// Waits until everything is written, for at most `timeout`.
     pub(crate) fn flush(&self, timeout: Duration) {
         let pending = self.0.pending();
@@ -93,11 +95,17 @@ impl SharedQueue {
     }
 
     fn add(&self, record: &[u8], capacity: usize) {
+        if !self.takes(record, capacity) {
+            self.pending().dropped += 1;
+            self.dropped.inc();
+        }
+    }
+
+    /// Adds a record if there is room.
+    fn takes(&self, record: &[u8], capacity: usize) -> bool {
         let mut pending = self.pending();
         if pending.records.len() + record.len() > capacity {
-            pending.dropped += 1;
-            self.dropped.inc();
-            return;
+            return false;
         }
         let was_empty = pending.records.is_empty();
         pending.records.extend_from_slice(record);
@@ -105,6 +113,7 @@ impl SharedQueue {
         if was_empty {
             self.more.notify_one();
         }
+        true
     }
 
     /// Writes until the process ends.
@@ -167,7 +176,7 @@ impl<'a> MakeWriter<'a> for LogQueue {
     }
 
     fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
-        let matters = *record.level() <= Level::WARN || Some(record.target()) == self.0.priority_target;
+        let matters = *record.level() <= Level::WARN || record.target() == audit::TARGET;
         RecordWriter {
             shared: &self.0,
             capacity: if matters { CAPACITY } else { CAPACITY - RESERVED },
@@ -206,7 +215,7 @@ mod tests {
     fn what_finds_no_room_is_dropped_but_a_change_is_recorded_while_the_rest_is_not() {
         let (let_through, open) = mpsc::channel();
         let (taken, written) = mpsc::channel();
-        let queue = LogQueue::start(Pipe { open, taken }, Some("audit")).unwrap();
+        let queue = LogQueue::start(Pipe { open, taken }).unwrap();
         let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
         let long = "x".repeat(64 * 1024);
         tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
@@ -214,7 +223,7 @@ mod tests {
             for _ in 0..2 * CAPACITY / long.len() {
                 tracing::info!("ordinary {long}");
             }
-            tracing::info!(target: "audit", "a session ended");
+            tracing::info!(target: audit::TARGET, "a session ended");
             tracing::warn!("something is wrong");
         });
         let dropped = queue.0.dropped.get();

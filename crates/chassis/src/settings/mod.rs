@@ -88,7 +88,7 @@ pub struct Topic {
     pub settings: &'static [Setting],
 }
 
-/// A program: its name and all its settings. The log settings are added by themselves.
+/// A program: its name and all its settings. The settings of logs and of the audit log are added by themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
     /// The binary's name.
@@ -97,8 +97,6 @@ pub struct Service {
     pub prefix: &'static str,
     /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
     pub shared_prefix: Option<&'static str>,
-    /// The target of log records that come before others, if there are any: part of the log queue is reserved for them.
-    pub priority_target: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,
     /// Its topics, in the order of the manual.
@@ -108,7 +106,7 @@ pub struct Service {
 impl Service {
     /// Every topic with the shared ones.
     pub(crate) fn all_topics(&self) -> impl Iterator<Item = &'static Topic> + use<> {
-        self.topics.iter().copied().chain([&LOG])
+        self.topics.iter().copied().chain([&LOG, &AUDIT])
     }
 
     /// Every setting with the shared ones.
@@ -165,6 +163,39 @@ pub(crate) static LOG: Topic = Topic {
             "FILE",
             "PEM private key belonging to OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE.",
         ),
+    ],
+};
+
+/// The audit settings every service has.
+pub(crate) static AUDIT: Topic = Topic {
+    title: "Audit log",
+    settings: &[
+        setting(
+            "AUDIT_LOG",
+            "stdout",
+            "stdout|off|FILE",
+            "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again after SIGHUP or when it has been moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are shown to people, without their chain.",
+        ),
+        Setting {
+            name: "AUDIT_KEY",
+            default: "",
+            value: "LIST",
+            secret: true,
+            help: "Keys that chain audit records, each of at least 32 characters. The first chains, `session-svc audit verify` takes all. With it nobody who can write the records, but does not have the key, can change them unseen; without it the chain is a plain hash.",
+        },
+        setting(
+            "AUDIT_SUBJECT",
+            "hashed",
+            "hashed|plain",
+            "How a person's subject stands in audit records: as a hash, or as the provider gives it.",
+        ),
+        Setting {
+            name: "AUDIT_SUBJECT_KEY",
+            default: "",
+            value: "TEXT",
+            secret: true,
+            help: "Key of the hash of subjects, at least 16 characters, the same for every process whose records are to be compared. Without it whoever guesses a subject can confirm it.",
+        },
     ],
 };
 

@@ -28,7 +28,6 @@ static SERVICE: Service = Service {
     name: "t",
     prefix: "T_",
     shared_prefix: Some("SHARED_"),
-    priority_target: None,
     about: "",
     topics: &[&TOPIC],
 };

@@ -60,7 +60,6 @@ static SERVICE: Service = Service {
     name: "chassis-probe",
     prefix: "PROBE_",
     shared_prefix: None,
-    priority_target: None,
     about: "A probe.",
     topics: &[&TOPIC, &PROCESS],
 };

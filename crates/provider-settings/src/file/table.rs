@@ -17,7 +17,6 @@ static TABLE: Service = Service {
     name: "a provider",
     prefix: PREFIX,
     shared_prefix: None,
-    priority_target: None,
     about: "One table of OIDC_PROVIDERS.",
     topics: &[&TOPIC],
 };

@@ -23,7 +23,6 @@ static SERVICE: Service = Service {
     name: "test",
     prefix: "TEST_",
     shared_prefix: Some(provider_settings::PREFIX),
-    priority_target: None,
     about: "reads the provider's settings",
     topics: &[&TOPIC],
 };

@@ -7,6 +7,7 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chassis::audit;
 use chassis::files;
 use tokio::task::JoinHandle;
 
@@ -22,6 +23,14 @@ impl Drop for Following {
         self.0.abort();
     }
 }
+
+/// The setting that audit records name.
+const SETTING: &str = "SESSION_STORE";
+
+/// Why a changed file is not gone over to.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
 
 /// Follows the certificates of `settings`, and the file the settings themselves came from, if there are any.
 pub(super) fn follow(
@@ -49,20 +58,25 @@ pub(super) fn follow(
                 Ok(changed) => settings = changed,
                 Err(problem) => {
                     tracing::warn!(
-                        problem,
+                        problem = problem.as_str(),
                         "the changed file of SESSION_STORE is refused: the old address stays"
                     );
+                    audit::reloaded(SETTING, None, Err(&Refused(problem)));
                     return;
                 }
             }
         }
         match connections.change(&settings) {
-            Ok(()) => tracing::info!("the store's address and certificates were read from their files"),
+            Ok(()) => {
+                tracing::info!("the store's address and certificates were read from their files");
+                audit::reloaded(SETTING, None, Ok(()));
+            }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "changed certificates of the store are refused: the old ones stay in use"
                 );
+                audit::reloaded(SETTING, None, Err(&error));
             }
         }
     });

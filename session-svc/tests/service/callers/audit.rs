@@ -1,5 +1,5 @@
-//! Who did what to which session, and what came of it: one record for every call and every refresh, and nothing secret
-//! in any.
+//! Who did what to which session, and what came of it: one record for every call, every ending and every refresh, and nothing
+//! secret in any.
 
 use chassis::clock::{Clock as _, SystemClock};
 use serde_json::Value;
@@ -91,31 +91,35 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         .await
         .unwrap_err();
 
-    let records = log().wait_for(7, by("recorded")).await;
+    let records = log().wait_for(8, by("recorded")).await;
+    let (ends, records): (Vec<_>, Vec<_>) = records
+        .into_iter()
+        .partition(|record| record["event"] == "session.end");
     let reported: Vec<_> = records
         .iter()
         .map(|record| {
             let text = |name: &str| record[name].as_str().unwrap_or_default();
             let method = text("rpc.method").rsplit('/').next().unwrap();
-            (
-                text("target"),
-                method,
-                text("rpc.response.status_code"),
-                text("error.type"),
-            )
+            // A log record of a read follows the conventions for spans.
+            let reason = [text("reason"), text("error.type")].concat();
+            (text("target"), method, text("rpc.response.status_code"), reason)
         })
+        .collect();
+    let reported: Vec<_> = reported
+        .iter()
+        .map(|(target, method, code, reason)| (*target, *method, *code, reason.as_str()))
         .collect();
     assert_eq!(
         reported,
         [
-            ("audit", "CreateSession", "OK", ""),
+            ("audit::record", "CreateSession", "OK", ""),
             ("audit::read", "GetSession", "OK", ""),
-            ("audit", "GetAccessToken", "OK", ""),
-            ("audit", "EndSession", "OK", ""),
+            ("audit::record", "GetAccessToken", "OK", ""),
+            ("audit::record", "EndSession", "OK", ""),
             ("audit::read", "GetSession", "NOT_FOUND", "ERR_MISSING_SESSION"),
             ("audit::read", "BatchGetSessions", "OK", ""),
             (
-                "audit",
+                "audit::record",
                 "ListSessions",
                 "PERMISSION_DENIED",
                 "ERR_CALLER_NOT_ALLOWED"
@@ -143,6 +147,21 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         (&records[3]["cause"], &records[3]["ended_count"]),
         (&"front_channel_logout".into(), &1.into())
     );
+    assert_eq!(ends.len(), 1, "one session ended");
+    assert_eq!(
+        (&ends[0]["cause"], &ends[0]["session"], &ends[0]["request_id"]),
+        (
+            &"front_channel_logout".into(),
+            &handle.as_str().into(),
+            &records[3]["request_id"]
+        ),
+        "it names the request that ended it"
+    );
+    let person = ends[0]["actor.subject"].as_str().unwrap();
+    assert!(
+        person.starts_with("sha256:") && records[0]["actor.subject"] == person,
+        "{person}"
+    );
     let text = log().text();
     for secret in [
         id.as_str(),
@@ -152,6 +171,79 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     ] {
         assert!(!text.contains(secret), "{secret} is in the log");
     }
+}
+
+/// A call with this `x-request-id`, and the one its answer tells.
+async fn list_with(client: &mut Client, request_id: &str) -> Option<String> {
+    let mut request = Request::new(v1::ListSessionsRequest {
+        issuer: "https://issuer.example".to_owned(),
+        subject: "subject-of-the-audit".to_owned(),
+        ..Default::default()
+    });
+    request
+        .metadata_mut()
+        .insert("x-request-id", request_id.parse().unwrap());
+    let answer = client.list_sessions(request).await.unwrap();
+    let told = answer.metadata().get("x-request-id")?;
+    Some(told.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_call_is_recorded_with_the_request_it_belongs_to_or_learns_the_name_it_was_given() {
+    let (_world, mut client) = world_of("requesting", &["*"]).await;
+    let own = "0123456789abcdef0123456789abcdef";
+    assert_eq!(list_with(&mut client, own).await, None, "the caller knows it");
+    for malformed in ["", "0123", "0123456789ABCDEF0123456789ABCDEF", "x\" forged=\"1"] {
+        let made = list_with(&mut client, malformed).await.unwrap();
+        assert!(made.len() == 32 && made != own, "{made}");
+        let of_call = |record: &Value| by("requesting")(record) && record["request_id"] == made.as_str();
+        log().wait_for(1, of_call).await;
+    }
+    let lists = log().records(by("requesting"));
+    assert_eq!(lists.len(), 5);
+    assert!(
+        lists
+            .iter()
+            .all(|list| list["target"] == "audit::record" && list["event"] == "api.call")
+    );
+    assert_eq!(lists[0]["request_id"], own);
+    assert!(lists[0]["actor.subject"].as_str().unwrap().starts_with("sha256:"));
+}
+
+#[tokio::test]
+async fn a_read_without_the_secret_is_audited_and_one_with_it_is_a_log_record() {
+    let (_world, mut client) = world_of("reading", &["*"]).await;
+    let created = client.create_session(alice()).await.unwrap().into_inner();
+    let handle = created.session.unwrap().handle;
+    for by in [
+        v1::get_session_request::By::SessionId(created.session_id),
+        v1::get_session_request::By::Handle(handle.clone()),
+    ] {
+        client
+            .get_session(v1::GetSessionRequest { by: Some(by) })
+            .await
+            .unwrap();
+    }
+    let nobody = v1::get_session_request::By::Handle("0".repeat(32));
+    client
+        .get_session(v1::GetSessionRequest { by: Some(nobody) })
+        .await
+        .unwrap_err();
+    let is_read = |record: &Value| {
+        by("reading")(record) && record["rpc.method"] == "session.v1.SessionService/GetSession"
+    };
+    let reads = log().wait_for(3, is_read).await;
+    let targets: Vec<&str> = reads
+        .iter()
+        .map(|read| read["target"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        targets,
+        ["audit::read", "audit::record", "audit::read"],
+        "who finds nothing has read nothing"
+    );
+    assert_eq!(reads[1]["session"], handle.as_str());
+    assert!(reads[1]["actor.subject"].is_string());
 }
 
 #[tokio::test]
@@ -181,8 +273,8 @@ async fn an_unknown_caller_is_recorded_by_the_name_it_showed_and_learns_nothing(
     {
         assert_eq!(record["rpc.method"], method);
         assert_eq!(record["rpc.response.status_code"], "UNAUTHENTICATED");
-        assert_eq!(record["error.type"], "ERR_UNKNOWN_CALLER");
-        assert_eq!(record["target"], "audit");
+        assert_eq!(record["reason"], "ERR_UNKNOWN_CALLER");
+        assert_eq!(record["target"], "audit::record");
     }
 }
 
@@ -198,11 +290,11 @@ async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
     let records = log().wait_for(1, by("watching")).await;
     assert_eq!(
         (&records[0]["message"], &records[0]["rpc.response.status_code"]),
-        (&"call".into(), &"OK".into())
+        (&"api.call".into(), &"OK".into())
     );
     drop(stream);
     let records = log().wait_for(2, by("watching")).await;
-    assert_eq!(records[1]["message"], "a watch ended");
+    assert_eq!(records[1]["event"], "api.watch_end");
     assert_eq!(records[1]["rpc.response.status_code"], "CANCELLED");
 }
 
@@ -245,14 +337,14 @@ async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_
         .map(|record| {
             (
                 &record["session"],
-                &record["outcome"],
+                &record["result"],
                 &record["ahead"],
                 &record["target"],
             )
         })
         .collect();
     let [one, two, three] = [0, 1, 2].map(|at| Value::from(sessions[at].as_str()));
-    let (refreshed, refused, audit) = ("refreshed".into(), "refused".into(), "audit".into());
+    let (refreshed, refused, audit) = ("refreshed".into(), "refused".into(), "audit::record".into());
     assert_eq!(
         reported,
         [
@@ -262,6 +354,17 @@ async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_
         ]
     );
     assert!(records.iter().all(|record| record["duration_us"].is_u64()));
+    let of_call = |method: &str| {
+        let is_of = |record: &Value| record["rpc.method"] == format!("session.v1.SessionService/{method}");
+        log().records(|record| by("refreshing")(record) && is_of(record))
+    };
+    for (refresh, call) in records.iter().zip(of_call("GetAccessToken")) {
+        assert_eq!(
+            refresh["request_id"], call["request_id"],
+            "the refresh names the call it came from"
+        );
+        assert_eq!(refresh["actor.issuer"], "https://issuer.example");
+    }
     let text = log().text();
     for secret in ["-token-of-the-audit", SPENT] {
         assert!(!text.contains(secret), "{secret} is in the log");
@@ -270,5 +373,5 @@ async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_
 
 /// The refreshes of that test's caller.
 fn refreshes(record: &Value) -> bool {
-    by("refreshing")(record) && record["message"] == "refresh"
+    by("refreshing")(record) && record["event"] == "token.refresh"
 }

@@ -163,10 +163,10 @@ async fn a_running_program_records_calls_and_follows_its_list() {
     let mut client = program.client(&certificates, "edge").await;
     assert_eq!(within(may_call(&mut client, Rpc::EndSessions)).await, Ok(()));
     let record = program
-        .wait_for(|record| record["target"] == "audit" && record["caller"] == EDGE)
+        .wait_for(|record| record["event"] == "api.call" && record["caller"] == EDGE)
         .await;
     assert_eq!(record["rpc.method"], "session.v1.SessionService/EndSessions");
-    assert_eq!(record["error.type"], "ERR_INVALID_ARGUMENT");
+    assert_eq!(record["reason"], "ERR_INVALID_ARGUMENT");
     std::fs::write(certificates.path("callers.toml"), entry(EDGE, &["GetSession"])).unwrap();
     until(
         &mut client,
@@ -179,23 +179,46 @@ async fn a_running_program_records_calls_and_follows_its_list() {
 }
 
 #[tokio::test]
-async fn an_operator_may_leave_reads_or_all_records_out_of_the_log() {
-    for (filter, expected) in [
-        ("info,audit::read=off", vec!["audit"]),
-        ("info,audit=off", vec![]),
+async fn an_operator_may_leave_reads_out_of_the_log_and_turn_the_audit_log_off_but_not_filter_it() {
+    for (variables, read, is_audited) in [
+        (
+            [("RUST_LOG", "info,audit::read=off"), ("AUDIT_LOG", "stdout")],
+            false,
+            true,
+        ),
+        ([("RUST_LOG", "info"), ("AUDIT_LOG", "off")], true, false),
+        (
+            [
+                (
+                    "RUST_LOG",
+                    "warn,session_svc::start=info,chassis::service=info,audit::record=off",
+                ),
+                ("AUDIT_LOG", "stdout"),
+            ],
+            false,
+            true,
+        ),
     ] {
         let certificates = certificates(&entry(EDGE, &["*"])).await;
-        let program = Program::start(&certificates, &[("RUST_LOG", filter)]);
+        let program = Program::start(&certificates, &variables);
         let mut client = program.client(&certificates, "edge").await;
         for rpc in [Rpc::GetSession, Rpc::EndSession] {
             assert_eq!(within(may_call(&mut client, rpc)).await, Ok(()));
         }
         let said = program.stop().await;
-        let targets: Vec<&str> = said
+        let of = |target: &str| said.iter().filter(|record| record["target"] == target).count();
+        assert_eq!(of("audit::read") > 0, read, "{variables:?}");
+        let events: Vec<&str> = said
             .iter()
-            .filter_map(|record| record["target"].as_str())
-            .filter(|target| target.starts_with("audit"))
+            .filter(|record| record["target"] == "audit")
+            .filter_map(|record| record["event"].as_str())
+            // The list of callers and the certificates, read once more.
+            .filter(|event| *event != "configuration.reload")
             .collect();
-        assert_eq!(targets, expected, "{filter}");
+        let expected: &[&str] = match is_audited {
+            true => &["process.start", "api.call", "process.stop"],
+            false => &[],
+        };
+        assert_eq!(events, expected, "{variables:?}");
     }
 }

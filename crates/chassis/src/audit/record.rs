@@ -1,0 +1,188 @@
+//! One record, filled in by whoever knows what happened, and written.
+
+use std::path::Path;
+
+use tracing::Span;
+
+use super::TARGET;
+use super::origin::Origin;
+use super::schema::Event;
+use super::subject;
+use crate::propagation;
+
+/// How something ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Well.
+    Success,
+    /// Not: refused, or failed.
+    Failure,
+}
+
+impl Outcome {
+    /// As records have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// One record; what is not known stays out. The fields' meanings are in `docs/audit-log.md`.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// What happened.
+    pub event: Event,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it failed: a stable word.
+    pub reason: Option<&'a str>,
+    /// Issuer identifier and subject of the person, the subject as it is: the record has it as `AUDIT_SUBJECT` says.
+    pub actor: Option<(&'a str, &'a str)>,
+    /// The session's handle.
+    pub session: Option<&'a str>,
+    /// Handles of several sessions, separated by spaces.
+    pub sessions: Option<&'a str>,
+    /// Who called; the caller of the request that is being answered if it is not said.
+    pub caller: Option<&'a str>,
+    /// Who opened the connection: address and port.
+    pub peer: Option<(&'a str, u16)>,
+    /// Where the browser is, by its own address.
+    pub client_address: Option<&'a str>,
+    /// What the browser calls itself.
+    pub user_agent: Option<&'a str>,
+    /// The request's ID; that of the request that is being answered if it is not said.
+    pub request_id: Option<&'a str>,
+    /// The trace; that of the current span if it is not said.
+    pub trace_id: Option<&'a str>,
+    /// The provider's id.
+    pub provider: Option<&'a str>,
+    /// The step of signing in or out.
+    pub step: Option<&'a str>,
+    /// What an error said, with its causes.
+    pub error: Option<&'a (dyn std::error::Error + 'static)>,
+    /// The method of the session API and the status it was answered with.
+    pub rpc: Option<(&'a str, &'a str)>,
+    /// What a refresh came to.
+    pub result: Option<&'a str>,
+    /// Whether a refresh was begun before anybody needed it.
+    pub ahead: Option<bool>,
+    /// The audience of a token for one API.
+    pub audience: Option<&'a str>,
+    /// The resource of a token for one API.
+    pub resource: Option<&'a str>,
+    /// Why sessions ended.
+    pub cause: Option<&'a str>,
+    /// How many sessions ended.
+    pub ended_count: Option<u32>,
+    /// The setting that was read again.
+    pub setting: Option<&'a str>,
+    /// The file it was read from.
+    pub path: Option<&'a str>,
+    /// How long it took, in microseconds.
+    pub duration_us: Option<u64>,
+}
+
+impl Record<'_> {
+    /// A record of this event.
+    #[must_use]
+    pub fn new(event: Event, outcome: Outcome) -> Self {
+        Self {
+            event,
+            outcome,
+            reason: None,
+            actor: None,
+            session: None,
+            sessions: None,
+            caller: None,
+            peer: None,
+            client_address: None,
+            user_agent: None,
+            request_id: None,
+            trace_id: None,
+            provider: None,
+            step: None,
+            error: None,
+            rpc: None,
+            result: None,
+            ahead: None,
+            audience: None,
+            resource: None,
+            cause: None,
+            ended_count: None,
+            setting: None,
+            path: None,
+            duration_us: None,
+        }
+    }
+
+    /// Writes it.
+    pub fn write(&self) {
+        let (event, outcome) = (self.event, self.outcome);
+        let origin = Origin::current();
+        let origin = origin.as_ref();
+        let caller = self.caller.or_else(|| origin?.caller.as_deref());
+        let request_id = self.request_id.or_else(|| Some(origin?.request_id.as_str()));
+        let trace = match self.trace_id {
+            Some(_) => None,
+            None => propagation::trace_id(&Span::current()),
+        };
+        let subject = self
+            .actor
+            .map(|(issuer, subject)| subject::shown(issuer, subject));
+        tracing::info!(
+            target: TARGET,
+            {
+                event = event.name(),
+                outcome = outcome.name(),
+                reason = self.reason,
+                actor.issuer = self.actor.map(|(issuer, _)| issuer),
+                actor.subject = subject.as_deref(),
+                session = self.session,
+                sessions = self.sessions,
+                caller,
+                network.peer.address = self.peer.map(|(address, _)| address),
+                network.peer.port = self.peer.map(|(_, port)| port),
+                client.address = self.client_address,
+                user_agent.original = self.user_agent,
+                request_id,
+                trace_id = self.trace_id.or(trace.as_deref()),
+                provider = self.provider,
+                step = self.step,
+                error = self.error,
+                rpc.method = self.rpc.map(|(method, _)| method),
+                rpc.response.status_code = self.rpc.map(|(_, code)| code),
+                result = self.result,
+                ahead = self.ahead,
+                audience = self.audience,
+                resource = self.resource,
+                cause = self.cause,
+                ended_count = self.ended_count,
+                setting = self.setting,
+                path = self.path,
+                duration_us = self.duration_us
+            },
+            "{}",
+            event.name()
+        );
+    }
+}
+
+/// Records that what a setting's file holds was taken over, or refused for `reason`.
+pub fn reloaded(setting: &str, path: Option<&Path>, outcome: Result<(), &(dyn std::error::Error + 'static)>) {
+    let path = path.map(|path| path.display().to_string());
+    let judged = match outcome {
+        Ok(()) => Outcome::Success,
+        Err(_) => Outcome::Failure,
+    };
+    Record {
+        setting: Some(setting),
+        path: path.as_deref(),
+        reason: outcome.is_err().then_some("refused"),
+        error: outcome.err(),
+        ..Record::new(Event::ConfigurationReload, judged)
+    }
+    .write();
+}

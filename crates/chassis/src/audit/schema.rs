@@ -1,0 +1,157 @@
+//! The schema of audit records: which events there are, which fields, and what they mean.
+//!
+//! `docs/audit-log.md` has the same for people; a test holds the two together. A field that is added raises the minor number, one
+//! that is renamed, removed or means something else the major one.
+
+/// The version of the schema, in every record.
+pub(crate) const VERSION: &str = "1.0";
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A process began, and with it its chain.
+    ProcessStart,
+    /// A process ended, and with it its chain: the last record.
+    ProcessStop,
+    /// A file of settings, keys or certificates was read again, or refused.
+    ConfigurationReload,
+    /// Nothing but that the chain goes on.
+    AuditCheckpoint,
+    /// Records found no room and were dropped; `lost` counts them.
+    AuditLoss,
+    /// Somebody signed in, or was refused.
+    SignIn,
+    /// Somebody signed out.
+    SignOut,
+    /// The provider signed somebody out, or its message was refused.
+    ProviderLogout,
+    /// A call of the session service that changes something, hands out a token, reads what belongs to somebody without its secret, or was
+    /// refused.
+    ApiCall,
+    /// A watch ended.
+    WatchEnd,
+    /// A session ended.
+    SessionEnd,
+    /// Tokens of a session were refreshed, or not.
+    TokenRefresh,
+}
+
+impl Event {
+    /// All there are.
+    pub const ALL: [Self; 12] = [
+        Self::ProcessStart,
+        Self::ProcessStop,
+        Self::ConfigurationReload,
+        Self::AuditCheckpoint,
+        Self::AuditLoss,
+        Self::SignIn,
+        Self::SignOut,
+        Self::ProviderLogout,
+        Self::ApiCall,
+        Self::WatchEnd,
+        Self::SessionEnd,
+        Self::TokenRefresh,
+    ];
+
+    /// As records name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ProcessStart => "process.start",
+            Self::ProcessStop => "process.stop",
+            Self::ConfigurationReload => "configuration.reload",
+            Self::AuditCheckpoint => "audit.checkpoint",
+            Self::AuditLoss => "audit.loss",
+            Self::SignIn => "sign_in",
+            Self::SignOut => "sign_out",
+            Self::ProviderLogout => "provider_logout",
+            Self::ApiCall => "api.call",
+            Self::WatchEnd => "api.watch_end",
+            Self::SessionEnd => "session.end",
+            Self::TokenRefresh => "token.refresh",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::layer::{Context, SubscriberExt as _};
+    use tracing_subscriber::registry::Registry;
+
+    use super::*;
+    use crate::audit::{Outcome, Record};
+
+    const MANUAL: &str = include_str!("../../../../docs/audit-log.md");
+
+    /// What the audit log itself adds to a record, to some of them, and what its format makes of an error.
+    const OF_THE_LOG: [&str; 16] = [
+        "target",
+        "schema",
+        "service",
+        "instance",
+        "sequence",
+        "timestamp",
+        "prev",
+        "hash",
+        "service.version",
+        "algorithm",
+        "config_digest",
+        "previous.instance",
+        "previous.sequence",
+        "previous.hash",
+        "lost",
+        "error.sources",
+    ];
+
+    /// The first cell of every row of the table below a heading.
+    fn rows(heading: &str) -> BTreeSet<String> {
+        let (_, below) = MANUAL.split_once(&format!("\n## {heading}\n")).unwrap();
+        let section = below.split("\n## ").next().unwrap();
+        let named = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        named.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    #[derive(Clone, Default)]
+    struct FieldNames(Arc<Mutex<BTreeSet<String>>>);
+
+    impl tracing_subscriber::Layer<Registry> for FieldNames {
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, Registry>) {
+            let names = event
+                .metadata()
+                .fields()
+                .iter()
+                .map(|field| field.name().to_owned());
+            self.0.lock().unwrap().extend(names);
+        }
+    }
+
+    #[test]
+    fn the_manual_has_every_event_and_field_and_no_other() {
+        let events: BTreeSet<String> = Event::ALL.iter().map(|event| event.name().to_owned()).collect();
+        assert_eq!(rows("Events"), events);
+
+        let names = FieldNames::default();
+        let subscriber = Registry::default().with(names.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            Record::new(Event::SignIn, Outcome::Success).write();
+        });
+        let mut fields = names.0.lock().unwrap().clone();
+        assert!(fields.remove("message"), "for people who read records as lines");
+        fields.extend(OF_THE_LOG.map(str::to_owned));
+        assert_eq!(rows("Fields"), fields);
+        assert!(
+            MANUAL.contains(&format!("schema {VERSION}")),
+            "the manual names the version"
+        );
+    }
+
+    #[test]
+    fn every_event_is_mapped_to_a_class_of_ocsf() {
+        assert_eq!(rows("OCSF"), rows("Events"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The settings of the audit stream.
+
+use std::path::PathBuf;
+
+use super::chain::{ChainKey, KEY_BYTES_MIN};
+use crate::audit::SubjectForm;
+use crate::settings::Reader;
+
+/// Least bytes of a key that hashes subjects.
+const SUBJECT_KEY_BYTES_MIN: usize = 16;
+
+/// Where audit records go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Nowhere.
+    Off,
+    /// Standard output, among the log records.
+    Stdout,
+    /// A file of their own.
+    File(PathBuf),
+}
+
+/// What the stream is made with.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditSettings {
+    /// Where records go.
+    pub(crate) destination: Destination,
+    /// What chains them.
+    pub(crate) key: ChainKey,
+    /// How subjects stand in them.
+    pub(crate) subjects: SubjectForm,
+}
+
+impl AuditSettings {
+    /// Reads `AUDIT_LOG`, `AUDIT_KEY`, `AUDIT_SUBJECT` and `AUDIT_SUBJECT_KEY`.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
+        let destination = match reader.text("AUDIT_LOG").as_str() {
+            "off" => Destination::Off,
+            "stdout" => Destination::Stdout,
+            path => Destination::File(PathBuf::from(path)),
+        };
+        Self {
+            destination,
+            key: chain_keys(reader).into_iter().next().unwrap_or_default(),
+            subjects: subject_form(reader),
+        }
+    }
+}
+
+/// The keys of `AUDIT_KEY`, the first of which chains; none without it.
+pub fn chain_keys(reader: &mut Reader<'_>) -> Vec<ChainKey> {
+    let keys = reader.secrets("AUDIT_KEY");
+    if keys.iter().any(|key| key.expose().len() < KEY_BYTES_MIN) {
+        reader.wrong(
+            "AUDIT_KEY",
+            format!("needs keys of at least {KEY_BYTES_MIN} characters"),
+        );
+    }
+    keys.iter()
+        .map(|key| ChainKey::of(key.expose().as_bytes()))
+        .collect()
+}
+
+/// How subjects stand in records, by `AUDIT_SUBJECT` and `AUDIT_SUBJECT_KEY`.
+pub fn subject_form(reader: &mut Reader<'_>) -> SubjectForm {
+    let key = reader.secret("AUDIT_SUBJECT_KEY");
+    if key
+        .as_ref()
+        .is_some_and(|key| key.expose().len() < SUBJECT_KEY_BYTES_MIN)
+    {
+        reader.wrong(
+            "AUDIT_SUBJECT_KEY",
+            format!("needs at least {SUBJECT_KEY_BYTES_MIN} characters"),
+        );
+    }
+    match (reader.text("AUDIT_SUBJECT").as_str(), key) {
+        ("plain", None) => SubjectForm::Plain,
+        ("plain", Some(_)) => {
+            reader.wrong("AUDIT_SUBJECT_KEY", "has no meaning with AUDIT_SUBJECT=plain");
+            SubjectForm::Plain
+        }
+        ("hashed", None) => SubjectForm::Hashed,
+        ("hashed", Some(key)) => SubjectForm::keyed(key.expose().as_bytes()),
+        (_, _) => {
+            reader.wrong("AUDIT_SUBJECT", "must be hashed or plain");
+            SubjectForm::Hashed
+        }
+    }
+}

@@ -1,0 +1,249 @@
+// The audit log of the real programs: who did what, by one request ID everywhere, in chains that show what was done to them.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { probe, until } from '../../lib/net.mjs';
+import { binary, startStack } from '../../stack.mjs';
+import { Client } from './client.mjs';
+
+const PATIENCE_MS = 20_000;
+const KEYS = { AUDIT_KEY: 'a key of more than 32 characters for tests', AUDIT_SUBJECT_KEY: 'another key, for subjects' };
+let folder;
+let stack;
+const file = (service) => join(folder, `${service}.log`);
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'vestibule-audit-'));
+  writeFileSync(join(folder, 'routes.toml'), '');
+  stack = await startStack({
+    accessTokenTtl: 1,
+    routes: join(folder, 'routes.toml'),
+    edgeEnv: { ...KEYS, AUDIT_LOG: file('edge'), EDGE_RATE_LIMIT_LOGIN: '0' },
+    sessionEnv: { ...KEYS, AUDIT_LOG: file('session') },
+  });
+});
+after(async () => {
+  await stack?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const linesOf = (path) => readFileSync(path, 'utf8').split('\n').filter(Boolean);
+const records = (service) => linesOf(file(service)).map((line) => JSON.parse(line));
+
+/** The records that match, once there are so many. */
+async function recorded(service, matches, count = 1) {
+  let found = [];
+  await until(PATIENCE_MS, () => {
+    found = records(service).filter(matches);
+    return found.length >= count;
+  }, () => `${count} records of ${service} in ${readFileSync(file(service), 'utf8')}`);
+  assert.equal(found.length, count);
+  return found;
+}
+
+/** An operator's command, with the services' audit keys: its exit code and its JSON document. */
+function operator(...args) {
+  const { status, stdout, stderr } = spawnSync(binary('session-svc'), [...args, '--json'], { encoding: 'utf8', env: { PATH: process.env.PATH, ...KEYS, OIDC_ISSUER_URL: stack.issuer } });
+  assert.ok(stdout, stderr);
+  return { status, document: JSON.parse(stdout) };
+}
+
+const verify = (...args) => operator('audit', 'verify', ...args);
+const idOf = (answer) => answer.headers.get('x-request-id');
+const of = (id) => (record) => record.request_id === id;
+const methods = (found) => found.map((record) => record['rpc.method'].split('/').pop());
+
+test('a sign-in is found in both services, the access record and the browser by one request ID', async () => {
+  const person = new Client();
+  const callback = await person.authorize(stack);
+  const landed = await person.navigate(callback);
+  const id = idOf(landed);
+
+  const [signIn] = await recorded('edge', of(id));
+  assert.equal(signIn.event, 'sign_in');
+  assert.equal(signIn.outcome, 'success');
+  assert.equal(signIn['client.address'], '127.0.0.1');
+  assert.equal(signIn.provider.length > 0, true);
+  const calls = await recorded('session', of(id), 2);
+  assert.deepEqual(methods(calls), ['BeginSignIn', 'CreateSession']);
+  const created = calls[1];
+  assert.equal(created.session, signIn.session);
+  const access = stack.logs('edge').split('\n').filter((line) => line.includes(id)).map((line) => JSON.parse(line));
+  assert.deepEqual(access.map((record) => [record.message, record['session.handle']]), [['request', signIn.session]]);
+
+  const subject = (await person.me(stack)).json().sub;
+  const { document } = operator('audit', 'subject', subject);
+  for (const record of [signIn, created]) {
+    assert.equal(record['actor.issuer'], stack.issuer);
+    assert.equal(record['actor.subject'], document['actor.subject']);
+  }
+  assert.match(document['actor.subject'], /^hmac-sha256:[0-9a-f]{64}$/);
+
+  const written = readFileSync(file('edge'), 'utf8') + readFileSync(file('session'), 'utf8');
+  const { searchParams } = new URL(callback);
+  for (const secret of [person.sessionCookie(stack)[1].split('.')[0], searchParams.get('code'), searchParams.get('state'), subject]) {
+    assert.ok(secret.length > 3 && !written.includes(secret), `${secret} is in the audit log`);
+  }
+});
+
+test('a profile from memory leaves no record, a refresh one with the ID of the request that needed it', async () => {
+  const person = new Client();
+  const id = idOf(await person.signIn(stack));
+  await recorded('edge', of(id));
+  await person.me(stack);
+  const before = records('session').length + records('edge').length;
+  for (let at = 0; at < 5; at += 1) assert.equal((await person.me(stack)).status, 200);
+  const refetched = await person.me(stack, '/api/auth/me?refetch=true');
+  assert.equal(refetched.status, 200);
+  const ofRefetch = of(idOf(refetched));
+  const [refresh] = await recorded('session', (record) => record.event === 'token.refresh' && ofRefetch(record));
+  assert.equal(refresh.result, 'refreshed');
+  assert.ok(refresh['actor.subject']);
+  await recorded('session', (record) => record['rpc.method']?.endsWith('/UpdateSession') && record.outcome === 'success' && ofRefetch(record));
+  const since = records('session').concat(records('edge')).length - before;
+  assert.equal(since, records('session').filter(ofRefetch).length, 'nothing else was recorded');
+});
+
+test('a sign-out and a logout at the provider name whose session ended, why, and by which request', async () => {
+  const person = new Client();
+  await person.signIn(stack);
+  const id = idOf(await person.navigate(`${stack.edgeUrl}/api/auth/logout`));
+  const [out] = await recorded('edge', of(id));
+  assert.deepEqual([out.event, out.outcome, out['client.address']], ['sign_out', 'success', '127.0.0.1']);
+  const ended = await recorded('session', of(id), 2);
+  const end = ended.find((record) => record.event === 'session.end');
+  assert.equal(end.cause, 'logout');
+  assert.ok(end['actor.subject'] && end.session);
+
+  const other = new Client();
+  await other.signIn(stack);
+  const page = await other.navigate(`${stack.issuer}/session/end`);
+  const [, xsrf] = /name="xsrf" value="([^"]+)"/.exec(page.text);
+  await other.navigate(`${stack.issuer}/session/end/confirm`, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) });
+  const [told] = await recorded('edge', (record) => record.event === 'provider_logout');
+  assert.deepEqual([told.outcome, told.step, told.ended_count], ['success', 'logout_token', 1]);
+  const byProvider = await recorded('session', (record) => record.event === 'session.end' && record.request_id === told.request_id);
+  assert.equal(byProvider[0].cause, 'back_channel_logout');
+  assert.equal((await other.me(stack)).status, 204);
+});
+
+test('a sign-in that is refused is found by the ID on its page, with its reason', async () => {
+  const page = await new Client().navigate(`${stack.edgeUrl}/api/auth/callback?code=x&state=y`);
+  assert.equal(page.status, 400);
+  const id = idOf(page);
+  assert.ok(page.text.includes(id));
+  const [refused] = await recorded('edge', of(id));
+  assert.deepEqual([refused.event, refused.outcome, refused.step, refused.reason], ['sign_in', 'failure', 'callback', 'unknown_transaction']);
+  assert.ok(refused.error && refused['client.address']);
+});
+
+test('what an operator reads and ends is recorded', async () => {
+  const person = new Client();
+  const { session } = (await recorded('edge', of(idOf(await person.signIn(stack)))))[0];
+  const { sub } = (await person.me(stack)).json();
+  const at = ['--service', stack.sessionUrls[0]];
+  assert.equal(operator('sessions', 'list', '--subject', sub, ...at).status, 0);
+  assert.equal(operator('sessions', 'show', '--handle', session, ...at).status, 0);
+  assert.equal(operator('sessions', 'end', '--handle', session, ...at).status, 0);
+  const [end] = await recorded('session', (record) => record.event === 'session.end' && record.session === session);
+  assert.equal(end.cause, 'operator');
+  const by = (method) => (record) => record['rpc.method'] === `session.v1.SessionService/${method}`;
+  const [list] = await recorded('session', by('ListSessions'));
+  const [show] = await recorded('session', by('GetSession'));
+  assert.equal(list['actor.subject'], end['actor.subject']);
+  assert.equal(show.session, session);
+  assert.equal(show['actor.subject'], end['actor.subject']);
+});
+
+test('a route file that changes is recorded, taken over or refused', async () => {
+  const isRoutes = (outcome) => (record) => record.event === 'configuration.reload' && record.setting === 'EDGE_ROUTES' && record.outcome === outcome;
+  await recorded('edge', isRoutes('success'));
+  writeFileSync(join(folder, 'routes.toml'), 'nonsense = 1\n');
+  const [refused] = await recorded('edge', isRoutes('failure'));
+  assert.equal(refused.path, join(folder, 'routes.toml'));
+  assert.ok(refused.error);
+  writeFileSync(join(folder, 'routes.toml'), '# nothing\n');
+  await recorded('edge', isRoutes('success'), 2);
+});
+
+test('both chains are sound, over a kill, a rotation and a restart, and a line that is removed is named', async () => {
+  const sound = verify(file('edge'), file('session'));
+  assert.equal(sound.status, 0, JSON.stringify(sound.document));
+  assert.deepEqual(sound.document.findings.map(({ finding }) => finding), ['open', 'open'], 'both processes run');
+
+  await new Client().signIn(stack);
+  await stack.restart('session', 'SIGKILL');
+  await new Client().signIn(stack);
+  renameSync(file('session'), `${file('session')}.1`);
+  process.kill(stack.pid('session'), 'SIGHUP');
+  await new Client().signIn(stack);
+  await recorded('session', (record) => record['rpc.method']?.endsWith('/CreateSession'));
+  await stack.restart('session');
+  const files = [`${file('session')}.1`, file('session')];
+  const after = verify(...files);
+  assert.equal(after.status, 0, JSON.stringify(after.document));
+  assert.equal(after.document.chains.length, 3);
+  assert.deepEqual(after.document.chains.map(({ closed }) => closed).sort(), [false, false, true], 'one was killed, one runs');
+
+  const lines = linesOf(files[0]);
+  const removed = JSON.parse(lines[2]);
+  const tampered = join(folder, 'tampered.log');
+  writeFileSync(tampered, [...lines.slice(0, 2), ...lines.slice(3)].map((line) => `${line}\n`).join(''));
+  const found = verify(tampered, files[1]);
+  assert.equal(found.status, 1);
+  const [problem] = found.document.findings.filter(({ amiss }) => amiss);
+  assert.deepEqual([problem.finding, problem.file, problem.line], ['missing', tampered, 3]);
+  assert.equal(problem.text, `record ${removed.sequence} of ${removed.instance} is missing`);
+
+  const cut = join(folder, 'cut.log');
+  const killed = sound.document.chains.find(({ service }) => service === 'session-svc');
+  const whole = lines.findIndex((line) => JSON.parse(line).event === 'process.start' && JSON.parse(line).instance !== killed.instance);
+  writeFileSync(cut, [...lines.slice(0, whole - 1), ...lines.slice(whole)].map((line) => `${line}\n`).join(''));
+  const tail = verify(cut, files[1]);
+  assert.equal(tail.status, 1, 'the next process says what came before');
+  assert.ok(tail.document.findings.some(({ finding }) => finding === 'not_there'));
+});
+
+test('while its disk is full nobody waits, readiness tells, and nothing is lost once there is room', async (t) => {
+  const disk = mkdtempSync(join(tmpdir(), 'vestibule-disk-'));
+  const run = (command, ...args) => assert.equal(spawnSync(command, args).status, 0, `${command} ${args}: these tests need the right to mount a tmpfs`);
+  run('mount', '-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk);
+  const full = await startStack({ edgeEnv: { ...KEYS, EDGE_RATE_LIMIT_LOGIN: '0', AUDIT_LOG: join(disk, 'edge.log') }, sessionEnv: { AUDIT_LOG: 'off' } });
+  t.after(async () => {
+    await full.stop();
+    run('umount', disk);
+    rmSync(disk, { recursive: true });
+  });
+  const ballast = join(disk, 'ballast');
+  spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4k']);
+  const condition = async () => (await probe(`${full.adminUrls.edge}/readyz`)).body;
+  const metrics = async () => (await probe(`${full.adminUrls.edge}/metrics`)).body;
+  const refused = [];
+  await until(PATIENCE_MS, async () => {
+    const page = await new Client().navigate(`${full.edgeUrl}/api/auth/callback?code=x&state=y`);
+    assert.equal(page.status, 400);
+    refused.push(idOf(page));
+    return /audit_write_failures_total\S* [1-9]/.test(await metrics());
+  }, () => 'the disk never refused');
+  await new Client().signIn(full);
+  assert.equal((await probe(`${full.adminUrls.edge}/readyz`)).status, 200, 'it stays in service');
+  assert.match(await condition(), /records cannot be written/);
+  assert.ok(full.logs('edge').includes('audit records cannot be written'));
+  rmSync(ballast);
+  const written = () => linesOf(join(disk, 'edge.log')).map((line) => JSON.parse(line));
+  await until(PATIENCE_MS, async () => !(await condition()).includes('records cannot be written'), condition);
+  const missing = () => {
+    const ids = new Set(written().map((record) => record.request_id));
+    return refused.filter((id) => !ids.has(id));
+  };
+  await until(PATIENCE_MS, () => missing().length === 0, () => `${missing()} were lost`);
+  assert.match(await metrics(), /audit_records_lost_total\S* 0\n/);
+  await full.kill('edge');
+  const judged = verify(join(disk, 'edge.log'));
+  assert.equal(judged.status, 0, JSON.stringify(judged.document));
+  assert.deepEqual(judged.document.findings, []);
+});
