@@ -70,7 +70,7 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
             audit::reloaded(
                 CREDENTIALS,
                 Some(&path),
-                outcome.as_ref().map(|()| ()).map_err(|error| &**error),
+                outcome.as_ref().copied().map_err(|error| &**error),
             );
         }));
     }

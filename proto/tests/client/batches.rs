@@ -1,6 +1,7 @@
 //! Reads that come while another one is in flight: which are batched, and which are answered when a batch fails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -197,6 +198,32 @@ async fn a_read_with_metadata_that_others_do_not_have_is_a_call_of_its_own() {
     assert!(go_together([("traceparent", unrecorded), state]).await);
     assert!(!go_together([("traceparent", recorded), state]).await);
     assert!(!go_together([("x-tenant", "blue"), state]).await);
+}
+
+#[tokio::test]
+async fn a_batch_names_the_request_of_each_of_its_reads() {
+    let server = server(Batches::Answered).await;
+    let numbers = AtomicUsize::new(0);
+    let client = SessionClient::new(ClientSettings {
+        annotate: Some(Arc::new(move |metadata| {
+            let number = numbers.fetch_add(1, Ordering::Relaxed);
+            metadata.insert("x-request-id", number.to_string().parse().unwrap());
+        })),
+        ..ClientSettings::new([server.url()])
+    })
+    .unwrap();
+    read_at_once(&client, 1).await;
+    until(&server, &client, 10, &[10]).await;
+    let mut named: Vec<usize> = server
+        .request_ids()
+        .last()
+        .unwrap()
+        .iter()
+        .map(|id| id.parse().unwrap())
+        .collect();
+    named.sort_unstable();
+    named.dedup();
+    assert_eq!(named.len(), 10, "each its own: {named:?}");
 }
 
 #[tokio::test]

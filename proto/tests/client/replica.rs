@@ -41,6 +41,8 @@ pub(crate) struct Seen {
     pub(crate) calls: watch::Sender<usize>,
     /// How many reads each call for several had.
     pub(crate) batches: Arc<Mutex<Vec<usize>>>,
+    /// The requests that each call for several names.
+    pub(crate) request_ids: Arc<Mutex<Vec<Vec<String>>>>,
     /// The trace contexts of reads.
     pub(crate) traces: Arc<Mutex<Vec<String>>>,
     /// Resume tokens of the watches opened.
@@ -99,6 +101,9 @@ impl SessionService for Replica {
         request: Request<BatchGetSessionsRequest>,
     ) -> Result<Response<BatchGetSessionsResponse>, Status> {
         assert!(request.metadata().contains_key("grpc-timeout"));
+        let ids = request.metadata().get_all("x-request-id").iter();
+        let ids = ids.map(|id| id.to_str().unwrap().to_owned()).collect();
+        self.seen.request_ids.lock().unwrap().push(ids);
         let requests = request.into_inner().requests;
         self.seen.batches.lock().unwrap().push(requests.len());
         match &self.batches {

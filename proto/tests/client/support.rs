@@ -115,6 +115,11 @@ impl Server {
         self.seen.batches.lock().unwrap().clone()
     }
 
+    /// The requests that each call for several names.
+    pub(crate) fn request_ids(&self) -> Vec<Vec<String>> {
+        self.seen.request_ids.lock().unwrap().clone()
+    }
+
     /// Answers reads of the handle "slow", which it does not do before.
     pub(crate) fn answers_slow_reads(&self) {
         self.slow_reads.send_replace(true);

@@ -94,11 +94,11 @@ impl CallRecord {
             self.span.record("otel.status_code", "ERROR");
         }
         let turned_away = matches!(outcome.code, Code::Unauthenticated | Code::PermissionDenied);
+        // What finds nothing has read nothing.
+        let reads_others = self.call.is_administrative() && outcome.code == Code::Ok;
         match self.method.recorded {
             Recorded::ForDebugging if !turned_away => write_read!(debug, "audit::open", self, outcome),
-            Recorded::AsRead
-                if !turned_away && !(self.call.is_administrative() && outcome.code == Code::Ok) =>
-            {
+            Recorded::AsRead if !(turned_away || reads_others) => {
                 write_read!(info, "audit::read", self, outcome);
             }
             _ => self.write_audit(outcome),

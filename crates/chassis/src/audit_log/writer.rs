@@ -17,10 +17,13 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// A buffer that was larger than this in a burst is given back.
 const KEPT_BYTES: usize = 64 * 1024;
 
+/// Takes a line if there is room.
+pub(super) type Offer = Box<dyn FnMut(&[u8]) -> bool + Send>;
+
 /// Where lines go.
 pub(super) enum Output {
     /// Among the log records, by whoever takes a line if there is room.
-    Log(Box<dyn FnMut(&[u8]) -> bool + Send>),
+    Log(Offer),
     /// A file of their own.
     File(AuditFile),
 }
