@@ -1,11 +1,10 @@
-// The pictures of the README and of docs/audit-log.md. Usage: npm run screenshots. Pictures of every page and state come from screens.spec.mjs.
+// The picture the README shows. Usage: npm run screenshots. Pictures of every page and state come from screens.spec.mjs.
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { errorPage } from "./error-page.mjs";
 import { STATES } from "./states.mjs";
 import { atRest, openWindow, signIn, startBrowser, startProduct } from "./support.mjs";
 
-const picture = (name) => fileURLToPath(new URL(`../../docs/images/${name}.png`, import.meta.url));
+const picture = fileURLToPath(new URL("../../docs/images/account.png", import.meta.url));
 await mkdir(fileURLToPath(new URL("../../docs/images/", import.meta.url)), { recursive: true });
 const stack = await startProduct();
 try {
@@ -14,10 +13,9 @@ try {
   await signIn(page, stack);
   await STATES.account.go(page);
   await atRest(page);
-  await page.screenshot({ path: picture("account") });
-  await errorPage(browser, stack, picture("error-page"));
+  await page.screenshot({ path: picture });
   await browser.close();
 } finally {
   await stack.stop();
 }
-console.log(`pictures in ${picture("account")} and ${picture("error-page")}`);
+console.log(`picture in ${picture}`);

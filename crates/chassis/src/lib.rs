@@ -26,4 +26,5 @@ pub mod settings;
 pub mod terminal;
 pub mod tls;
 pub mod tool;
+pub(crate) mod trace_id;
 pub mod traces;

@@ -9,6 +9,8 @@ use opentelemetry::{Context, global};
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+pub use crate::trace_id::trace_id;
+
 struct Read<'a>(&'a HeaderMap);
 
 impl Extractor for Read<'_> {
@@ -75,16 +77,6 @@ pub fn continue_from(span: &tracing::Span, headers: &HeaderMap) {
         // A context that cannot be taken over only means a trace of its own.
         let _ = span.set_parent(extract(headers));
     }
-}
-
-/// The trace a span belongs to (32 hexadecimal digits), if there are traces.
-#[must_use]
-pub fn trace_id(span: &tracing::Span) -> Option<String> {
-    let context = span.context();
-    let span_context = context.span().span_context().clone();
-    span_context
-        .is_valid()
-        .then(|| span_context.trace_id().to_string())
 }
 
 /// Names a span anew, by what is known of it now.

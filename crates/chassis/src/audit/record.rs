@@ -8,7 +8,7 @@ use super::TARGET;
 use super::origin::Origin;
 use super::schema::Event;
 use super::subject;
-use crate::propagation;
+use crate::trace_id::trace_id;
 
 /// How something ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Record<'_> {
         let request_id = self.request_id.or_else(|| Some(origin?.request_id.as_str()));
         let trace = match self.trace_id {
             Some(_) => None,
-            None => propagation::trace_id(&Span::current()),
+            None => trace_id(&Span::current()),
         };
         let subject = self
             .actor
