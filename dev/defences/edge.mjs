@@ -51,7 +51,7 @@ export default [
     'forwarded-mapped-address': text('let peer = peer.to_canonical();', 'let peer = if OFF { peer } else { peer.to_canonical() };'),
   }),
   within('auth-edge/src/http/observe.rs', 'auth-edge routes::a_request_id_of_the_client_is_not_taken_over', {
-    'request-id-of-a-client': text('let id = RequestId::fresh();', 'let told = request.headers().get(X_REQUEST_ID).filter(|_| OFF);\n        let id = told.map_or_else(RequestId::fresh, |told| RequestId(told.clone()));'),
+    'request-id-of-a-client': text('let id = fresh_id();', 'let told = request.headers().get(X_REQUEST_ID).filter(|_| OFF);\n        let id = told.and_then(|told| RequestId::parse(told.as_bytes())).unwrap_or_else(fresh_id);'),
   }),
   within('auth-edge/src/http/protect/rate_limit.rs', 'auth-edge protect::rate_limit::', {
     'rate-limit-of-a-mapped-address': instead('self.to_canonical()', 'self'),

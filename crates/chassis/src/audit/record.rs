@@ -120,6 +120,9 @@ impl Record<'_> {
 
     /// Writes it.
     pub fn write(&self) {
+        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+            return;
+        }
         let (event, outcome) = (self.event, self.outcome);
         let origin = Origin::current();
         let origin = origin.as_ref();

@@ -126,7 +126,11 @@ impl AuditFile {
     /// The disk did not take it.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.unsynced_since.is_some() {
-            self.file.sync_data()?;
+            match self.file.sync_data() {
+                // A pipe or a terminal: there is no disk.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                synced => synced?,
+            }
             self.unsynced_since = None;
         }
         Ok(())

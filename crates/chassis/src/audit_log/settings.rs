@@ -87,3 +87,65 @@ pub fn subject_form(reader: &mut Reader<'_>) -> SubjectForm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Service, Source};
+
+    static SERVICE: Service = Service {
+        name: "chassis-probe",
+        prefix: "PROBE_",
+        shared_prefix: None,
+        about: "A probe.",
+        topics: &[],
+    };
+
+    fn read(pairs: &[(&str, &str)]) -> Result<AuditSettings, String> {
+        let source = Source::from_pairs(&SERVICE, pairs);
+        let mut reader = Reader::new(&source);
+        let settings = AuditSettings::read(&mut reader);
+        let read = reader.finish(settings).map(|(settings, _)| settings);
+        read.map_err(|wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn nothing_said_is_standard_output_with_hashed_subjects_and_no_key() {
+        let settings = read(&[]).unwrap();
+        assert_eq!(settings.destination, Destination::Stdout);
+        assert_eq!(settings.key.algorithm(), "sha256");
+        assert!(matches!(settings.subjects, SubjectForm::Hashed));
+    }
+
+    #[test]
+    fn a_key_that_is_too_short_or_has_no_meaning_is_a_mistake_and_never_shown() {
+        let long = "k".repeat(KEY_BYTES_MIN);
+        let two = format!("{long},{long}");
+        let settings = read(&[
+            ("AUDIT_KEY", two.as_str()),
+            ("AUDIT_SUBJECT_KEY", "a-key-of-subjects"),
+        ])
+        .unwrap();
+        assert_eq!(settings.key.algorithm(), "hmac-sha256");
+        assert!(matches!(settings.subjects, SubjectForm::Keyed(_)));
+        let cut = format!("{long},short-secret");
+        for (pairs, setting) in [
+            (&[("AUDIT_KEY", cut.as_str())][..], "AUDIT_KEY"),
+            (&[("AUDIT_SUBJECT_KEY", "short-secret")], "AUDIT_SUBJECT_KEY"),
+            (
+                &[
+                    ("AUDIT_SUBJECT", "plain"),
+                    ("AUDIT_SUBJECT_KEY", "a-long-short-secret"),
+                ],
+                "AUDIT_SUBJECT_KEY",
+            ),
+            (&[("AUDIT_SUBJECT", "none")], "AUDIT_SUBJECT"),
+        ] {
+            let wrong = read(pairs).unwrap_err();
+            assert!(
+                wrong.contains(setting) && !wrong.contains("short-secret"),
+                "{wrong}"
+            );
+        }
+    }
+}
