@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen images sbom k8s pods bench screenshots flood failover restarts
+.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench screenshots flood failover restarts
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,11 +30,17 @@ fmt: ## formats Rust and web sources
 gen: ## writes generated code again
 	@exec node dev/gen.mjs
 
+docs: ## the documents as a site with search, in target/docs (`node dev/docs.mjs --serve` shows it)
+	@exec node dev/docs.mjs
+
 images: ## container images of edge, session service, web app and development provider
 	@exec node dev/images.mjs
 
 sbom: ## what the images are made of, as CycloneDX bills of materials under target/sbom
 	@exec node dev/sbom.mjs
+
+reproducible: ## builds both programs and the web app twice, in different places, and compares every byte
+	@exec node dev/reproducible.mjs
 
 k8s: ## renders and validates the Kubernetes manifests
 	@exec node dev/test.mjs --only kubernetes

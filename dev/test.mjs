@@ -261,6 +261,8 @@ const web = async () => {
 };
 const provider = () => installPackages('dev/idp', say);
 
+const site = () => run(process.execPath, ['dev/docs.mjs'], { quiet: true });
+
 /** The images as `make images` makes them, but for the profile of the programs: this one compiles in a third of the time. */
 const images = async () => {
   say('building the images');
@@ -283,6 +285,7 @@ const SUITES = [
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'docs', what: 'the documents as a site, and its search in a real browser', needs: ['chromium'], prepare: [() => installPackages('web', say), site], run: () => nodeTests(ROOT, 'dev/tests/docs', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },

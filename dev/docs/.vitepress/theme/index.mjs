@@ -1,0 +1,13 @@
+// VitePress' own theme with the colours of the product, and diagrams.
+import { defineAsyncComponent } from 'vue';
+// Without its font: the system's is there at once.
+import Theme from 'vitepress/theme-without-fonts';
+
+import './style.css';
+
+export default {
+  extends: Theme,
+  enhanceApp({ app }) {
+    app.component('Mermaid', defineAsyncComponent(() => import('./Mermaid.vue')));
+  },
+};
