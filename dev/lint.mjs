@@ -5,6 +5,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { checkTools, installPackages } from './lib/build.mjs';
+import { ask, exceptions, judge, lockFiles } from './lib/npm-audit.mjs';
 import { cargoDeny, cargoTool } from './lib/tools.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -25,6 +26,12 @@ function rustdoc() {
   return passes('cargo', ['doc', '--workspace', '--no-deps', '--lib', '--document-private-items', '--locked', '--quiet'], { env });
 }
 
+/** Says that nothing is known, which is not the same as nothing being wrong: a release asks for verdicts (ADVISORIES=required). */
+function unjudged(what) {
+  process.stdout.write(`NOT JUDGED: ${what}.\n`);
+  return process.env.ADVISORIES !== 'required';
+}
+
 /** cargo-deny. Advisories are a repository of its own: where it cannot be fetched, an earlier copy counts, and without one lint says so. */
 async function dependencies() {
   const program = await cargoDeny(say);
@@ -32,8 +39,19 @@ async function dependencies() {
   const passed = deny('check', 'bans', 'licenses', 'sources');
   if (!passes(program, ['fetch', 'db'], { timeout: FETCH_LIMIT_MS })) process.stdout.write('The advisories cannot be fetched.\n');
   const copy = existsSync(ADVISORIES) && readdirSync(ADVISORIES).some((name) => existsSync(join(ADVISORIES, name, 'crates')));
-  if (!copy) process.stdout.write('NOT JUDGED: advisories.\n');
-  return (!copy || deny('--offline', 'check', 'advisories')) && passed;
+  if (!copy) return unjudged('advisories of crates') && passed;
+  return deny('--offline', 'check', 'advisories') && passed;
+}
+
+/** Advisories about npm packages, by the registry's service. One that does not answer is no verdict, and lint says which files have none. */
+function npmAdvisories() {
+  const answers = Object.fromEntries(lockFiles().map((lock) => [lock, ask(lock)]));
+  const faults = judge(answers, exceptions());
+  for (const fault of faults) process.stdout.write(`${fault}\n`);
+  const without = Object.entries(answers).filter(([, answer]) => answer.unjudged);
+  for (const [lock, answer] of Object.entries(answers).filter(([, { advisories }]) => advisories)) process.stdout.write(`${lock}: judged, ${answer.advisories.length} advisories\n`);
+  const passed = without.length === 0 || unjudged(`npm advisories of ${without.map(([lock]) => lock).join(', ')} (${without[0][1].unjudged})`);
+  return faults.length === 0 && passed;
 }
 
 const unusedDependencies = async () => passes(await cargoTool('cargo-machete', say), []);
@@ -44,6 +62,7 @@ const CHECKS = [
   ['rustdoc', rustdoc],
   ['rooms: who may know whom', () => passes(process.execPath, ['dev/structure.mjs', '--check'])],
   ['dependencies: advisories, bans, licences, sources', dependencies],
+  ['dependencies: advisories of npm', npmAdvisories],
   ['dependencies that nothing uses', unusedDependencies],
   ['defences: the table fits the sources', () => passes(process.execPath, ['dev/defences.mjs', '--check'])],
   ['web: lint and types', () => passes('npm', ['run', '--silent', 'lint'], { cwd: web })],

@@ -286,6 +286,7 @@ const SUITES = [
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'docs', what: 'the documents as a site, and its search in a real browser', needs: ['chromium'], prepare: [() => installPackages('web', say), site], run: () => nodeTests(ROOT, 'dev/tests/docs', '.test.mjs') },
+  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [pythonPackages], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
