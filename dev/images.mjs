@@ -52,7 +52,7 @@ async function programs(folder) {
     await run('dev/images/programs.sh', [which, values.arch, to], { env, quiet: true });
   }
   await run('dev/images/programs.sh', ['authorities', to], { quiet: true });
-  for (const program of readdirSync(to).filter((name) => !name.endsWith('.crt')).map((name) => join(to, name))) {
+  for (const program of readdirSync(to).filter((name) => !/\.crt$|^licences$/.test(name)).map((name) => join(to, name))) {
     const name = basename(program);
     if (!isStatic(program)) throw new Problem(`${name} is not static, so it would not start in an empty image`);
     const { size } = statSync(program);

@@ -1,12 +1,14 @@
-// `make sbom`: what the images are made of, as CycloneDX bills of materials in target/sbom: one for each program and for the pages.
+// `make sbom`: what the images are made of, as CycloneDX bills of materials in target/sbom: one for each program and for the pages;
+// licences.md, which lists the licence of everything in them, and licences/, the texts as the images carry them.
 // The same source gives the same files: they carry the time of SOURCE_DATE_EPOCH, or of the last commit.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { sourceEpoch } from './images/source.mjs';
-import { checkTools, Problem, run } from './lib/build.mjs';
+import { checkTools, run } from './lib/build.mjs';
+import { licenceTable } from './lib/licences.mjs';
 import { cargoTool } from './lib/tools.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -17,12 +19,15 @@ const TARGET = 'x86_64-unknown-linux-gnu';
 const say = (text) => process.stderr.write(`${text}\n`);
 const output = (command, args, cwd = ROOT) => execFileSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 26 });
 
-/** The folder of a crate's source as cargo has downloaded it. */
-function downloaded(name) {
-  const registries = join(process.env.CARGO_HOME || join(homedir(), '.cargo'), 'registry/src');
-  const found = readdirSync(registries).map((registry) => join(registries, registry, name)).find(existsSync);
-  if (!found) throw new Problem(`${name} was not downloaded yet: run \`make images\` first`);
-  return found;
+/** The folder of a crate's source, downloaded by cargo. */
+function downloaded(name, version) {
+  const asking = join(WORK, 'asking'); // a package that needs it, for cargo downloads no other way
+  mkdirSync(join(asking, 'src'), { recursive: true });
+  writeFileSync(join(asking, 'src/lib.rs'), '');
+  writeFileSync(join(asking, 'Cargo.toml'), `[package]\nname = "asking"\nedition = "2021"\n[dependencies]\n${name} = "=${version}"\n`);
+  execFileSync('cargo', ['fetch', '--quiet'], { cwd: asking });
+  const { packages } = JSON.parse(output('cargo', ['metadata', '--offline', '--format-version', '1'], asking));
+  return dirname(packages.find((found) => found.name === name).manifest_path);
 }
 
 /** Bills of crates below `folder`: {name: text}. */
@@ -34,7 +39,18 @@ async function ofCrates(folder, crates, features = []) {
   return crates.map((crate) => [crate, readFileSync(join(folder, files.find((file) => file.endsWith(`/${crate}.cdx.json`)) ?? `${crate}.cdx.json`), 'utf8')]);
 }
 
-const ofPackages = (folder) => output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev', '--package-lock-only'], join(ROOT, folder));
+/**
+ * The bill of an npm package by its lock file, without the tools of development. npm's own `--omit dev` leaves out what is also a peer
+ * of such a tool, React among it.
+ */
+function ofPackages(folder) {
+  const all = JSON.parse(output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'], join(ROOT, folder)));
+  const isDevelopment = ({ properties }) => properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true');
+  const components = all.components.filter((component) => !isDevelopment(component));
+  const kept = new Set([all.metadata.component['bom-ref'], ...components.map((component) => component['bom-ref'])]);
+  const dependencies = all.dependencies.filter(({ ref }) => kept.has(ref)).map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((other) => kept.has(other)) }));
+  return JSON.stringify({ ...all, components, dependencies });
+}
 
 /** The same for the same source: without the number, the time and the folder of this run. */
 function write(name, text) {
@@ -42,6 +58,7 @@ function write(name, text) {
   bill.metadata.timestamp = new Date(Number(sourceEpoch()) * 1000).toISOString();
   writeFileSync(join(OUT, `${name}.cdx.json`), `${JSON.stringify(bill, null, 2)}\n`);
   process.stdout.write(`target/sbom/${name}.cdx.json: ${bill.components.length} components\n`);
+  return [name, bill];
 }
 
 try {
@@ -55,14 +72,17 @@ try {
   }
   const [, version] = /^WEB_SERVER=(.+)$/m.exec(readFileSync(join(ROOT, 'dev/images/programs.sh'), 'utf8'));
   const server = join(WORK, 'static-web-server');
-  cpSync(downloaded(`static-web-server-${version}`), server, { recursive: true });
+  cpSync(downloaded('static-web-server', version), server, { recursive: true });
   const bills = [
     ...(await ofCrates(source, ['auth-edge', 'session-svc'])),
     ...(await ofCrates(server, ['static-web-server'], ['--no-default-features', '--features', 'fallback-page,compression-gzip,compression-brotli'])),
     ['web', ofPackages('web')],
     ['dev-idp', ofPackages('dev/idp')],
   ];
-  for (const [name, text] of bills) write(name, text);
+  const written = bills.map(([name, text]) => write(name, text));
+  writeFileSync(join(OUT, 'licences.md'), licenceTable(written));
+  await run('dev/images/programs.sh', ['licences', 'amd64', join(OUT, 'licences')], { quiet: true });
+  process.stdout.write('target/sbom/licences.md, and the texts in target/sbom/licences\n');
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;

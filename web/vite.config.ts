@@ -27,6 +27,8 @@ export default defineConfig({
     // scripts/budget.mjs reads it to know what a first visit loads.
     manifest: "manifest.json",
     reportCompressedSize: false,
+    // What is bundled goes out with the texts of its licences.
+    license: { fileName: "licences.md" },
     rolldownOptions: {
       output: {
         codeSplitting: {

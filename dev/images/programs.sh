@@ -5,6 +5,7 @@
 #   programs.sh compiler ARCH              a compiler for another architecture than this one's, where root and apt-get are at hand
 #   programs.sh web-server ARCH FOLDER     static-web-server, for the web app's image
 #   programs.sh services ARCH FOLDER       auth-edge and session-svc
+#   programs.sh licences ARCH FOLDER       what both are made of, with the texts of the licences; the two above write it to FOLDER/licences
 #   programs.sh authorities FOLDER         ca-certificates.crt: Mozilla's authorities, none that somebody added to this machine
 #
 # ARCH is amd64 or arm64; empty, this machine's. CARGO_TARGET_DIR is where cargo works; CARGO_PROFILE=dev compiles in a third of the
@@ -12,6 +13,7 @@
 set -eu
 
 WEB_SERVER=2.44.1
+WEB_SERVER_FEATURES=fallback-page,compression-gzip,compression-brotli
 source=$(cd "$(dirname "$0")/../.." && pwd)
 
 architecture() { # of the machine or of the word for it
@@ -56,6 +58,52 @@ deliver() {
   install -m 0755 "$@" "$folder"
 }
 
+# the folder of a crate's source, name-version $1, as cargo has downloaded it
+downloaded() {
+  for found in "$cargo_home"/registry/src/*/"$1"; do
+    [ -d "$found" ] && echo "$found" && return
+  done
+  echo "programs.sh: $1 was not downloaded yet: build it first" >&2
+  exit 1
+}
+
+# the crates that `cargo tree` of the arguments lists, with their licences, and then each text in their sources with those who have it;
+# a crate of this workspace is ours
+notices() {
+  work=$(mktemp -d)
+  cargo tree --quiet --locked --edges normal --prefix none --no-dedupe --format '{p}: {l}' "$@" | sed 's/ (proc-macro)//' | grep -v -e '^:' -e ' (/' | LC_ALL=C sort -u > "$work/crates"
+  mkdir "$work/texts"
+  while IFS=: read -r package licence; do
+    echo "$package:$licence"
+    from=$(downloaded "$(echo "$package" | sed 's/ v/-/')")
+    for text in "$from"/LICEN[CS]E* "$from"/license* "$from"/COPYING* "$from"/COPYRIGHT* "$from"/NOTICE* "$from"/UNLICENSE* "$from"/third_party/*/LICENSE*; do
+      [ -f "$text" ] || continue
+      tr -d '\r' < "$text" > "$work/text"
+      name=$work/texts/$(sha256sum < "$work/text" | cut -c 1-64)
+      mv "$work/text" "$name"
+      printf '%s\n' "$package" >> "$name.of"
+    done
+  done < "$work/crates"
+  for text in "$work"/texts/*.of; do
+    printf '\n================================================================\n'
+    cat "$text" && echo && cat "${text%.of}"
+  done
+  rm -r "$work"
+}
+
+services_licences() { # into folder $1
+  mkdir -p "$1"
+  cd "$source"
+  install -m 0644 LICENSE "$1/vestibule.txt"
+  notices --target "$target" -p auth-edge -p session-svc > "$1/services.txt"
+}
+
+web_server_licences() { # into folder $1
+  mkdir -p "$1"
+  cd "$(downloaded "static-web-server-$WEB_SERVER")"
+  { echo "static-web-server v$WEB_SERVER: MIT OR Apache-2.0" && cat LICENSE-APACHE && notices --target "$target" --no-default-features --features "$WEB_SERVER_FEATURES"; } > "$1/static-web-server.txt"
+}
+
 case "${1:-}" in
   compiler)
     wanted=$(architecture "${2:-$own}")
@@ -69,14 +117,21 @@ case "${1:-}" in
     compile_for "$(architecture "${2:-$own}")"
     tools=$target_dir/tools/static-web-server-$WEB_SERVER-$made
     CARGO_TARGET_DIR=$tools cargo install --quiet --locked --profile "$profile" --root "$tools/$target" --target "$target" --version "$WEB_SERVER" \
-      --no-default-features --features fallback-page,compression-gzip,compression-brotli static-web-server
+      --no-default-features --features "$WEB_SERVER_FEATURES" static-web-server
     deliver "$3" "$tools/$target/bin/static-web-server"
+    web_server_licences "$3/licences"
     ;;
   services)
     compile_for "$(architecture "${2:-$own}")"
     cd "$source"
     cargo build --quiet --locked --profile "$profile" --target "$target" -p auth-edge -p session-svc
     deliver "$3" "$target_dir/$target/$made/auth-edge" "$target_dir/$target/$made/session-svc"
+    services_licences "$3/licences"
+    ;;
+  licences)
+    target=$(architecture "${2:-$own}")-unknown-linux-gnu
+    services_licences "$3"
+    web_server_licences "$3"
     ;;
   authorities)
     set -- "$2" /usr/share/ca-certificates/mozilla/*.crt
@@ -90,7 +145,7 @@ case "${1:-}" in
     cat "$@" > "$folder/ca-certificates.crt"
     ;;
   *)
-    sed -n '2,12s/^# \{0,1\}//p' "$0"
+    sed -n '2,13s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

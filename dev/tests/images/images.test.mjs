@@ -66,12 +66,20 @@ const OF_THE_RUNTIME = /^(dev|etc\/(hosts|hostname|resolv\.conf|mtab)|proc|run|s
 
 const PROGRAMS = [['edge', 'auth-edge'], ['session-svc', 'session-svc'], ['web', 'static-web-server']];
 
-test('a service holds its program and the authorities, and nothing else', () => {
+test('a service holds its program, the authorities and the licences, and nothing else', () => {
   for (const [name, program] of [['edge', 'auth-edge'], ['session-svc', 'session-svc']]) {
     const { paths, read } = contents(name);
-    assert.deepEqual(paths.filter((path) => !OF_THE_RUNTIME.test(path)).sort(), [program, 'etc/ssl/certs/ca-certificates.crt'].sort(), name);
+    assert.deepEqual(paths.filter((path) => !OF_THE_RUNTIME.test(path)).sort(), [program, 'etc/ssl/certs/ca-certificates.crt', 'licences/services.txt', 'licences/vestibule.txt'].sort(), name);
     const authorities = read('etc/ssl/certs/ca-certificates.crt').toString().match(/-----BEGIN CERTIFICATE-----/g) ?? [];
     assert.ok(authorities.length > 50, `${authorities.length} authorities`);
+  }
+});
+
+test('what an image is made of travels with its licences', () => {
+  for (const [name, file, crate] of [['edge', 'licences/services.txt', 'tokio'], ['session-svc', 'licences/services.txt', 'redis'], ['web', 'licences/static-web-server.txt', 'tokio'], ['web', 'pages/licences.md', 'react']]) {
+    const text = contents(name).read(file).toString();
+    assert.match(text, new RegExp(`${crate}\\b.*MIT`), `${name}: ${file}`);
+    assert.match(text, /Permission is hereby granted/, `${name}: ${file}`);
   }
 });
 

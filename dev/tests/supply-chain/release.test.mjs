@@ -1,0 +1,59 @@
+// The release's workflow and Renovate's settings: valid by their schemas, and without what is known to be dangerous there.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+
+import { ROOT } from '../../stack.mjs';
+
+const WORKFLOW = '.github/workflows/release.yml';
+const text = readFileSync(join(ROOT, WORKFLOW), 'utf8');
+const tool = (name, ...args) => spawnSync(join(ROOT, '.cache/supply-chain/bin', name), args, { cwd: ROOT, encoding: 'utf8' });
+
+/** What zizmor says of a workflow; it asks nobody. */
+function judge(workflow) {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-workflow-'));
+  try {
+    const file = join(folder, WORKFLOW);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, workflow);
+    const { stdout } = tool('zizmor', '--offline', '--no-progress', '--no-exit-codes', '--format=json', file);
+    return JSON.parse(stdout).filter(({ ignored }) => !ignored).map(({ ident }) => ident);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+test('the workflow and the settings of Renovate are valid', () => {
+  for (const [schema, file] of [['vendor.github-workflows', WORKFLOW], ['vendor.renovate', 'renovate.json']]) {
+    const { status, stdout } = tool('check-jsonschema', '--builtin-schema', schema, file);
+    assert.equal(status, 0, stdout);
+  }
+});
+
+test('nothing known to be dangerous is in the workflow, and what is gets noticed', () => {
+  assert.deepEqual(judge(text), []);
+  assert.deepEqual([...new Set(judge(text.replace(/docker\/login-action@[0-9a-f]{40}/, 'docker/login-action@v3')))], ['unpinned-uses']);
+  assert.ok(judge(text.replace('"${GITHUB_REF_NAME#v}\\""', '"${{ github.ref_name }}\\""')).includes('template-injection'));
+  assert.ok(judge(text.replaceAll('persist-credentials: false', 'fetch-depth: 1')).includes('artipacked'));
+});
+
+test('every action is pinned by commit, with its version beside it, and one action has one pin', () => {
+  const uses = [...text.matchAll(/uses: (\S+?)@(\S+)(.*)$/gm)];
+  assert.ok(uses.length > 10);
+  const pins = new Map();
+  for (const [line, action, pin, comment] of uses) {
+    assert.match(pin, /^[0-9a-f]{40}$/, line);
+    assert.match(comment, /^ # v\d+\.\d+\.\d+/, line);
+    assert.equal(pins.get(action) ?? pin, pin, action);
+    pins.set(action, pin);
+  }
+});
+
+test('it tests in the image that it compiles in, and releases each image that is for production', () => {
+  const base = /^ARG RUST_IMAGE=(.+)$/m.exec(readFileSync(join(ROOT, 'Containerfile'), 'utf8'))[1];
+  assert.ok(text.includes(`image: ${base}\n`));
+  for (const image of ['edge', 'session-svc', 'web']) assert.ok(text.includes(`{ image: ${image}, `), image);
+});
