@@ -5,17 +5,17 @@
 export const every = (folder) => ({ every: folder });
 
 export const NAVIGATION = [
-  { text: 'Start', pages: ['README.md', 'docs/architecture.md', 'CHANGELOG.md'] },
+  { text: 'Start', pages: ['README.md', 'docs/architecture.md', 'docs/comparison.md', 'CHANGELOG.md'] },
   { text: 'In front of applications', pages: [
     'docs/providers.md', 'docs/doctor.md', 'docs/gateway.md', 'docs/routes.md', 'docs/machines.md', 'docs/integrations/README.md', every('docs/integrations'),
   ] },
   { text: 'For developers', pages: ['docs/session-api.md', 'docs/web.md', 'docs/look.md'] },
-  { text: 'Operating', pages: ['docs/operating.md', 'docs/settings.md', 'docs/sign-in-fails.md', 'docs/scaling.md'] },
+  { text: 'Operating', pages: ['docs/operating.md', 'docs/settings.md', 'docs/sign-in-fails.md', 'docs/slow-requests.md', 'docs/scaling.md'] },
   { text: 'Kubernetes', pages: [
     'docs/kubernetes/README.md', 'docs/kubernetes/install.md', 'docs/kubernetes/helm.md', 'docs/kubernetes/images.md', 'docs/kubernetes/tls.md',
     'docs/kubernetes/redis.md', 'docs/kubernetes/protecting-applications.md', 'docs/kubernetes/sizes.md', every('docs/kubernetes'),
   ] },
-  { text: 'Security', pages: ['docs/security.md', 'docs/conformance.md', 'SECURITY.md'] },
+  { text: 'Security', pages: ['docs/security.md', 'docs/conformance.md', 'docs/supply-chain.md', 'docs/openssf.md', 'SECURITY.md'] },
   { text: 'Take part', pages: ['CONTRIBUTING.md', 'docs/decisions/README.md'] },
   { text: 'Decisions', collapsed: true, pages: [every('docs/decisions')] },
 ];
