@@ -19,6 +19,9 @@ import { ROOT } from './stack.mjs';
 
 const { values } = parseArgs({ options: { only: { type: 'string', default: 'programs,web' }, keep: { type: 'boolean', default: false } } });
 const PARTS = { programs, web };
+// of the beginning: somebody may commit meanwhile
+const [REVISION, EPOCH] = [sourceRevision(), sourceEpoch()];
+const COMMIT = REVISION?.replace('-dirty', '');
 const WORK = mkdtempSync(join(tmpdir(), 'vestibule-reproducible-'));
 const say = (text) => process.stderr.write(`${text}\n`);
 
@@ -38,7 +41,7 @@ function cargoHome(folder) {
 }
 
 const inShell = (build, source, script, env = {}) => run('sh', ['-ec', `umask ${build.umask}\n${script}`], {
-  cwd: source, quiet: true, env: { ...process.env, ...build.env, ...env, SOURCE_DATE_EPOCH: sourceEpoch() },
+  cwd: source, quiet: true, env: { ...process.env, ...build.env, ...env, SOURCE_DATE_EPOCH: EPOCH },
 });
 
 /** auth-edge and session-svc, as the images have them. */
@@ -81,13 +84,13 @@ try {
   const parts = values.only.split(',');
   const unknown = parts.filter((part) => !(part in PARTS));
   if (unknown.length > 0) throw new Problem(`no part is called ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}`);
-  if (sourceRevision() === undefined) throw new Problem('make reproducible builds the last commit: it needs a repository');
-  if (sourceRevision().endsWith('-dirty')) say('the last commit is built, without the changes beside it');
+  if (COMMIT === undefined) throw new Problem('make reproducible builds the last commit: it needs a repository');
+  if (REVISION !== COMMIT) say('the last commit is built, without the changes beside it');
   const made = [];
   for (const build of BUILDS) {
     const [source, to] = [join(WORK, build.folder, 'source'), join(WORK, build.folder, 'out')];
     mkdirSync(source, { recursive: true });
-    execFileSync('tar', ['--extract', '--directory', source], { input: execFileSync('git', ['archive', 'HEAD'], { cwd: ROOT, maxBuffer: 1 << 30 }) });
+    execFileSync('tar', ['--extract', '--directory', source], { input: execFileSync('git', ['archive', COMMIT], { cwd: ROOT, maxBuffer: 1 << 30 }) });
     for (const part of parts) {
       say(`${build.name} build: ${part}`);
       await PARTS[part](build, source, to);
@@ -97,7 +100,7 @@ try {
   const rows = compare(...made);
   for (const { name, same, what } of rows) process.stdout.write(`${same ? 'same   ' : 'DIFFERS'}  ${name}  ${what}\n`);
   const different = rows.filter(({ same }) => !same).length;
-  process.stdout.write(different > 0 ? `\n${different} of ${rows.length} files differ\n` : `\nreproducible: ${rows.length} files of ${execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()} are the same to the byte\n`);
+  process.stdout.write(different > 0 ? `\n${different} of ${rows.length} files differ\n` : `\nreproducible: ${rows.length} files of ${COMMIT} are the same to the byte\n`);
   process.exitCode = different > 0 ? 1 : 0;
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
