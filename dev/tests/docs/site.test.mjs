@@ -67,3 +67,13 @@ test('whoever has a dark system reads on dark', async () => {
   assert.equal(await background('light'), 'rgb(255, 255, 255)');
   assert.equal(await background('dark'), 'rgb(23, 30, 27)');
 });
+
+test('the navigation stands whole beside the text, however wide the window is', async () => {
+  for (const width of [1024, 1280, 1440, 1920]) {
+    const { page, wrong } = await open('settings.html', { viewport: { width, height: 800 } });
+    const entry = await page.locator('.VPSidebar a').first().boundingBox();
+    const heading = await page.locator('main h1').boundingBox();
+    assert.ok(entry.x > 0 && entry.x + entry.width < heading.x, `${width}: ${JSON.stringify({ entry, heading })}`);
+    assert.deepEqual(wrong, []);
+  }
+});
