@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench screenshots flood failover restarts
+.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover restarts
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,8 +57,11 @@ failover: ## masters of Redis replaced under load, ten times in each way; prints
 restarts: ## every Redis and Valkey of Debian's releases stopped and killed; prints which sessions are there after
 	@exec node dev/restarts.mjs
 
-bench: ## measures, and writes a report under target/bench
+bench: ## measures everything in 25 minutes, beside bounds and peers; writes docs/performance.md
 	@exec node bench/run.mjs
+
+bench-quick: ## measures what a change is likely to move, in three minutes; records nothing
+	@exec node bench/run.mjs --quick
 
 screenshots: ## makes the pictures of the README
 	@exec node dev/screenshots.mjs

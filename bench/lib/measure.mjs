@@ -30,7 +30,7 @@ function milliseconds(text) {
 }
 
 /** Runs a program to its end: what it wrote and its exit code. */
-function output(command, args) {
+export function output(command, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     let stdout = '';
@@ -88,13 +88,17 @@ export async function h2load({ url, headers = {}, pids = [], count, rate, second
   }
 }
 
-/** Median, smallest and largest of a figure over rounds, as the report shows them. */
-export function spread(values, digits = 1) {
+/** Median, smallest and largest of a figure over rounds; `digits` behind the point are worth showing. */
+export const spread = (values, digits = 1) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values), rounds: values.length, digits });
+
+/** A figure that is what it is, in every round. */
+export const fixed = (value, digits = 0) => ({ median: value, digits });
+
+/** How a row shows its figure. */
+export function shown({ median: middle, min, max, digits }) {
   const text = (value) => value.toFixed(digits);
-  return { median: median(values), min: Math.min(...values), max: Math.max(...values), text: `**${text(median(values))}** (${text(Math.min(...values))} to ${text(Math.max(...values))})` };
+  return min === undefined || min === max ? text(middle) : `${text(middle)} (${text(min)} to ${text(max)})`;
 }
 
-/** Medians of the shares of each process, as a short text. */
-export function shares(results) {
-  return Object.keys(results[0].by).map((name) => `${name} ${median(results.map(({ by }) => by[name])).toFixed(1)}`).join(' · ');
-}
+/** Medians of the shares of each process, by its name. */
+export const shares = (results) => Object.fromEntries(Object.keys(results[0].by).map((name) => [name, median(results.map(({ by }) => by[name]))]));

@@ -78,7 +78,8 @@ export async function startChain(bytes) {
     children.push(bound('session', session, `redis://127.0.0.1:${redis}`), bound('edge', edge, `127.0.0.1:${session}`));
     const url = `http://127.0.0.1:${edge}/`;
     await answers(url, children[2]);
-    return { url, pids: ['redis', 'session', 'edge'].map((name, at) => [name, children[at].pid]), stop };
+    const sessionUrl = `http://127.0.0.1:${session}/bound.Session/Get`;
+    return { url, sessionUrl, pids: ['redis', 'session', 'edge'].map((name, at) => [name, children[at].pid]), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -4,6 +4,7 @@
 import http from 'node:http';
 import http2 from 'node:http2';
 
+import { fixed } from '../lib/measure.mjs';
 import { releaseStack, signedIn } from '../lib/services.mjs';
 
 const RATE = 1000;
@@ -68,11 +69,10 @@ export async function draining({ say, cleanup }) {
   const reached = tally.sent / seconds;
   const kinds = [...new Set(lost)].map((kind) => `${kind} ${lost.filter((other) => other === kind).length}`).join(', ');
   say(`P-drain: ${lost.length} of ${tally.sent} lost at ${reached.toFixed(0)}/s ${kinds}`);
-  return [{
-    id: 'P-drain', work: `requests lost while two edges are restarted one after the other at ${RATE} requests/s`, unit: 'requests', goal: '0',
-    median: lost.length, text: `**${lost.length}** of ${tally.sent}`,
-    detail: `${reached.toFixed(0)}/s reached; ${tally.answered} answered, ${tally.elsewhere} went to the other edge when refused${kinds && `; ${kinds}`}`,
-  }];
+  return { rows: [{
+    id: 'P-drain', work: `requests lost while two edges are restarted one after the other at ${RATE} requests/s`, unit: 'requests', ...fixed(lost.length),
+    note: `of ${tally.sent} at ${reached.toFixed(0)}/s; ${tally.answered} answered, ${tally.elsewhere} went to the other edge when refused${kinds && `; ${kinds}`}`,
+  }] };
 }
 
 async function follow(edge) {

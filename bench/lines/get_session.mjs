@@ -1,13 +1,15 @@
-// P5: GetSession by another service over gRPC, server side.
-import { mkdtempSync, writeFileSync } from 'node:fs';
+// P5: GetSession by another service over gRPC, server side, beside a bare tonic service that asks Redis.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { h2load, shares, spread } from '../lib/measure.mjs';
-import { releaseStack, serving, signedIn } from '../lib/services.mjs';
+import { releaseStack, serving, signedIn, startChain } from '../lib/services.mjs';
 
 const PATH = '/session.v1.SessionService/GetSession';
 const HEADERS = { 'content-type': 'application/grpc', te: 'trailers' };
+const LOAD = { headers: HEADERS, clients: 4, streams: 8 };
+const BOUND_BYTES = 300;
 
 /** A gRPC message (five bytes before it) whose field 1 is this text. */
 function message(text) {
@@ -19,30 +21,37 @@ function message(text) {
 
 export async function getSession({ rounds, seconds, say, cleanup }) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-bench-'));
+  cleanup({ stop: () => rmSync(folder, { recursive: true, force: true }) });
+  const sent = (name, text) => {
+    const file = join(folder, name);
+    writeFileSync(file, message(text));
+    return file;
+  };
   const cases = [];
-  for (const [store, goal] of [['redis', '≤ 20'], ['file:', '≤ 14']]) {
+  for (const [store, id] of [['redis', 'P5 Redis'], ['file:', 'P5 embedded']]) {
     const stack = cleanup(await releaseStack({ store }));
     const { sessionId } = await signedIn(stack);
-    const data = join(folder, store.replace(':', ''));
-    writeFileSync(data, message(sessionId));
     const pids = serving(stack).filter(([name]) => name !== 'edge');
-    const one = { url: `${stack.sessionUrls[0]}${PATH}`, headers: HEADERS, data, pids, clients: 4, streams: 8 };
-    const calls = async () => counted(stack);
-    await h2load({ ...one, count: 2000 });
-    cases.push({ store, goal, one, calls, results: [] });
+    cases.push({
+      id, bound: 'rpc', work: `GetSession over gRPC, server side, ${store === 'redis' ? 'with Redis' : 'on the embedded store'}`,
+      one: { ...LOAD, url: `${stack.sessionUrls[0]}${PATH}`, data: sent(id.replace(' ', '-'), sessionId), pids }, answered: () => counted(stack),
+    });
   }
+  const chain = cleanup(await startChain(BOUND_BYTES));
+  cases.push({ id: 'rpc', work: 'bare tonic, one Redis GET, server side', one: { ...LOAD, url: chain.sessionUrl, data: sent('bound', 'bound'), pids: chain.pids.filter(([name]) => name !== 'edge') } });
+  for (const { one } of cases) await h2load({ ...one, count: 2000 });
+  const results = new Map(cases.map((one) => [one, []]));
   for (let round = 1; round <= rounds; round += 1) {
-    for (const { store, one, calls, results } of cases) {
-      const before = await calls();
+    for (const [{ id, one, answered }, all] of results) {
+      const before = await answered?.();
       const result = await h2load({ ...one, count: seconds * 10_000 });
-      const answered = (await calls()) - before;
       // An answer of HTTP is 200 whatever gRPC says: the service's own count tells whether sessions were found.
-      if (answered < result.requests) throw new Error(`${result.requests} calls, but ${answered} answered OK`);
-      results.push(result);
-      say(`round ${round} P5 ${store}: ${result.micros.toFixed(1)} µs`);
+      if (answered && (await answered()) - before < result.requests) throw new Error(`${result.requests} calls, of which fewer were answered OK`);
+      all.push(result);
+      say(`round ${round} ${id}: ${result.micros.toFixed(1)} µs`);
     }
   }
-  return cases.map(({ store, goal, results }) => ({ id: `P5 ${store}`, work: 'GetSession over gRPC, server side with its store', unit: 'CPU µs', goal, ...spread(results.map(({ micros }) => micros)), detail: shares(results) }));
+  return { rows: [...results].map(([{ id, bound, work }, all]) => ({ id, bound, work, unit: 'CPU µs', ...spread(all.map(({ micros }) => micros)), by: shares(all) })) };
 }
 
 /** GetSession calls answered OK so far, as the service counts them. */

@@ -1,4 +1,4 @@
-// P8 and P9: what a session takes in Redis, and what reading and listing cost as sessions grow from a hundredth to all of them.
+// P8 and P9: what a session takes in Redis, and what reading and listing cost as sessions grow from a thousandth to all of them.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { Problem } from '../../dev/lib/build.mjs';
 import { Child } from '../../dev/lib/child.mjs';
 import { freePort, until } from '../../dev/lib/net.mjs';
 import { binary } from '../../dev/stack.mjs';
+import { fixed } from '../lib/measure.mjs';
 import { PROFILE } from '../lib/services.mjs';
 
 export async function growth({ sessions, say, cleanup }) {
@@ -18,23 +19,29 @@ export async function growth({ sessions, say, cleanup }) {
   try {
     const shared = await figures(`redis://127.0.0.1:${port}`, sessions, say);
     const embedded = await figures(`file:${join(folder, 'sessions.redb')}`, sessions, say);
-    const bytes = Number(/(\d+) bytes a session, of (\d+) sealed/.exec(shared)?.[1]);
-    const sealed = /of (\d+) sealed/.exec(shared)?.[1];
-    return [
-      { id: 'P8 bytes', work: 'a session in Redis, indexes and events included', unit: 'bytes', goal: '≤ 1300', median: bytes, text: `**${bytes}**`, detail: `${sealed} of them the sealed session` },
-      ...['load', 'list'].flatMap((what) => [['Redis', shared], ['embedded', embedded]].map(([store, output]) => row(what, store, output, sessions))),
-    ];
+    const [, bytes, sealed] = /(\d+) bytes a session, of (\d+) sealed/.exec(shared) ?? [];
+    if (!bytes) throw new Problem(`no bytes of a session:\n${shared}`);
+    const lines = ['load', 'list'].flatMap((what) => [['Redis', shared], ['embedded', embedded]].map(([store, text]) => ({ id: `${what} ${store}`, points: points(what, text) })));
+    return {
+      rows: [
+        { id: 'P8 bytes', work: 'a session in Redis, indexes and events included', unit: 'bytes', ...fixed(Number(bytes)), note: `${sealed} of them the sealed session` },
+        ...lines.map(({ id, points: all }) => ({ id: `P9 ${id}`, work: `${id}: what it costs at ${all.at(-1).sessions} sessions, times what at ${all[0].sessions}`, unit: '×', ...fixed(all.at(-1).micros / all[0].micros, 2) })),
+      ],
+      series: { growth: lines },
+    };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function row(what, store, output, sessions) {
-  const found = [...output.matchAll(new RegExp(`${what}: ([\\d.]+) µs here, ([\\d.]+) µs in the server`, 'g'))].map(([, here, there]) => Number(here) + Number(there));
-  if (found.length !== 3) throw new Problem(`no figures for ${what}:\n${output}`);
-  const steps = [sessions / 100, sessions / 10, sessions];
-  const ratio = found[2] / found[0];
-  return { id: `P9 ${what} ${store}`, work: `${what} at ${steps.join(', ')} sessions`, unit: 'CPU µs', goal: 'flat within 15 %', median: found[2], text: found.map((value) => `**${value.toFixed(1)}**`).join(', '), detail: `${ratio.toFixed(2)} × from the first to the last` };
+/** CPU time of an operation, in the process and in its server, at each number of sessions. */
+function points(what, text) {
+  const found = text.split(/^(?=\d+ sessions;)/m).slice(1).map((part) => {
+    const [, here, there] = new RegExp(`${what}: ([\\d.]+) µs here, ([\\d.]+) µs in the server`).exec(part) ?? [];
+    return { sessions: Number.parseInt(part, 10), micros: Number(here) + Number(there) };
+  });
+  if (found.length < 2 || found.some(({ micros }) => !(micros > 0))) throw new Problem(`no figures for ${what}:\n${text}`);
+  return found;
 }
 
 async function figures(store, sessions, say) {

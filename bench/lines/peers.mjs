@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 
 import { probe } from '../../dev/lib/net.mjs';
 import { request } from '../../dev/tests/product/client.mjs';
-import { cpuMicros, saturate, shares, spread } from '../lib/measure.mjs';
+import { cpuMicros, fixed, median, saturate, shares, spread } from '../lib/measure.mjs';
 import { held } from '../lib/redis.mjs';
 import { releaseStack, serving, signedIn } from '../lib/services.mjs';
 import { PEERS } from '../peers/list.mjs';
@@ -19,8 +19,8 @@ const STARTS = 5;
 
 export async function peers({ rounds, seconds, say, cleanup }) {
   const ours = [
-    await startOurs({ id: 'ours P1', what: 'session known to the edge', cleanup }),
-    await startOurs({ id: 'ours P2', what: 'asked each time: edge, session-svc, Redis', edgeEnv: { EDGE_SESSION_CACHE_SECS: '0' }, cleanup }),
+    await startOurs({ id: 'ours P1', label: 'Vestibule, known', what: 'session known to the edge', cleanup }),
+    await startOurs({ id: 'ours P2', label: 'Vestibule, asked each time', what: 'asked each time: edge, session-svc, Redis', edgeEnv: { EDGE_SESSION_CACHE_SECS: '0' }, cleanup }),
   ];
   const { text } = await request(ours[0].url, { headers: { cookie: ours[0].cookie } });
   const { started, missing } = await startPeers(PEERS, { bytes: Buffer.byteLength(text), say, cleanup });
@@ -41,18 +41,19 @@ export async function peers({ rounds, seconds, say, cleanup }) {
     }
   }
   for (const one of signing) for (let time = 0; time < STARTS; time += 1) one.starts.push(await one.restart());
-  return [
-    ...checkRows(cases), ...signInRows(signing), ...storedRows(signing), ...sentRows(signing), ...startRows(signing),
-    ...missing.map(({ id, what, reason }) => ({ id: `peer ${id}`, work: what, unit: '', goal: '', text: 'not measured', detail: reason.replaceAll('|', '/') })),
-  ];
+  return {
+    rows: [...checkRows(cases), ...signInRows(signing), ...storedRows(signing), ...sentRows(signing), ...startRows(signing)],
+    peers: started.map(({ id, what, version }) => ({ id, what, version })),
+    missing: missing.map(({ id, what, reason }) => ({ id, what, reason })),
+  };
 }
 
 /** Both of our programs with Redis, as a case beside the peers'. */
-async function startOurs({ id, what, edgeEnv, cleanup }) {
-  const stack = cleanup(await releaseStack({ store: 'redis', accessTokenTtl: 3600, edgeEnv }));
+async function startOurs({ id, label, what, edgeEnv, cleanup }) {
+  const stack = cleanup(await releaseStack({ store: 'redis', accessTokenTtl: 3600, edgeEnv: { OIDC_PAR: 'off', ...edgeEnv } })); // as peers do
   const { cookie } = await signedIn(stack);
   return {
-    id, what, cookie, ours: true, url: `${stack.edgeUrl}/api/auth/me`, redisPort: Number(new URL(stack.store).port), pids: () => serving(stack), signIn: () => signedIn(stack),
+    id, label, what, cookie, ours: true, url: `${stack.edgeUrl}/api/auth/me`, redisPort: Number(new URL(stack.store).port), pids: () => serving(stack), signIn: () => signedIn(stack),
     async restart() {
       const both = ['session', 'edge'];
       for (const name of both) await stack.kill(name);
@@ -101,36 +102,25 @@ async function signInMillis({ pids, signIn }) {
   return (used() - before) / SIGN_INS / 1000;
 }
 
-// ---------------------------------------------------------------- rows; each peer's tell how many times ours it is
+// ---------------------------------------------------------------- rows: each tells whose it is and with which others it compares
 
-const named = ({ id, ours }, suffix) => (suffix ? `${ours ? 'ours' : `peer ${id}`} ${suffix}` : `${ours ? '' : 'peer '}${id}`);
-const times = (value, base, what) => `${(value / base).toFixed(value / base < 10 ? 1 : 0)} × ${what}`;
-
-/** A figure that is what it is, in every round. */
-const fixed = (value) => ({ median: value, text: `**${value.toFixed(0)}**` });
-
-/** A row of each case; `bases` are those of ours that peers are set beside. */
-function rows(cases, { suffix, work, unit, figure, bases = [[cases[0], 'ours']], detail = () => [] }) {
-  return cases.map((one) => {
-    const spreading = figure(one);
-    const beside = one.ours ? [] : bases.map(([base, name]) => times(spreading.median, figure(base).median, name));
-    return { id: named(one, suffix), work: work(one), unit, goal: '', ...spreading, detail: [...beside, ...detail(one)].join('; ') };
-  });
+/** A row of each case; `group` is what they are compared in. */
+function rows(cases, group, { suffix = '', work, unit, figure }) {
+  return cases.map((one) => ({ id: `${one.ours ? '' : 'peer '}${one.id}${suffix && ` ${suffix}`}`, group, label: one.label, ours: one.ours, work: work(one), unit, ...figure(one) }));
 }
 
-const checkRows = (cases) => rows(cases, {
-  work: ({ what }) => `profile, ${what}`, unit: 'CPU µs', figure: ({ checks }) => spread(checks.map(({ micros }) => micros)),
-  bases: cases.filter(({ ours }) => ours).map((one) => [one, one.id]),
-  detail: ({ checks }) => [shares(checks), `${spread(checks.map(({ perSecond }) => perSecond)).median.toFixed(0)} requests/s`],
+const checkRows = (cases) => rows(cases, 'check', {
+  work: ({ what }) => `profile, ${what}`, unit: 'CPU µs',
+  figure: ({ checks }) => ({ ...spread(checks.map(({ micros }) => micros)), by: shares(checks), perSecond: median(checks.map(({ perSecond }) => perSecond)) }),
 });
 
-const signInRows = (cases) => rows(cases, { suffix: 'sign-in', work: () => 'login and callback, provider excluded', unit: 'CPU ms', figure: ({ signIns }) => spread(signIns, 2) });
+const signInRows = (cases) => rows(cases, 'sign-in', { suffix: 'sign-in', work: () => 'login and callback, provider excluded', unit: 'CPU ms', figure: ({ signIns }) => spread(signIns, 2) });
 
-const storedRows = (cases) => rows(cases.filter(({ stored }) => stored), {
+const storedRows = (cases) => rows(cases.filter(({ stored }) => stored), 'stored', {
   suffix: 'stored', work: () => 'what a sign-in leaves in Redis: session, indexes, marks against replay', unit: 'bytes',
-  figure: ({ stored }) => fixed(stored.bytes), detail: ({ stored }) => [`${stored.keys.toFixed(1)} keys`],
+  figure: ({ stored }) => ({ ...fixed(stored.bytes), note: `${stored.keys.toFixed(1)} keys` }),
 });
 
-const sentRows = (cases) => rows(cases, { suffix: 'sent', work: () => 'cookies of a session as the browser sends them', unit: 'bytes', figure: ({ cookie }) => fixed(cookie.length) });
+const sentRows = (cases) => rows(cases, 'sent', { suffix: 'sent', work: () => 'cookies of a session as the browser sends them', unit: 'bytes', figure: ({ cookie }) => fixed(cookie.length) });
 
-const startRows = (cases) => rows(cases, { suffix: 'start', work: () => 'start to ready, Redis there already', unit: 'ms', figure: ({ starts }) => spread(starts, 0) });
+const startRows = (cases) => rows(cases, 'start', { suffix: 'start', work: () => 'start to ready, Redis there already', unit: 'ms', figure: ({ starts }) => spread(starts, 0) });

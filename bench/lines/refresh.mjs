@@ -1,6 +1,6 @@
 // P6: many requests for a token that has just expired, over two edges and two session services: one grant, and how much
 // longer than the grant anybody waits.
-import { h2load, quantile, spread } from '../lib/measure.mjs';
+import { fixed, h2load, quantile, spread } from '../lib/measure.mjs';
 import { releaseStack, signedIn } from '../lib/services.mjs';
 import { until } from '../../dev/lib/net.mjs';
 
@@ -33,9 +33,12 @@ export async function refresh({ rounds, say, cleanup }) {
       waits.push(quantile(took, 0.99));
       say(`round ${round} P6 ${count}: ${grants} grant, p99 ${waits.at(-1).toFixed(1)} ms`);
     }
-    rows.push({ id: `P6 ${count}`, work: `${count} parallel token requests at expiry, one grant: p99 with the provider's time`, unit: 'ms', goal: '≤ provider + 50', ...spread(waits), detail: `provider's own time ${(await providerMillis(stack)).toFixed(0)} ms` });
+    rows.push(
+      { id: `P6 ${count}`, work: `${count} parallel token requests at expiry, one grant: p99 with the provider's time`, unit: 'ms', ...spread(waits) },
+      { id: `P6 ${count} provider`, work: 'the provider\'s own time', unit: 'ms', ...fixed(await providerMillis(stack)) },
+    );
   }
-  return rows;
+  return { rows };
 }
 
 async function metric(stack, name) {

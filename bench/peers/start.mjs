@@ -1,4 +1,4 @@
-// Peers of the benchmark on loopback: one development provider for all of them, each with a port, a folder and a Redis of its own.
+// Peers of the benchmark on loopback: one development provider for all who call its host the same, each with a port, a folder and a Redis of its own.
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,18 +13,22 @@ import { Client } from '../../dev/tests/product/client.mjs';
 import { startRedis } from '../lib/redis.mjs';
 
 const READY_MS = 20_000;
+const LOOPBACK = '127.0.0.1';
 const PATHS = { callback: '/api/auth/callback', profile: '/profile', ready: '/ready' };
 const TOKEN_SECS = '3600'; // nothing is refreshed while it is measured
 
-/** Gives every peer its port and starts the provider that knows all their callbacks. */
-async function startProvider(peers, cleanup) {
+/** Gives these peers their ports and starts the provider that knows all their callbacks: {ports, idp, endpoints}. */
+async function startProvider(peers, host, cleanup) {
   const ports = new Map();
   for (const peer of peers) ports.set(peer, await freePort());
   const callbacks = [...ports.values()].flatMap((port) => ['--redirect-uri', `http://127.0.0.1:${port}${PATHS.callback}`]);
-  const child = cleanup(new Child('idp', process.execPath, [join(ROOT, 'dev/idp/server.mjs'), '--port', '0', '--client-id', 'peers', '--access-token-ttl', TOKEN_SECS, ...callbacks]));
+  const port = await freePort();
+  const issuer = `http://${host}:${port}`;
+  const child = cleanup(new Child('idp', process.execPath, [join(ROOT, 'dev/idp/server.mjs'), '--port', String(port), '--issuer', issuer, '--client-id', 'peers', '--access-token-ttl', TOKEN_SECS, ...callbacks]));
   const line = await Promise.race([child.firstLine, child.exited.then(() => { throw new Problem(`the provider did not start: ${child.tail()}`); })]);
-  const { issuer, client_id: clientId, client_secret: clientSecret } = JSON.parse(line);
-  return { ports, idp: { issuer, clientId, clientSecret } };
+  const { client_id: clientId, client_secret: clientSecret } = JSON.parse(line);
+  const endpoints = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
+  return { ports, idp: { issuer, clientId, clientSecret }, endpoints };
 }
 
 /** Starts a peer's program and gives it with the milliseconds until it answered. */
@@ -41,12 +45,12 @@ async function launch(peer, options) {
 }
 
 /** One peer, ready and with somebody signed in, as the line measures it; answers are of so many bytes. */
-async function startPeer(peer, { port, idp, bytes, cleanup }) {
+async function startPeer(peer, { port, idp, endpoints, bytes, cleanup }) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-peer-'));
   cleanup({ stop: () => rmSync(folder, { recursive: true, force: true }) });
   const redis = peer.redis && cleanup(await startRedis());
   const origin = `http://127.0.0.1:${port}`;
-  const options = { ...PATHS, port, origin, idp, bytes, folder, secret: randomBytes(32).toString('hex'), redisPort: redis?.port, redisPid: redis?.pid };
+  const options = { ...PATHS, port, origin, idp, endpoints, bytes, folder, secret: randomBytes(32).toString('hex'), redisPort: redis?.port, redisPid: redis?.pid };
   let { running } = await launch(peer, options);
   cleanup({ stop: () => running.stop() });
   const url = `${origin}${PATHS.profile}`;
@@ -56,7 +60,7 @@ async function startPeer(peer, { port, idp, bytes, cleanup }) {
     return [...person.cookies(origin)].map((pair) => pair.join('=')).join('; ');
   };
   return {
-    ...peer, url, signIn, redisPort: redis?.port, pids: () => running.pids(), cookie: await signIn(),
+    ...peer, version: peer.version(), url, signIn, redisPort: redis?.port, pids: () => running.pids(), cookie: await signIn(),
     async restart() {
       await running.stop();
       const again = await launch(peer, options);
@@ -76,7 +80,10 @@ export async function startPeers(peers, { bytes, say, cleanup }) {
   };
   const there = [];
   for (const peer of peers) await peer.prepare(say).then(() => there.push(peer), (error) => without(peer, error));
-  const { ports, idp } = await startProvider(there, cleanup);
-  for (const peer of there) await startPeer(peer, { port: ports.get(peer), idp, bytes, cleanup }).then((one) => started.push(one), (error) => without(peer, error));
+  for (const host of new Set(there.map(({ providerHost = LOOPBACK }) => providerHost))) {
+    const peersThere = there.filter(({ providerHost = LOOPBACK }) => providerHost === host);
+    const { ports, ...provider } = await startProvider(peersThere, host, cleanup);
+    for (const peer of peersThere) await startPeer(peer, { port: ports.get(peer), ...provider, bytes, cleanup }).then((one) => started.push(one), (error) => without(peer, error));
+  }
   return { started, missing };
 }

@@ -1,10 +1,14 @@
 // How fast the app feels on the real stack: what a first load weighs and takes, and how long after a click the next picture is
-// there. Reported, not judged: it depends on the machine. Usage: npm run measure (add --json for a program)
+// there. Reported, not judged: it depends on the machine. Usage: npm run measure (add --json for a program,
+// --profile for other builds of the services than debug)
+import { parseArgs } from "node:util";
+
 import { STATES } from "./states.mjs";
 import { openWindow, signIn, startBrowser, startProduct } from "./support.mjs";
 
 const ROUNDS = 9;
-const stack = await startProduct();
+const { values } = parseArgs({ options: { json: { type: "boolean" }, profile: { type: "string" } } });
+const stack = await startProduct({ profile: values.profile });
 const browser = await startBrowser();
 const report = { firstLoad: {}, interactions: {} };
 
@@ -74,7 +78,7 @@ try {
   await stack.stop();
 }
 
-if (process.argv.includes("--json")) console.log(JSON.stringify(report, null, 2));
+if (values.json) console.log(JSON.stringify(report, null, 2));
 else {
   for (const [name, { firstContentfulPaintMs, scriptBytes }] of Object.entries(report.firstLoad)) {
     const { median, min, max } = firstContentfulPaintMs;

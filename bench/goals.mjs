@@ -1,0 +1,81 @@
+// What fast means here: the goals P1 to P12, which figures of a record tell whether each is held, and for those that are not,
+// what the difference is made of and what would close it.
+//
+// A check names a row of the record and what it may be at most; `of(id)` is the median of another row of the same run. `bound`
+// is a pair of rows: the figure, and what the same libraries take with nothing of ours in between. `peers` is the group of
+// rows in which others do the same work.
+
+export const GOALS = [
+  {
+    id: 'P1', work: 'signed-in request, session known to the edge', goal: '≤ 12 µs', bound: ['P1', 'bound'], peers: 'check',
+    checks: [{ row: 'P1', atMost: () => 12 }, { row: 'P1 check', atMost: () => 12 }],
+    why: 'a full load measures the machine too: bare axum is in the table beside it, and the ratio to it is what a change moves. Of the rest about half is the access to the session (signature of the cookie, look-up, guard), half headers of the answer and counters.',
+    closes: 'a faster core; on the same one, answers without security headers, which nobody should want.',
+  },
+  {
+    id: 'P2', work: 'the same with nothing remembered: edge, one gRPC call, Redis', goal: '≤ 1.0 × bound at 32 connections, ≤ 1.3 × at one', bound: ['P2', 'chain'],
+    checks: [{ row: 'P2', atMost: (of) => of('chain') }, { row: 'P2 alone', atMost: (of) => 1.3 * of('chain alone') }],
+    why: 'reads that come together share a call ([batched reads](decisions/batched-reads.md)), which pays for much of what a session is beyond some bytes: opening its seal, judging its times, the rights of the caller, deadlines, records and measures on both sides.',
+    closes: 'fewer copies of a session on its way: it is decoded, and written as JSON, from the message of a gRPC call.',
+  },
+  {
+    id: 'P3', work: 'guarded request passed on, access token attached', goal: '≤ 1.5 × nginx', bound: ['P3', 'nginx'],
+    checks: [{ row: 'P3', atMost: (of) => 1.5 * of('nginx') }],
+    why: 'nginx copies bytes between two sockets; the edge parses and writes both messages with hyper, adds and removes headers and attaches a token.',
+    closes: 'little that is not the HTTP library: its client alone costs as much as nginx in all.',
+  },
+  {
+    id: 'P4', work: 'a whole sign-in: login and callback', goal: '≤ 1.0 ms', peers: 'sign-in',
+    checks: [{ row: 'P4', atMost: () => 1 }],
+    why: 'see [what a sign-in costs](decisions/sign-in-cost.md).',
+    closes: 'the same page tells, part by part.',
+  },
+  {
+    id: 'P5', work: 'GetSession by another service, server side', goal: '≤ 20 µs with Redis, ≤ 14 µs embedded', bound: ['P5 Redis', 'rpc'],
+    checks: [{ row: 'P5 Redis', atMost: () => 20 }, { row: 'P5 embedded', atMost: () => 14 }],
+    why: 'a session is opened, judged and written as a message of twenty fields; the caller is known by its certificate or address, and every call leaves a measure.',
+    closes: 'the bound beside it is what is left when all of that is taken away.',
+  },
+  {
+    id: 'P6', work: 'many token requests at one expiry: one grant, p99 wait', goal: '≤ the provider’s time + 50 ms',
+    checks: [50, 1000].map((count) => ({ row: `P6 ${count}`, atMost: (of) => of(`P6 ${count} provider`) + 50 })),
+    why: 'the requests themselves take longer than what they wait for.', closes: 'more cores for the same number of requests.',
+  },
+  {
+    id: 'P7', work: 'a session that ended is refused everywhere', goal: 'p99 ≤ 50 ms, ≤ 1 s with streams cut',
+    checks: [{ row: 'P7', atMost: () => 50 }, { row: 'P7 all hang', atMost: () => 1000 }, { row: 'P7 one hangs', atMost: () => 1000 }],
+    why: 'endings are told over a stream whose events wait for a turn of a busy core.', closes: 'idle cores.',
+  },
+  {
+    id: 'P8', work: 'memory: of a session in Redis, of both services', goal: '≤ 1,300 bytes; ≤ 25 MiB at rest, ≤ 60 MiB loaded', peers: 'stored',
+    checks: [
+      { row: 'P8 bytes', atMost: () => 1300 },
+      ...['edge', 'session'].flatMap((name) => [{ row: `P8 ${name} at rest`, atMost: () => 25 }, { row: `P8 ${name} loaded`, atMost: () => 60 }]),
+    ],
+    why: 'the ID token is kept for the provider’s logout, and each session stands in two lists.', closes: '`EDGE_STORE_ID_TOKEN=false` where the provider’s logout needs no hint: 450 bytes less.',
+  },
+  {
+    id: 'P9', work: 'growth: reading and listing, from a thousandth of the sessions to all', goal: 'flat within 15 %',
+    checks: ['load Redis', 'load embedded', 'list Redis', 'list embedded'].map((what) => ({ row: `P9 ${what}`, atMost: () => 1.15 })),
+    why: 'no operation walks over sessions: what grows is what the processor no longer finds in its caches, in the hash table of Redis, and in the tree of the embedded store by a level for each hundredfold.',
+    closes: 'nothing in a program: a larger cache.',
+  },
+  {
+    id: 'P10', work: 'cold start to ready; size of a program; the session cookie', goal: '≤ 50 ms; ≤ 20 MB; ≤ 120 bytes', peers: 'start',
+    checks: [
+      ...['P10 edge', 'P10 session'].map((row) => ({ row, atMost: () => 50 })),
+      ...['P10 auth-edge', 'P10 session-svc'].map((row) => ({ row, atMost: () => 20 })), { row: 'P10 cookie', atMost: () => 120 },
+    ],
+    why: 'a start waits for its store and opens its listeners.', closes: 'a store that answers sooner.',
+  },
+  {
+    id: 'P11', work: 'p99 at 1,000 requests a second, of P1 and P2', goal: '≤ 1.5 × bound', bound: ['P11 P1', 'P11 bound'],
+    checks: [{ row: 'P11 P1', atMost: (of) => 1.5 * of('P11 bound') }, { row: 'P11 P2', atMost: (of) => 1.5 * of('P11 chain') }],
+    why: 'with generator, edge, session service and Redis on the same cores a request waits for whoever runs.', closes: 'a core for each.',
+  },
+  {
+    id: 'P12', work: 'web app: script of a first load, and from a click to its picture', goal: '≤ 120 kB; ≤ 100 ms',
+    checks: [{ row: 'P12 script', atMost: () => 120 }, { row: 'P12 click', atMost: () => 100 }],
+    why: 'a page shows what the session service says of a person.', closes: 'less script.',
+  },
+];

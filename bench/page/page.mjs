@@ -1,0 +1,111 @@
+// docs/performance.md and its plots, from bench/recorded.json and bench/goals.mjs alone: `make gen` makes them again, and
+// `make lint` fails where they differ.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ROOT } from '../../dev/stack.mjs';
+import { judged } from './judge.mjs';
+import { plots } from './plots.mjs';
+import { goalsTable, latencyTable, peersTable, rowsTable } from './tables.mjs';
+import { budget, machine } from './words.mjs';
+
+export const RECORDED = join(ROOT, 'bench/recorded.json');
+const IMAGES = 'images/performance';
+
+const plot = (name, alt) => `![${alt}](${IMAGES}/${name}.svg)`;
+
+/** What is missed, of what the difference is made and what would close it. */
+function missed(judgements) {
+  const all = judgements.filter(({ held }) => !held);
+  if (all.length === 0) return 'Every goal is held.';
+  return all.map(({ goal, checks }) => {
+    const rows = checks.filter(({ held }) => !held).map(({ row, limit }) => `${row.id} ${row.median.toFixed(row.digits)} of ${limit.toFixed(row.digits)} ${row.unit}`);
+    return `- **${goal.id}** (${rows.join('; ')}): ${goal.why ?? 'no reason is known.'} What would close it: ${goal.closes ?? 'not known.'}`;
+  }).join('\n');
+}
+
+function page(record) {
+  const { run, rows, series, peers, missing } = record;
+  const judgements = judged(record);
+  const programs = Object.entries(run.programs).map(([name, version]) => `${name} ${version.replace(new RegExp(`^${name}[ /]*`), '')}`);
+  return `<!-- made by \`make gen\` from bench/recorded.json -->
+
+# Performance
+
+What a signed-in request, a sign-in, a session and a start cost, how long people wait for them at stated loads, and what the same work costs
+others. All of it is one run of \`make bench\`: figures of two runs are never set beside each other.
+
+${machine(run)}
+
+The figure steered by is CPU time, user and system, over every process that does the work: edge, session service and Redis, without load generator and
+provider. It says what a core is worth, and depends less on who else uses the machine than a time on the clock. A *bound* does the same with
+the same libraries and nothing of ours in between ([bench/bound](../bench/bound/src/main.rs)): what is above it is ours.
+
+## Goals
+
+${goalsTable(judgements)}
+
+### What is missed
+
+${missed(judgements)}
+
+## A signed-in request
+
+${plot('signed-in-request', 'CPU time of a signed-in request beside bounds and peers')}
+
+## How long it takes at a stated load
+
+${plot('latency', 'Latency over load up to saturation, p50 and p99, beside the bounds')}
+
+Requests are due at a fixed rate whatever becomes of those before, and what each took counts from when it was due, on whichever of 64 connections is
+free: a server that stands still for a moment is seen in everything that was due meanwhile. Milliseconds; generator and servers share the cores.
+
+${latencyTable(series.latency)}
+
+## A sign-in
+
+${plot('sign-in', 'CPU time of a whole sign-in beside peers')}
+
+[What it is made of](decisions/sign-in-cost.md).
+
+## As sessions grow
+
+${plot('growth', 'CPU time of reading and listing over the number of sessions')}
+
+## A start
+
+${plot('cold-start', 'Time from start to ready beside peers')}
+
+## Others
+
+All sign the same person in at the same provider with PKCE, answer with as many bytes, keep connections open and write no access log; whatever else can
+be set is left as it comes ([bench/peers](../bench/peers/list.mjs)).
+
+${peersTable(rows)}
+
+${[...peers.map(({ what, version }) => `- ${what}: ${version}`), ...missing.map(({ what, reason }) => `- ${what}: not measured, ${reason}`)].join('\n')}
+
+## Every figure
+
+${rowsTable(rows.filter(({ group }) => !group))}
+
+## How it is measured
+
+\`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). Full load is wrk's, of one
+thread; a stated load is oha's; gRPC is h2load's. What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
+prints the same tables of a part and records nothing, as does \`node bench/run.mjs --only LINE\`.
+
+${programs.join('; ')}.
+`;
+}
+
+/** Writes page and plots: those of the record into docs, or those of a trial into a folder. Gives the page's path. */
+export function writePage(trial) {
+  const record = JSON.parse(readFileSync(trial ? join(trial, 'record.json') : RECORDED, 'utf8'));
+  const folder = trial ?? join(ROOT, 'docs');
+  mkdirSync(join(folder, IMAGES), { recursive: true });
+  for (const [name, svg] of Object.entries(plots(record))) writeFileSync(join(folder, IMAGES, `${name}.svg`), svg);
+  const file = join(folder, 'performance.md');
+  writeFileSync(file, page(record));
+  return file;
+}

@@ -1,0 +1,50 @@
+// The tables that a report and the page share.
+import { shown } from '../lib/measure.mjs';
+
+const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`, ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n');
+
+const times = (beside, name) => (beside ? `${beside.times.toPrecision(beside.times < 1 ? 2 : 3)} ×${name ? ` (${beside.name})` : ''}` : '');
+
+const unitOf = (unit) => unit.replace('CPU ', '');
+
+/** Each goal with its figures, how it stands to its bound and to the best peer, and whether it is held. */
+export const goalsTable = (judgements) => table(
+  ['', 'Work', 'Goal', 'Measured', 'Of its bound', 'Of the best peer', ''],
+  judgements.map(({ goal, checks, held, bound, best }) => [
+    goal.id, goal.work, goal.goal,
+    checks.map(({ row, held: one }) => `${one ? '' : '**'}${shown(row).split(' (')[0]} ${unitOf(row.unit)}${one ? '' : '**'}`).join('; '),
+    times(bound), times(best, true), held ? 'held' : '**missed**',
+  ]),
+);
+
+/** Each figure with what it was of each process. */
+export const rowsTable = (rows) => table(
+  ['', 'Work', 'Unit', 'Median (smallest to largest)', 'Of its bound', ''],
+  rows.map((row) => {
+    const bound = row.bound && rows.find(({ id }) => id === row.bound);
+    const by = row.by && Object.entries(row.by).map(([name, value]) => `${name} ${value.toFixed(1)}`).join(' · ');
+    return [row.id, row.work, row.unit, shown(row), times(bound && { times: row.median / bound.median }), [by, row.perSecond && `${row.perSecond.toFixed(0)} requests/s`, row.note].filter(Boolean).join('; ')];
+  }),
+);
+
+/** Percentiles at each rate that was kept up with. */
+export const latencyTable = (series) => table(
+  ['Requests/s', '', 'p50', 'p95', 'p99', 'p99.9', 'largest'],
+  [...new Set(series.flatMap(({ points }) => points.map(({ rate }) => rate)))].flatMap((rate) => series.flatMap(({ id, points }) => {
+    const point = points.find((one) => one.rate === rate);
+    if (!point) return [];
+    const name = `${id}${point.keptUp ? '' : `, reached ${Math.round(point.reached).toLocaleString('en-US')}`}`;
+    return [[rate.toLocaleString('en-US'), name, ...['p50', 'p95', 'p99', 'p999', 'max'].map((part) => point[part].toFixed(2))]];
+  })),
+);
+
+/** What others take for the same work, group by group. */
+export function peersTable(rows) {
+  const groups = [['check', 'signed-in request, CPU µs'], ['sign-in', 'sign-in, CPU ms'], ['stored', 'bytes in Redis'], ['sent', 'bytes of cookies'], ['start', 'start, ms']];
+  const labels = [...new Set(rows.filter(({ group }) => group).map(({ label }) => label))];
+  const cell = (label, group) => {
+    const row = rows.find((one) => one.group === group && one.label === label);
+    return row ? row.median.toFixed(row.digits) : '';
+  };
+  return table(['', ...groups.map(([, name]) => name)], labels.map((label) => [label, ...groups.map(([group]) => cell(label, group))]));
+}
