@@ -1,4 +1,5 @@
 // Peers of the benchmark on loopback: one development provider for all who call its host the same, each with a port, a folder and a Redis of its own.
+import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,7 +57,8 @@ async function startPeer(peer, { port, idp, endpoints, bytes, cleanup }) {
   const url = `${origin}${PATHS.profile}`;
   const signIn = async () => {
     const person = new Client();
-    await person.signIn({ edgeUrl: origin, accounts: ACCOUNTS }, { login: PATHS.profile });
+    const { status, text } = await person.navigate(await person.authorize({ edgeUrl: origin, accounts: ACCOUNTS }, { login: PATHS.profile }));
+    assert.ok([302, 307].includes(status), text);
     return [...person.cookies(origin)].map((pair) => pair.join('=')).join('; ');
   };
   return {
