@@ -46,8 +46,18 @@ const [rounds, seconds, sessions] = [options.rounds, options.seconds, options.se
 const chosen = options.only?.split(',') ?? Object.keys(LINES);
 const say = (text) => process.stdout.write(`${text}\n`);
 
-/** Runs one line and stops what it started, whatever happens. */
+/** One line. One that fails is measured once more: a run of everything takes long. */
 async function measure(name) {
+  try {
+    return await measuredOnce(name);
+  } catch (error) {
+    say(`${name} failed and is measured once more: ${error.stack ?? error}`);
+    return measuredOnce(name);
+  }
+}
+
+/** Runs one line and stops what it started, whatever happens. */
+async function measuredOnce(name) {
   const started = [];
   const cleanup = (thing) => {
     started.push(thing);

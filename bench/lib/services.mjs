@@ -11,19 +11,21 @@ import { binary, startStack } from '../../dev/stack.mjs';
 import { Client } from '../../dev/tests/product/client.mjs';
 import { preparePeers } from '../peers/list.mjs';
 import { installDebian } from './debian.mjs';
+import { openLoopTool } from './open_loop.mjs';
 
 const TARGET = 'x86_64-unknown-linux-gnu';
 
 /** Where release programs lie below the target directory. */
 export const PROFILE = `${TARGET}/release`;
 
-const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-server', nginx: 'nginx-light' };
+const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-server', nginx: 'nginx-light', chromium: 'chromium' };
 
 /** Builds what the chosen lines measure and installs the load generators. */
 export async function prepare(say, chosen) {
   checkTools();
   const missing = Object.entries(TOOLS).filter(([command]) => spawnSync('which', [command]).status !== 0).map(([, name]) => name);
   if (missing.length > 0) await installDebian(missing, say);
+  if (chosen.includes('latency')) await openLoopTool(say);
   if (chosen.includes('peers')) await preparePeers(say);
   await installPackages('dev/idp', say);
   await installPackages('web', say);
