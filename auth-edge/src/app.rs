@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use chassis::clock::Clock;
+use chassis::metrics::{SampledGauge, as_f64};
+use prometheus::Registry;
 use session_proto::client::SessionClient;
 use tokio::sync::Semaphore;
 
@@ -56,7 +58,7 @@ pub(crate) struct Dependencies {
     /// The session service.
     pub(crate) session_client: SessionClient,
     /// Sessions remembered, if any are to be.
-    pub(crate) session_cache: Option<SessionCache>,
+    pub(crate) session_cache: Option<Arc<SessionCache>>,
     /// How often they are found there.
     pub(crate) lookups: CacheMetrics,
     /// The identity providers.
@@ -170,6 +172,31 @@ impl App {
         &self.0.settings
     }
 
+    /// Registers gauges of the streams that are open.
+    ///
+    /// # Errors
+    /// They are registered already.
+    pub(crate) fn measure_streams(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        let listening = Arc::clone(&self.0.browser.listening);
+        registry.register(Box::new(SampledGauge::new(
+            "browser_watches",
+            "Pages that listen to their person's sessions now.",
+            &[],
+            move |gauges| {
+                gauges
+                    .with_label_values::<&str>(&[])
+                    .set(as_f64(listening.count()))
+            },
+        )?))?;
+        let streams = self.0.gateway.sessions.streams().clone();
+        registry.register(Box::new(SampledGauge::new(
+            "session_streams",
+            "WebSockets, event streams, long downloads and uploads that are open on behalf of sessions now.",
+            &[],
+            move |gauges| gauges.with_label_values::<&str>(&[]).set(as_f64(streams.count())),
+        )?))
+    }
+
     /// How many sessions have streams that are open.
     #[must_use]
     pub fn streaming_sessions(&self) -> usize {
@@ -269,6 +296,7 @@ impl Shared<'_> {
             analytics: settings.analytics.clone().map(Analytics::new),
             listening: PerPerson::new(LISTENING_MAX),
             listing: PerPerson::new(LISTING_MAX),
+            limits: self.metrics.limits(),
         }
     }
 

@@ -27,7 +27,7 @@ use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{AssertionKeys, Assertions};
-use crate::gateway::{Proxy, UpstreamTlsError};
+use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
 use crate::http::observe::Metrics;
 use crate::http::pages::{Pages, look};
 use crate::providers::IdentityProviders;
@@ -37,7 +37,7 @@ use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
-use crate::sessions::{SILENCE_MAX, SessionCache};
+use crate::sessions::{SILENCE_MAX, SessionCache, cache_gauges};
 use crate::settings::{EdgeSettings, ProtectionSettings, STREAMS_MAX, secrets_are_usable};
 
 /// How often the session service is probed.
@@ -191,6 +191,7 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
         refusal: serve::unavailable,
         ends_over_share: true,
         capacity: Some(capacity),
+        hits: Some(app.layer().metrics.limits()),
     }
 }
 
@@ -216,7 +217,11 @@ fn log_limits(protection: &ProtectionSettings, browsers: &Limits, memory: Option
 ///
 /// # Errors
 /// What keeps it from starting.
-pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<App, StartError> {
+pub fn build(
+    mut settings: EdgeSettings,
+    clock: Arc<dyn Clock>,
+    registry: &Registry,
+) -> Result<App, StartError> {
     let keys = DerivedKeys::new(&settings.secrets);
     if let Some(file) = &settings.secrets_file {
         follow_secrets(&keys, file.clone());
@@ -244,14 +249,18 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let lookups = CacheMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
-        .map(|max_age| SessionCache::start(session_client.clone(), max_age));
+        .map(|max_age| Arc::new(SessionCache::start(session_client.clone(), max_age)));
+    if let Some(cache) = &session_cache {
+        cache_gauges::register(registry, cache)?;
+    }
+    provider_settings::measure(&mut settings.providers, registry)?;
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
     }
     let dependencies = Dependencies {
         routes: Routes::new(routes),
-        proxy: Proxy::new(&settings.upstreams)?,
+        proxy: Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?,
         assertions: assertions(&settings),
         session_client,
         session_cache,
@@ -262,7 +271,9 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         metrics,
         pages,
     };
-    Ok(App::new(settings, dependencies))
+    let app = App::new(settings, dependencies);
+    app.measure_streams(registry)?;
+    Ok(app)
 }
 
 fn assertions(settings: &EdgeSettings) -> Option<Assertions> {

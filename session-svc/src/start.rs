@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::memory;
+use chassis::metrics::LimitHits;
 use chassis::random::NoRandomness;
 use chassis::readiness::Weight;
 use chassis::runtime::Runtime;
@@ -22,12 +23,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, SessionCounts};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
-use crate::store::{self, OpenError, SessionStore};
+use crate::store::{self, MeasuredStore, OpenError, SessionStore};
 use crate::store_condition::{self, StoreCondition};
 use crate::vault::{KeyRing, MalformedKey, Vault};
 
@@ -110,7 +111,7 @@ pub struct AccessPolicy {
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError> {
+pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartError> {
     let tls = match settings.tls.clone() {
         Some(files) => {
             let tls = ServerTls::load(&files)?;
@@ -120,6 +121,7 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
         None => None,
     };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
+    provider_settings::measure(&mut settings.providers, &runtime.metrics)?;
     let mut parties = Vec::new();
     for provider in &settings.providers.all {
         let party = RelyingParty::new(provider.settings.clone())?;
@@ -195,11 +197,13 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
 ) -> Result<(), StartError> {
     let condition = StoreCondition::new(&runtime)?;
     let health = Health::new().await;
+    let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let keeper = Keeper::new(
-        Arc::clone(&parts.store),
+        Arc::clone(&store),
         Arc::new(Vault::new(parts.keys)),
         parts.lifetime,
-    );
+    )
+    .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
     let measures = Measures::new(&runtime.metrics)?;
     let refresher = Refresher::new(
         keeper.clone(),
@@ -209,12 +213,13 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         measures,
     );
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
+    let hits = LimitHits::new(&runtime.metrics, [])?;
     let calls = CallContext::new(access.callers, &runtime.metrics)?;
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
     let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
     let revoking = tokio::spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
-    let probing = tokio::spawn(condition.follow(parts.store, runtime.shutdown.clone()));
+    let probing = tokio::spawn(condition.follow(store, runtime.shutdown.clone()));
     let reporting = tokio::spawn(report_health(
         runtime.readiness.subscribe(),
         health,
@@ -232,7 +237,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         listener,
         router,
         access.tls,
-        listener_limits(),
+        listener_limits(hits),
         stopping,
     );
     let ((), since) = tokio::join!(serving, stop_requested);
@@ -250,7 +255,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
 }
 
 /// The listener's limits, by the memory there is.
-fn listener_limits() -> serve::Limits {
+fn listener_limits(hits: LimitHits) -> serve::Limits {
     let memory = memory::available();
     let bytes = memory.as_ref().map(|memory| memory.bytes);
     let share = MemoryShare::of(ListenerRole::Main, CALLS_RECKONED, bytes);
@@ -272,6 +277,7 @@ fn listener_limits() -> serve::Limits {
         waiting_bytes: Some(waiting_bytes),
         request_bytes: REQUEST_BYTES,
         refusal: grpc::overloaded,
+        hits: Some(hits),
         ..serve::Limits::default()
     }
 }

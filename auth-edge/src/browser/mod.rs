@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::Clock;
+use chassis::metrics::LimitHits;
 
 use self::analytics::Analytics;
 use self::grpc_web::PerPerson;
@@ -53,4 +54,6 @@ pub(crate) struct Browser {
     pub(crate) listening: Arc<PerPerson>,
     /// Calls that list or end sessions, by person.
     pub(crate) listing: Arc<PerPerson>,
+    /// Counts limits that were hit.
+    pub(crate) limits: LimitHits,
 }

@@ -49,7 +49,7 @@ use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
 pub(crate) use self::proxy::is_never_passed_on;
-pub(crate) use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError};
+pub(crate) use self::proxy::{Proxy, UpstreamDurations, UpstreamSettings, UpstreamTlsError};
 
 /// What lies behind the edge, and what leads there.
 #[derive(Clone)]

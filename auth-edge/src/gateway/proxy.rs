@@ -10,6 +10,7 @@
 //!   the answer refused its access token; and any that an upstream refused only to have its nonce repeated (RFC 9449).
 
 mod clients;
+mod measures;
 mod outgoing;
 mod proof;
 mod renewal;
@@ -21,7 +22,7 @@ mod upstream_body;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -33,6 +34,7 @@ use hyper::body::Incoming;
 use tracing::Instrument as _;
 
 pub(crate) use self::clients::UpstreamTlsError;
+pub(crate) use self::measures::UpstreamDurations;
 
 use self::clients::Clients;
 use self::outgoing::{OutgoingRequest, frame, sign, target};
@@ -86,6 +88,7 @@ pub(crate) fn is_never_passed_on(method: &str) -> bool {
 /// Passes requests on.
 pub(crate) struct Proxy {
     clients: Clients,
+    durations: UpstreamDurations,
     renewals: Renewals,
     head_timeout: Duration,
     idle_timeout: Option<Duration>,
@@ -112,8 +115,12 @@ type UpstreamResponse = hyper::Response<Incoming>;
 
 impl Proxy {
     /// A proxy with its own connections. Does no IO but reading authorities.
-    pub(crate) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
+    pub(crate) fn new(
+        settings: &UpstreamSettings,
+        durations: UpstreamDurations,
+    ) -> Result<Self, UpstreamTlsError> {
         Ok(Self {
+            durations,
             clients: Clients::new(settings)?,
             renewals: Renewals::default(),
             head_timeout: settings.head_timeout,
@@ -126,6 +133,7 @@ impl Proxy {
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             clients: self.clients.for_worker(),
+            durations: self.durations.for_worker(),
             renewals: self.renewals.clone(),
             ..*self
         }
@@ -167,6 +175,7 @@ impl Proxy {
             context.authorized.current.as_ref(),
         );
         let upload = ending::upload(&body, streams, session);
+        let began = Instant::now();
         let exchange = async {
             if repeatable {
                 self.exchange_bodiless(&outgoing).await
@@ -178,6 +187,7 @@ impl Proxy {
             answer = exchange => answer,
             () = ending::ended(upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
+        self.durations.observe(&context.route.name, began, &answer);
         match answer {
             Ok(answer) => self.client_response(context, answer, client, counted),
             Err(failure) => failure.into_response(),

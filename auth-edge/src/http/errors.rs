@@ -8,6 +8,7 @@
 //! the provider, the query or a source error, which go to the log.
 
 mod http_error;
+mod limit;
 mod render;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -18,6 +19,7 @@ use session_proto::v1::ErrorReason;
 use crate::http::pages;
 
 pub(crate) use http_error::{Handler, HttpError};
+pub(crate) use limit::Limit;
 pub(crate) use render::{render, wants_page};
 
 /// How long a client should wait before calling a service again that is down, in seconds.
@@ -59,7 +61,7 @@ impl HttpError {
             Self::TooSlow => S::REQUEST_TIMEOUT,
             Self::UnsupportedMediaType => S::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } => S::TOO_MANY_REQUESTS,
-            Self::Overloaded
+            Self::Overloaded(_)
             | Self::CallbackUnavailable { .. }
             | Self::SessionServiceDown
             | Self::SignedOutHereOnly => S::SERVICE_UNAVAILABLE,
@@ -85,7 +87,7 @@ impl HttpError {
             Self::Csrf | Self::CrossSite => "ERR_CSRF",
             Self::TooLarge => "too_large",
             Self::TooSlow => "request_timeout",
-            Self::Overloaded => "overloaded",
+            Self::Overloaded(_) => "overloaded",
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RateLimited { .. } => "rate_limited",
             Self::Callback { .. } | Self::CallbackUnavailable { .. } => Handler::Callback.code(),
@@ -114,7 +116,7 @@ impl HttpError {
             Self::Csrf | Self::CrossSite => "That did not come from our pages",
             Self::TooLarge => "Too large",
             Self::TooSlow => "That took too long",
-            Self::Overloaded | Self::CallbackUnavailable { .. } | Self::SessionServiceDown => {
+            Self::Overloaded(_) | Self::CallbackUnavailable { .. } | Self::SessionServiceDown => {
                 "We will be right back"
             }
             Self::RateLimited { .. } => "Too many attempts",
@@ -140,7 +142,7 @@ impl HttpError {
             Self::CrossSite => "Signing out needs a visit to this address, not a request in the background.",
             Self::TooLarge => "The request's body is too large.",
             Self::TooSlow => "The rest of the request did not arrive in time.",
-            Self::Overloaded => {
+            Self::Overloaded(_) => {
                 "There are more requests than can be answered just now. Nothing is lost; try again in a moment."
             }
             Self::UnsupportedMediaType => "The request's body has to be application/x-www-form-urlencoded.",
@@ -179,7 +181,7 @@ impl HttpError {
         let seconds = |secs: u64| Some((header::RETRY_AFTER, HeaderValue::from(secs)));
         match self {
             Self::MethodNotAllowed(allow) => Some((header::ALLOW, HeaderValue::from_str(allow).ok()?)),
-            Self::RateLimited { retry_after_secs } => seconds(*retry_after_secs),
+            Self::RateLimited { retry_after_secs, .. } => seconds(*retry_after_secs),
             _ if self.status() == StatusCode::SERVICE_UNAVAILABLE => seconds(RETRY_AFTER_SECS),
             _ => None,
         }

@@ -13,6 +13,7 @@ use axum::extract::Request;
 use axum::http::{Method, Version, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::Origin;
+use chassis::metrics::LimitHits;
 use http_body::Body as _;
 use prometheus::HistogramVec;
 use tower::layer::layer_fn;
@@ -58,6 +59,7 @@ pub(crate) struct LayerParts {
 #[derive(Debug)]
 pub(crate) struct EdgeLayer {
     requests: Arc<HistogramVec>,
+    limits: LimitHits,
     concurrency: ConcurrencyLimit,
     cookies: SessionCookies,
     trusted: TrustedProxies,
@@ -76,6 +78,7 @@ impl EdgeLayer {
         let parts = parts.clone();
         Arc::new(Self {
             requests: parts.metrics.requests_of_worker(),
+            limits: parts.metrics.limits(),
             concurrency: parts.concurrency,
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,
@@ -142,6 +145,7 @@ where
                 }
                 Err(refused) => (None, refused.into_response()),
             };
+            layer.count_limit(&answer);
             // What holds more than its connection until it is sent: a stream, or an upstream's connection.
             let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
             let admitted = admitted.filter(|_| holds);
@@ -160,6 +164,18 @@ where
 }
 
 impl EdgeLayer {
+    /// Counts the limit that an answer says was hit.
+    fn count_limit(&self, answer: &Response) {
+        // Most answers are no failures, and looking for one costs more than this.
+        if answer.status().as_u16() < 400 {
+            return;
+        }
+        let failure = answer.extensions().get::<HttpError>();
+        if let Some(limit) = failure.and_then(HttpError::limit) {
+            self.limits.count(limit.name());
+        }
+    }
+
     /// A request that may be worked on, and what counts it until it has ended.
     fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());

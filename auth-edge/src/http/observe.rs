@@ -14,11 +14,12 @@ use axum::http::header::USER_AGENT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use chassis::audit::RequestId;
-use chassis::metrics::PerCoreMetric;
+use chassis::metrics::{LimitHits, PerCoreMetric};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 use tracing::field::Empty;
 
+use crate::http::errors::Limit;
 use crate::http::refused::Refused;
 use crate::values::refusal::{RefusalReason, SignInStep};
 
@@ -65,6 +66,7 @@ pub(crate) struct Metrics {
     logins: IntCounterVec,
     refusals: IntCounterVec,
     access_tokens: IntCounterVec,
+    limits: LimitHits,
 }
 
 impl Metrics {
@@ -89,9 +91,9 @@ impl Metrics {
         let refusals = IntCounterVec::new(
             Opts::new(
                 "sign_in_refusals_total",
-                "Sign-ins and logout tokens that were refused, by step (login, callback or logout_token) and reason.",
+                "Sign-ins and logout tokens that were refused, by step (login, callback or logout_token), reason and provider.",
             ),
-            &["step", "reason"],
+            &["step", "reason", "provider"],
         )?;
         let access_tokens = IntCounterVec::new(
             Opts::new(
@@ -109,6 +111,7 @@ impl Metrics {
             logins,
             refusals,
             access_tokens,
+            limits: LimitHits::new(registry, Limit::ALL.map(Limit::name))?,
         })
     }
 
@@ -128,10 +131,15 @@ impl Metrics {
         self.access_tokens.clone()
     }
 
-    /// Counts a refusal.
-    pub(crate) fn refusal(&self, step: SignInStep, reason: RefusalReason) {
+    /// Counts limits that were hit.
+    pub(crate) fn limits(&self) -> LimitHits {
+        self.limits.clone()
+    }
+
+    /// Counts a refusal, at the provider of this id; empty before one is chosen.
+    pub(crate) fn refusal(&self, step: SignInStep, reason: RefusalReason, provider: &str) {
         self.refusals
-            .with_label_values(&[step.name(), reason.name()])
+            .with_label_values(&[step.name(), reason.name(), provider])
             .inc();
     }
 }

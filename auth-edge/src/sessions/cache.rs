@@ -106,6 +106,11 @@ impl SessionCache {
         Arc::clone(&self.listening)
     }
 
+    /// How many sessions are remembered, and the bytes they take.
+    pub(super) fn size(&self) -> (usize, u64) {
+        (self.entries.len(), self.entries.weight())
+    }
+
     /// Now: to be taken before the session service is called.
     pub(crate) fn now(&self) -> Moment {
         self.listening.now()

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,10 @@ pub(super) struct Listening {
     /// never.
     since: AtomicU64,
     until: AtomicU64,
+    /// Until when all replicas were heard last, whether or not that holds; 0 is never.
+    heard_until: AtomicU64,
+    /// Replicas that are heard, and those that are not.
+    replicas: [AtomicUsize; 2],
     /// When a session changed last of those that share a slot, as a [`Moment`].
     buckets: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
@@ -90,6 +94,8 @@ impl Listening {
             kept,
             since: AtomicU64::new(0),
             until: AtomicU64::new(0),
+            heard_until: AtomicU64::new(0),
+            replicas: [AtomicUsize::new(0), AtomicUsize::new(0)],
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             changes: RwLock::default(),
         }
@@ -166,6 +172,21 @@ impl Listening {
     pub(super) fn complete(&self, since: Moment, until: Moment) {
         self.since.fetch_max(since.0, Ordering::AcqRel);
         self.until.store(until.0, Ordering::Release);
+        self.heard_until.store(until.0, Ordering::Relaxed);
+    }
+
+    /// How old the news of the replica is that was heard last of all; since the beginning where they never were all heard.
+    pub(super) fn news_age(&self) -> Duration {
+        let until = self.heard_until.load(Ordering::Relaxed);
+        let reported = until.saturating_sub(Moment::default().plus(SILENCE_MAX).0);
+        self.now().since(Moment(reported))
+    }
+
+    /// How many replicas are heard, and how many are not.
+    pub(super) fn replicas(&self) -> [usize; 2] {
+        self.replicas
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Not all replicas are heard.
@@ -265,7 +286,11 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
 
     /// All are heard since the last one was, and until the oldest report of any grows too old.
     fn judge(&self, listening: &Listening, now: Moment) {
-        let all_heard = self.0.values().all(|replica| replica.heard_since.is_some());
+        let heard = self.0.values().filter(|replica| replica.heard_since.is_some());
+        let counts = [heard.count(), self.0.len()];
+        let all_heard = counts[0] == counts[1];
+        listening.replicas[0].store(counts[0], Ordering::Relaxed);
+        listening.replicas[1].store(counts[1] - counts[0], Ordering::Relaxed);
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
         let least = self.0.values().map(|replica| replica.reported_until).min();
         let until = least

@@ -13,6 +13,7 @@
 //! [`SessionRepository::client`].
 
 mod cache;
+pub(crate) mod cache_gauges;
 mod cached_session;
 mod calls;
 pub mod cookies;
@@ -93,16 +94,16 @@ impl SessionRepository {
         client: SessionClient,
         cookies: SessionCookies,
         clock: Arc<dyn Clock>,
-        cache: Option<SessionCache>,
+        cache: Option<Arc<SessionCache>>,
         lookups: CacheMetrics,
     ) -> Self {
-        let heard = cache.as_ref().map(SessionCache::heard);
+        let heard = cache.as_ref().map(|cache| cache.heard());
         Self {
             streams: OpenStreams::new(client.clone(), Arc::clone(&clock), heard),
             client,
             cookies,
             clock,
-            cache: cache.map(Arc::new),
+            cache,
             lookups,
         }
     }

@@ -127,6 +127,16 @@ impl OpenStreams {
             .sum()
     }
 
+    /// How many streams are open.
+    #[must_use]
+    pub(crate) fn count(&self) -> usize {
+        let of_part = |part: &Mutex<HashMap<Handle, SessionStreams>>| -> usize {
+            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            part.values().map(|open| open.streams).sum()
+        };
+        self.0.parts.iter().map(of_part).sum()
+    }
+
     /// Begins to watch, the first time.
     fn watch(&self) {
         if self.0.is_watched.load(Ordering::Relaxed) || self.0.is_watched.swap(true, Ordering::AcqRel) {

@@ -20,7 +20,7 @@ use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::device::record_from;
-use crate::http::errors::{Handler, HttpError};
+use crate::http::errors::{Handler, HttpError, Limit};
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
@@ -48,7 +48,7 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
-    sign_in.admit(&sign_in.back_channel_limit, &head)?;
+    sign_in.admit((&sign_in.back_channel_limit, Limit::BackChannelLogouts), &head)?;
     if !super::is_form(&head.headers) {
         return Err(HttpError::UnsupportedMediaType);
     }

@@ -20,7 +20,7 @@ use oidc::IdTokenError;
 use session_proto::v1::Session;
 
 use crate::http::device::record_from;
-use crate::http::errors::HttpError;
+use crate::http::errors::{HttpError, Limit};
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
@@ -77,7 +77,7 @@ async fn received(
     if !request::is_navigation(&head.headers) {
         return Err(NOT_A_VISIT);
     }
-    sign_in.admit(&sign_in.callback_limit, &head)?;
+    sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), &head)?;
 
     let answer = match authorization_response::read(&head, body).await {
         Ok(answer) => answer,

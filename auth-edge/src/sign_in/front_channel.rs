@@ -20,7 +20,7 @@ use chassis::audit::{Event, Outcome, Record};
 use session_proto::v1::{Cause, EndSessionsRequest};
 
 use crate::http::device::record_from;
-use crate::http::errors::HttpError;
+use crate::http::errors::{HttpError, Limit};
 use crate::http::pages;
 use crate::http::pages::language::Language;
 use crate::http::request;
@@ -32,7 +32,7 @@ pub(crate) async fn handle(
     request: Request,
 ) -> Result<Response, HttpError> {
     let (head, _body) = request.into_parts();
-    sign_in.admit(&sign_in.front_channel_limit, &head)?;
+    sign_in.admit((&sign_in.front_channel_limit, Limit::FrontChannelLogouts), &head)?;
     let query = head.uri.query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
     let issuer = request::first_parameter(query, "iss");

@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use oidc::{AuthorizationRequest, ProviderError, RedirectUrl, ResponseMode};
 use url::Url;
 
-use crate::http::errors::{Handler, HttpError};
+use crate::http::errors::{Handler, HttpError, Limit};
 use crate::http::no_content;
 use crate::http::pages::language::Language;
 use crate::http::request::{self, FetchSite};
@@ -74,7 +74,7 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
     if let Some(page) = once_more(sign_in, &head) {
         return Ok(page);
     }
-    sign_in.admit(&sign_in.login_limit, &head)?;
+    sign_in.admit((&sign_in.login_limit, Limit::Logins), &head)?;
     let Some(wanted) = login.wanted(sign_in, &head) else {
         return Ok(landing(
             sign_in,

@@ -38,7 +38,7 @@ use self::pending::PendingSignIns;
 pub(crate) use self::promised_claims::UserinfoAtLogin;
 use self::redeemed_transactions::RedeemedTransactions;
 use crate::http::device::Devices;
-use crate::http::errors::HttpError;
+use crate::http::errors::{HttpError, Limit};
 use crate::http::observe::Metrics;
 use crate::http::pages::Pages;
 use crate::http::pages::language::Language;
@@ -158,13 +158,14 @@ impl SignIn {
     ///
     /// # Errors
     /// There were too many.
-    fn admit(&self, limit: &RateLimiter, head: &Parts) -> Result<(), HttpError> {
+    fn admit(&self, (limiter, limit): (&RateLimiter, Limit), head: &Parts) -> Result<(), HttpError> {
         let peer = request::peer(&head.extensions);
         let address = self.devices.trusted_proxies.client_address(peer, &head.headers);
-        limit
+        limiter
             .check(address, self.clock.now_ms())
             .map_err(|too_many| HttpError::RateLimited {
                 retry_after_secs: too_many.retry_after_secs,
+                limit,
             })
     }
 }

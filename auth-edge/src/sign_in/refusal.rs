@@ -53,12 +53,13 @@ impl SignInRefusal {
         answer: HttpError,
     ) -> Response {
         let Self { step, reason, cause } = self;
-        sign_in.metrics.refusal(step, reason);
+        let provider = provider.map(|provider| provider.id.clone()).unwrap_or_default();
+        sign_in.metrics.refusal(step, reason, &provider);
         let mut response = answer.into_response();
         response.extensions_mut().insert(Refused {
             step,
             reason,
-            provider: provider.map(|provider| provider.id.clone()).unwrap_or_default(),
+            provider,
             cause,
             device: Device::default(),
         });

@@ -1,15 +1,19 @@
 //! Metrics in the Prometheus text format.
 
+pub(crate) mod limit_hits;
 mod per_core;
+mod sampled;
 
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
+pub use limit_hits::LimitHits;
 pub use per_core::PerCoreMetric;
+pub use sampled::{SampledGauge, as_f64};
 
-/// A registry that holds `vestibule_build_info` for this program.
+/// A registry that holds `vestibule_build_info` for this program and, on Linux, what the kernel says of its process.
 ///
 /// # Errors
-/// None in practice: the name is valid and the registry empty.
+/// None in practice: the names are valid and the registry empty.
 pub(crate) fn registry(program: &str) -> Result<Registry, prometheus::Error> {
     let registry = Registry::new();
     let info = IntGaugeVec::new(
@@ -19,6 +23,10 @@ pub(crate) fn registry(program: &str) -> Result<Registry, prometheus::Error> {
     info.with_label_values(&[program, env!("CARGO_PKG_VERSION")])
         .set(1);
     registry.register(Box::new(info))?;
+    #[cfg(target_os = "linux")]
+    registry.register(Box::new(
+        prometheus::process_collector::ProcessCollector::for_self(),
+    ))?;
     Ok(registry)
 }
 

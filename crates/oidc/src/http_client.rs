@@ -12,12 +12,15 @@ use reqwest::tls::TlsInfo;
 use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tracing::Instrument as _;
 use url::{Url, form_urlencoded};
 
 use crate::client_auth::Proof;
 use crate::span;
-use crate::{BuildError, ClientAuth, Credentials, ProviderError, ProviderSettings};
+use crate::{
+    BuildError, ClientAuth, Credentials, ProviderError, ProviderSettings, RequestObserver, RequestOutcome,
+};
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -98,11 +101,15 @@ pub(crate) struct ProbedResponse {
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: reqwest::Client,
+    observer: Option<RequestObserver>,
 }
 
 impl HttpClient {
     pub(crate) fn new(settings: &ProviderSettings, credentials: &Credentials) -> Result<Self, BuildError> {
-        Self::built(builder(settings, credentials)?)
+        Ok(Self {
+            observer: settings.observer.clone(),
+            ..Self::built(builder(settings, credentials)?)?
+        })
     }
 
     /// One whose responses tell the certificate of the server.
@@ -116,7 +123,25 @@ impl HttpClient {
     fn built(builder: ClientBuilder) -> Result<Self, BuildError> {
         Ok(Self {
             client: builder.build().map_err(BuildError::HttpClient)?,
+            observer: None,
         })
+    }
+
+    /// Sends a request and tells the observer how it ended.
+    async fn send(
+        &self,
+        endpoint: &'static str,
+        method: &'static str,
+        url: &Url,
+        request: RequestBuilder,
+    ) -> Result<ProviderResponse, ProviderError> {
+        let began = Instant::now();
+        let answer = traced(endpoint, method, url, request).await;
+        if let Some(observer) = &self.observer {
+            let outcome = outcome(answer.as_ref().map(|response| response.status));
+            observer.tell(endpoint, outcome, began.elapsed());
+        }
+        answer
     }
 
     /// Gets what a probe wants to see: the response with its headers, and the certificate.
@@ -150,7 +175,7 @@ impl HttpClient {
         url: &Url,
     ) -> Result<ProviderResponse, ProviderError> {
         let request = self.client.get(url.clone()).header(ACCEPT, "application/json");
-        send(endpoint, GET, url, request).await
+        self.send(endpoint, GET, url, request).await
     }
 
     /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1).
@@ -171,7 +196,7 @@ impl HttpClient {
                 .header(AUTHORIZATION, format!("DPoP {access_token}"))
                 .header(DPOP, proof),
         };
-        send(endpoint, GET, url, request).await
+        self.send(endpoint, GET, url, request).await
     }
 
     pub(crate) async fn post_form(
@@ -213,7 +238,7 @@ impl HttpClient {
         if let Some(dpop) = dpop {
             request = request.header(DPOP, dpop);
         }
-        send(endpoint, POST, url, request).await
+        self.send(endpoint, POST, url, request).await
     }
 }
 
@@ -246,7 +271,7 @@ fn builder(settings: &ProviderSettings, credentials: &Credentials) -> Result<Cli
     Ok(builder)
 }
 
-async fn send(
+async fn traced(
     endpoint: &'static str,
     method: &'static str,
     url: &Url,
@@ -260,6 +285,18 @@ async fn send(
     let answer = answer.instrument(span.clone()).await;
     span::answered(&span, answer.as_ref().map(|response| response.status));
     answer
+}
+
+/// How a request ended that was answered by this status, or not.
+fn outcome(answer: Result<u16, &ProviderError>) -> RequestOutcome {
+    match answer {
+        Ok(500..) => RequestOutcome::Failed,
+        Ok(400..500) => RequestOutcome::Refused,
+        Ok(_) => RequestOutcome::Answered,
+        Err(ProviderError::Timeout { .. }) => RequestOutcome::Timeout,
+        Err(ProviderError::Unreachable { .. }) => RequestOutcome::Unreachable,
+        Err(_) => RequestOutcome::Unusable,
+    }
 }
 
 fn failed(endpoint: &'static str, source: reqwest::Error) -> ProviderError {
@@ -328,4 +365,27 @@ fn identity(cert_file: &Path, key_file: &Path) -> Result<Identity, BuildError> {
     pem.push(b'\n');
     pem.extend(read(cert_file)?);
     Identity::from_pem(&pem).map_err(|_| BuildError::ClientCertificate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_follows_from_the_status_or_the_error() {
+        let of = |status| outcome(Ok(status)).name();
+        let refused = "refused";
+        assert_eq!(
+            [200, 302, 400, 401, 499].map(of),
+            ["answered", "answered", refused, refused, refused]
+        );
+        assert_eq!([500, 503].map(of), ["failed", "failed"]);
+        let endpoint = "token_endpoint";
+        assert_eq!(
+            outcome(Err(&ProviderError::Timeout { endpoint })),
+            RequestOutcome::Timeout
+        );
+        let large = ProviderError::TooLarge { endpoint, limit: 1 };
+        assert_eq!(outcome(Err(&large)), RequestOutcome::Unusable);
+    }
 }

@@ -7,6 +7,9 @@ use url::Url;
 use crate::ProviderError;
 use crate::endpoint::{endpoint_is_secure, is_loopback};
 
+/// What errors and whoever measures requests call the document with the metadata.
+pub const DISCOVERY_DOCUMENT: &str = "discovery document";
+
 /// What of the provider's metadata this product uses. Every endpoint has passed the https rule.
 #[derive(Clone, Debug)]
 pub struct Metadata {
@@ -66,7 +69,7 @@ impl Metadata {
             };
             let url = value.as_str().and_then(|text| Url::parse(text).ok());
             let url = url.ok_or(ProviderError::Malformed {
-                endpoint: "discovery document",
+                endpoint: DISCOVERY_DOCUMENT,
             })?;
             // a public provider may not point us at plain http on our own machine
             if !endpoint_is_secure(&url) || (url.scheme() == "http" && !on_loopback) {

@@ -7,6 +7,7 @@ use crate::http_client::HttpClient;
 use crate::jws::Unverified;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
+use crate::metadata::DISCOVERY_DOCUMENT;
 use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
@@ -236,7 +237,7 @@ async fn fetch_metadata(
     http: &HttpClient,
     settings: &ProviderSettings,
 ) -> Result<Fetched<Metadata>, ProviderError> {
-    let endpoint = "discovery document";
+    let endpoint = DISCOVERY_DOCUMENT;
     let url = Metadata::address(&settings.issuer).ok_or(ProviderError::MissingEndpoint { endpoint })?;
     let answer = http.get(endpoint, &url).await?;
     if answer.status != 200 {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
-use crate::{AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy};
+use crate::{
+    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver,
+};
 
 /// Everything configured about the provider and this client's registration with it.
 #[derive(Clone, Debug)]
@@ -61,6 +63,8 @@ pub struct ProviderSettings {
     pub ca_file: Option<PathBuf>,
     /// The proxy calls to the provider go through.
     pub proxy: Option<ForwardProxy>,
+    /// Whoever measures requests to the provider.
+    pub observer: Option<RequestObserver>,
 }
 
 impl ProviderSettings {
@@ -91,6 +95,7 @@ impl ProviderSettings {
             default_token_lifetime_secs: 300,
             ca_file: None,
             proxy: None,
+            observer: None,
         }
     }
 

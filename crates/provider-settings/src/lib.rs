@@ -10,12 +10,14 @@ mod credentials;
 mod file;
 mod follow;
 mod keys;
+mod measures;
 mod one;
 mod providers;
 mod read;
 mod table;
 
 pub use follow::{CredentialFiles, follow};
+pub use measures::measure;
 pub use providers::{ConfiguredProvider, ConfiguredProviders};
 pub use read::read;
 pub use table::{PREFIX, PROVIDERS, TOPIC};

@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 
 use super::call::Call;
 use super::deadline::MAX_DEADLINE;
+use super::open_watches::OpenWatches;
 use super::status;
 use crate::callers::{Callers, Rpc};
 use crate::sessions::SessionsError;
@@ -29,6 +30,7 @@ pub struct CallContext {
     durations: PerCoreMetric<HistogramVec>,
     own_durations: Arc<HistogramVec>,
     writes: TaskTracker,
+    watches: OpenWatches,
 }
 
 impl CallContext {
@@ -47,6 +49,7 @@ impl CallContext {
             own_durations: durations.for_worker(),
             durations,
             writes: TaskTracker::new(),
+            watches: OpenWatches::new(metrics)?,
         })
     }
 
@@ -68,6 +71,11 @@ impl CallContext {
 
     pub(super) fn callers(&self) -> &Callers {
         &self.callers
+    }
+
+    /// The watches that are open.
+    pub(super) fn watches(&self) -> &OpenWatches {
+        &self.watches
     }
 
     /// How long calls take, as this worker counts it.

@@ -16,6 +16,7 @@ mod end_sessions;
 mod health;
 mod method;
 mod new_session;
+mod open_watches;
 mod record;
 mod reflection;
 mod resource;

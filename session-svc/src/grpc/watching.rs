@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tonic::{Code, Status, Streaming};
 
 use super::call::Call;
+use super::open_watches::OpenWatch;
 use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
@@ -34,6 +35,7 @@ struct WatchStream {
     position: String,
     call: Call,
     ending: Ending,
+    _open: OpenWatch,
 }
 
 /// Writes the record of a watch's end.
@@ -80,6 +82,7 @@ async fn watch(
     }
     let resume =
         Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
+    let open = api.calls().watches().open(&scope);
     let events = api.sessions().watch(scope, resume.map(str::to_owned)).await?;
     let ending = Ending {
         rpc: match &questions {
@@ -98,6 +101,7 @@ async fn watch(
         position: request.resume_token.clone(),
         call: call.clone(),
         ending,
+        _open: open,
     };
     Ok(unfold(Some(watch), |watch| async move {
         let mut watch = watch?;

@@ -5,6 +5,7 @@
 //! - What comes out is valid now by the current durations; everything else is missing.
 //! - Every write compares versions and publishes what changed; a removed session is never written again.
 
+mod counts;
 pub(crate) mod endings;
 mod error;
 pub(crate) mod listed;
@@ -19,6 +20,7 @@ use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Handle, Lifetime, Name, Session, index};
 use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
 
+pub use counts::SessionCounts;
 pub(crate) use endings::REQUEST_KEPT_MS;
 pub use error::KeeperError;
 pub use listed::{Listed, Shown};
@@ -39,6 +41,7 @@ pub struct Keeper {
     seal: Arc<dyn Seal>,
     lifetime: Lifetime,
     making_up: MakingUp,
+    counts: Option<SessionCounts>,
 }
 
 /// What an edit wants done.
@@ -58,6 +61,16 @@ impl Keeper {
             seal,
             lifetime,
             making_up: MakingUp::default(),
+            counts: None,
+        }
+    }
+
+    /// The same keeper, which counts what becomes of sessions.
+    #[must_use]
+    pub fn counted(self, counts: SessionCounts) -> Self {
+        Self {
+            counts: Some(counts),
+            ..self
         }
     }
 
@@ -135,7 +148,9 @@ impl Keeper {
     pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, KeeperError> {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
-        Ok(self.store.insert(record, change).await?)
+        let inserted = self.store.insert(record, change).await?;
+        self.count_inserted(inserted);
+        Ok(inserted)
     }
 
     /// The same, unless a session of this name ended while it was young.
@@ -147,7 +162,15 @@ impl Keeper {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
         let ended = young_name(session.handle);
-        Ok(self.store.insert_unless(ended, record, change).await?)
+        let inserted = self.store.insert_unless(ended, record, change).await?;
+        self.count_inserted(inserted);
+        Ok(inserted)
+    }
+
+    fn count_inserted(&self, inserted: Inserted) {
+        if let (Some(counts), Inserted::Done) = (&self.counts, inserted) {
+            counts.created.inc();
+        }
     }
 
     /// Edits a session that was read before and writes it as its next version, reading it again where another
@@ -172,7 +195,12 @@ impl Keeper {
             let record = self.record(&edited, max_bytes)?;
             let change = self.sealed_change(&edited, kind)?;
             match self.store.replace(record, current.version, Some(change)).await? {
-                Replaced::Done => return Ok((edited, true)),
+                Replaced::Done => {
+                    if let (Some(counts), ChangeKind::Rolled) = (&self.counts, kind) {
+                        counts.rolled.inc();
+                    }
+                    return Ok((edited, true));
+                }
                 Replaced::Stale => current = self.load(current.handle).await?,
                 Replaced::Missing => return Err(KeeperError::Missing),
             }

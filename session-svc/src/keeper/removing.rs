@@ -48,6 +48,9 @@ impl Keeper {
             Removed::Unreadable => record(handle, None, cause),
             Removed::Expired | Removed::Nothing => {}
         }
+        if let (Some(counts), Removed::Session(_) | Removed::Unreadable) = (&self.counts, &removed) {
+            counts.ended(cause);
+        }
         Ok(removed)
     }
 

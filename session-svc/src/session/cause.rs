@@ -25,20 +25,21 @@ pub enum Cause {
     Other,
 }
 
-const ALL: [Cause; 10] = [
-    Cause::Logout,
-    Cause::OtherDevice,
-    Cause::BackChannelLogout,
-    Cause::FrontChannelLogout,
-    Cause::Operator,
-    Cause::Replaced,
-    Cause::SessionLimit,
-    Cause::TokenMismatch,
-    Cause::Abandoned,
-    Cause::Other,
-];
-
 impl Cause {
+    /// All of them.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Logout,
+        Self::OtherDevice,
+        Self::BackChannelLogout,
+        Self::FrontChannelLogout,
+        Self::Operator,
+        Self::Replaced,
+        Self::SessionLimit,
+        Self::TokenMismatch,
+        Self::Abandoned,
+        Self::Other,
+    ];
+
     /// As the audit log and sealed events write it.
     #[must_use]
     pub(crate) const fn name(self) -> &'static str {
@@ -59,7 +60,8 @@ impl Cause {
     /// The cause of this name; `Other` for an unknown name.
     #[must_use]
     pub(crate) fn of_name(name: &str) -> Self {
-        ALL.into_iter()
+        Self::ALL
+            .into_iter()
             .find(|cause| cause.name() == name)
             .unwrap_or(Self::Other)
     }
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_cause_is_known_by_its_name_and_other_words_are_other() {
-        for cause in ALL {
+        for cause in Cause::ALL {
             assert_eq!(Cause::of_name(cause.name()), cause);
         }
         for word in ["", "stolen_laptop", "LOGOUT"] {

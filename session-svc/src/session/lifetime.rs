@@ -36,10 +36,14 @@ impl Lifetime {
             .min(not_after_ms.unwrap_or(u64::MAX))
     }
 
+    /// How much time lies between two rolls of a session that is in use all the time.
+    pub(crate) fn effective_roll_interval_ms(&self) -> u64 {
+        self.roll_interval_ms.min(self.rolling_ms / ROLL_INTERVAL_PARTS)
+    }
+
     /// Whether enough time has passed since the last roll to write another.
     pub(crate) fn roll_is_due(&self, rolled_at_ms: u64, now_ms: u64) -> bool {
-        let interval_ms = self.roll_interval_ms.min(self.rolling_ms / ROLL_INTERVAL_PARTS);
-        now_ms.saturating_sub(rolled_at_ms) >= interval_ms
+        now_ms.saturating_sub(rolled_at_ms) >= self.effective_roll_interval_ms()
     }
 }
 

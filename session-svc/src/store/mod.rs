@@ -14,6 +14,7 @@ pub mod file;
 mod follow;
 pub mod inspect;
 mod leases;
+mod measured;
 pub mod memory;
 mod names;
 mod open;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
+pub(crate) use self::measured::MeasuredStore;
 pub use self::names::{LeaseName, RememberedName};
 pub(crate) use self::open::check;
 pub use self::open::{OpenError, open, open_from, open_inspected};

@@ -30,6 +30,7 @@ pub(crate) use self::per_person::PerPerson;
 
 use self::service::BrowserApi;
 use crate::browser::Browser;
+use crate::http::errors::Limit;
 use crate::http::protect::{csrf, slow_client};
 
 /// Requests carry a handle at most; anything larger is not from our pages.
@@ -77,11 +78,13 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
     let body = match tokio::time::timeout(timeout, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(broken)) if !slow_client::caused(&broken) => {
+            browser.limits.count(Limit::BodyBytes.name());
             let reason = ErrorReason::ErrRequestTooLarge;
             let status = error::status(reason, "the message is too large", []);
             return refusal(status, StatusCode::OK);
         }
         Ok(Err(_)) | Err(_) => {
+            browser.limits.count(Limit::BodyTime.name());
             let reason = ErrorReason::ErrDeadlineExceeded;
             let status = error::status(reason, "the message did not arrive in time", []);
             return refusal(status, StatusCode::OK);

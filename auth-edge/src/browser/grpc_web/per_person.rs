@@ -32,6 +32,12 @@ impl PerPerson {
         })
     }
 
+    /// How many there are, of all people.
+    pub(crate) fn count(&self) -> usize {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.values().sum()
+    }
+
     /// A permit for the session's person; none if they hold all of theirs.
     pub(super) fn enter(self: &Arc<Self>, session: &Session) -> Option<PersonPermit> {
         let person = (session.issuer.clone(), session.subject.clone());
@@ -77,6 +83,7 @@ mod tests {
         permits.pop();
         permits.push(people.enter(&of("a")).unwrap());
         assert!(people.enter(&of("a")).is_none());
+        assert_eq!(people.count(), MOST + 1);
         drop((permits, other));
         assert!(people.counts.lock().unwrap().is_empty());
     }

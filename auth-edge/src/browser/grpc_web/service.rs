@@ -23,6 +23,7 @@ use tonic::{Request, Response, Status};
 use super::per_person::PersonPermit;
 use super::watch;
 use crate::browser::Browser;
+use crate::http::errors::Limit;
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sessions::{CurrentSession, SessionsUnavailable, Use};
@@ -59,10 +60,16 @@ impl BrowserApi {
         there(self.browser.sessions.roll(headers, device).await)
     }
 
+    /// Counts a limit of one person's and says that it was hit.
+    fn overloaded(&self, limit: Limit, problem: &str) -> Status {
+        self.browser.limits.count(limit.name());
+        error::status(ErrorReason::ErrOverloaded, problem, [])
+    }
+
     /// A permit for a call that reads or ends several of a person's sessions.
     fn listing(&self, mine: &Session) -> Result<PersonPermit, Status> {
         let permit = self.browser.listing.enter(mine);
-        permit.ok_or_else(|| overloaded("too many calls of this person at once"))
+        permit.ok_or_else(|| self.overloaded(Limit::ListsOfPerson, "too many calls of this person at once"))
     }
 
     /// Whether a session that cannot be read is in the list of its own person: nothing else tells whose it is.
@@ -229,16 +236,17 @@ impl BrowserSessionService for BrowserApi {
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
         let permit = self.browser.listening.enter(&current.session);
-        let permit = permit.ok_or_else(|| overloaded("too many pages of this person listen already"))?;
+        let permit = permit.ok_or_else(|| {
+            self.overloaded(
+                Limit::WatchesOfPerson,
+                "too many pages of this person listen already",
+            )
+        })?;
         let stream = watch::stream(&self.browser, current, permit, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(answer(stream, None))
     }
-}
-
-fn overloaded(problem: &str) -> Status {
-    error::status(ErrorReason::ErrOverloaded, problem, [])
 }
 
 /// The session, or the status that says why there is none.

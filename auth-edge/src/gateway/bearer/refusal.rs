@@ -11,7 +11,7 @@ use session_proto::v1::ErrorReason;
 use super::presented::Scheme;
 use super::resource::Resource;
 use crate::gateway::challenge;
-use crate::http::errors::HttpError;
+use crate::http::errors::{HttpError, Limit};
 use crate::route_table::Route;
 use crate::route_table::bearer::BearerRule;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
@@ -171,8 +171,11 @@ impl TokenRefusal {
             },
             Self::Connection => WRONG_CONNECTION,
             Self::Missing(failure) => failure,
-            Self::TooMany { retry_after_secs } => HttpError::RateLimited { retry_after_secs },
-            _ => HttpError::Overloaded,
+            Self::TooMany { retry_after_secs } => HttpError::RateLimited {
+                retry_after_secs,
+                limit: Limit::AccessTokens,
+            },
+            _ => HttpError::Overloaded(Limit::TokenChecks),
         }
         .into_response()
     }

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use oidc::Outage;
 use session_proto::v1::ErrorReason;
 
+use super::Limit;
 use crate::http::pages::kept_form::SealedForm;
 
 /// Which handler failed; names the code of its failures.
@@ -67,13 +68,15 @@ pub(crate) enum HttpError {
     /// The body did not go on for too long (408).
     TooSlow,
     /// More requests are being worked on than the edge takes on.
-    Overloaded,
+    Overloaded(Limit),
     /// The body has another content type than the route takes.
     UnsupportedMediaType,
     /// Too many requests from this address.
     RateLimited {
         /// Seconds until the next one is welcome.
         retry_after_secs: u64,
+        /// Which limit.
+        limit: Limit,
     },
     /// Sign-in failed: the provider's answer was refused.
     Callback {

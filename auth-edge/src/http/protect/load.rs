@@ -15,7 +15,7 @@ use axum::response::Response;
 use http_body::Body as _;
 
 use super::visitors::{RequestPhase, VisitorShare, VisitorSlot, Visitors};
-use crate::http::errors::HttpError;
+use crate::http::errors::{HttpError, Limit};
 use crate::http::mapped_body::map_polls;
 use crate::sessions::cookies::SessionId;
 
@@ -90,6 +90,7 @@ impl ConcurrencyLimit {
         let visitor = self.0.visitors.enter(address, session, kind);
         let visitor = visitor.ok_or(HttpError::RateLimited {
             retry_after_secs: RETRY_AFTER_SECS,
+            limit: Limit::VisitorShare,
         })?;
         let admitted = Admitted {
             limit: self.clone(),
@@ -101,7 +102,7 @@ impl ConcurrencyLimit {
         if self.0.count == 0 || before < self.0.count {
             Ok(admitted)
         } else {
-            Err(HttpError::Overloaded)
+            Err(HttpError::Overloaded(Limit::Requests))
         }
     }
 
@@ -222,7 +223,7 @@ mod tests {
         let enter = |limit: &ConcurrencyLimit| limit.enter(ip(1), || None, false);
         let (one, other) = (enter(&limit).unwrap(), enter(&others).unwrap());
         for _ in 0..3 {
-            assert!(matches!(enter(&limit), Err(HttpError::Overloaded)));
+            assert!(matches!(enter(&limit), Err(HttpError::Overloaded(_))));
         }
         drop(one);
         let again = enter(&others).unwrap();

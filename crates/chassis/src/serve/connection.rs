@@ -31,6 +31,7 @@ use super::lingering::linger;
 use super::progress::{ConnectionProgress, may_stop, unused};
 use super::request_body::watched;
 use super::streams::{AnswerProgress, StreamExecutor};
+use crate::metrics::limit_hits::listener;
 use crate::tls::{PeerCertificate, ServerTls};
 
 /// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
@@ -239,6 +240,7 @@ impl ServedConnection {
         }
         let wanted = self.limits.request_bytes + header_bytes;
         let Some(bytes) = self.budget.hold(wanted) else {
+            self.limits.hit(listener::WAITING_BYTES);
             let refused = self.refusals.fetch_add(1, Ordering::Relaxed);
             if self.limits.ends_over_share && refused >= REFUSALS_MAX {
                 self.progress.evict();

@@ -10,6 +10,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse as _, Response};
 
 use super::memory_share::{CONNECTIONS_MAX, ListenerRole, MemoryShare};
+use crate::metrics::LimitHits;
 use crate::readiness::Condition;
 
 /// Streams of one HTTP/2 connection at once where services call: one connection carries all calls of a caller.
@@ -78,6 +79,8 @@ pub struct Limits {
     pub ends_over_share: bool,
     /// Unmet while the listener is full and no idle connection can be evicted.
     pub capacity: Option<Condition>,
+    /// Counts hits of these limits.
+    pub hits: Option<LimitHits>,
 }
 
 /// Connections one client may have at once. [`network`] identifies a client.
@@ -114,6 +117,7 @@ impl Default for Limits {
             refusal: unavailable,
             ends_over_share: false,
             capacity: None,
+            hits: None,
         }
     }
 }
@@ -125,6 +129,13 @@ pub fn unavailable() -> Response {
 }
 
 impl Limits {
+    /// Counts a hit of one of these limits.
+    pub(super) fn hit(&self, limit: &'static str) {
+        if let Some(hits) = &self.hits {
+            hits.count(limit);
+        }
+    }
+
     /// Of a listener that is not what the service is there for, in a process that may have `memory` bytes: short requests of programs, of
     /// which each is counted.
     #[must_use]

@@ -33,6 +33,7 @@ use self::byte_budget::TotalBudget;
 use self::capacity::{Capacity, ConnectionPermit, NoCapacity};
 use self::connection::AcceptedConnection;
 use self::progress::ConnectionProgress;
+use crate::metrics::limit_hits::listener;
 use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
@@ -176,10 +177,14 @@ impl Acceptor {
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<()> {
         let mut connection = accepted?;
         let since = Instant::now();
-        let mut is_reported = false;
+        let (mut is_counted, mut is_reported) = (false, false);
         // Those behind it wait in the kernel's queue meanwhile.
         while let Err(full) = self.admit_and_serve(connection) {
             connection = full?;
+            if !is_counted {
+                is_counted = true;
+                self.limits.hit(listener::CONNECTIONS);
+            }
             if !is_reported && since.elapsed() >= FULL_REPORTED_AFTER {
                 is_reported = true;
                 tracing::warn!(
@@ -212,7 +217,10 @@ impl Acceptor {
         let progress = ConnectionProgress::default();
         match self.capacity.admit(address.ip(), &progress) {
             Ok(permit) => self.serve(stream, address, progress, permit).map_err(Err),
-            Err(NoCapacity::OfClient) => Ok(()),
+            Err(NoCapacity::OfClient) => {
+                self.limits.hit(listener::CONNECTIONS_OF_CLIENT);
+                Ok(())
+            }
             Err(NoCapacity::Full) => Err(Ok((stream, address))),
         }
     }

@@ -11,6 +11,7 @@ use url::Url;
 use super::RelyingParty;
 use crate::access::TOKEN_ENDPOINT;
 use crate::http_client::HttpClient;
+use crate::metadata::DISCOVERY_DOCUMENT;
 use crate::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs};
 use crate::{
     AuthorizationRequest, BuildError, EndSessionRequest, Metadata, ProviderError, ProviderSettings,
@@ -38,7 +39,7 @@ impl RelyingParty {
 
     /// Asks for the discovery document, past the cache. `now` is in seconds since the Unix epoch.
     pub async fn probe_discovery(&self, now: u64) -> Option<DiscoveryProbe> {
-        let endpoint = "discovery document";
+        let endpoint = DISCOVERY_DOCUMENT;
         let url = Metadata::address(&self.settings.issuer)?;
         let http = match self.http_for_probes() {
             Ok(http) => http,

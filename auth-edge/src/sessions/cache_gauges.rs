@@ -1,0 +1,48 @@
+//! What the memory of sessions holds, and how fresh the news is that vouches for it.
+
+use std::sync::Arc;
+
+use chassis::metrics::{SampledGauge, as_f64};
+use prometheus::Registry;
+
+use super::cache::SessionCache;
+
+/// Registers the gauges of this cache.
+///
+/// # Errors
+/// They are registered already.
+pub(crate) fn register(registry: &Registry, cache: &Arc<SessionCache>) -> Result<(), prometheus::Error> {
+    let one = |name: &str, help: &str, value: fn(&SessionCache) -> f64| {
+        let cache = Arc::clone(cache);
+        let gauge = SampledGauge::new(name, help, &[], move |gauges| {
+            gauges.with_label_values::<&str>(&[]).set(value(&cache));
+        })?;
+        registry.register(Box::new(gauge))
+    };
+    one(
+        "session_cache_sessions",
+        "Sessions in memory, those that do not count any more included.",
+        |cache| as_f64(cache.size().0),
+    )?;
+    one(
+        "session_cache_bytes",
+        "What sessions in memory are reckoned to take.",
+        |cache| as_f64(usize::try_from(cache.size().1).unwrap_or(usize::MAX)),
+    )?;
+    one(
+        "session_service_news_age_seconds",
+        "How old the oldest report of a replica of the session service is: nothing in memory counts beyond 0.45 s.",
+        |cache| cache.heard().news_age().as_secs_f64(),
+    )?;
+    let heard = cache.heard();
+    registry.register(Box::new(SampledGauge::new(
+        "session_service_replicas",
+        "Replicas of the session service that the edge knows of, by state: heard or unheard.",
+        &["state"],
+        move |gauges| {
+            for (state, count) in ["heard", "unheard"].into_iter().zip(heard.replicas()) {
+                gauges.with_label_values(&[state]).set(as_f64(count));
+            }
+        },
+    )?))
+}

@@ -1,0 +1,48 @@
+//! How often a limit was hit: what was refused, closed or made to wait because there was too much of it.
+
+use prometheus::{IntCounterVec, Opts, Registry};
+
+/// Limits of a listener, by the label `limit`.
+pub(crate) mod listener {
+    /// Every connection there may be was busy: who came had to wait.
+    pub(crate) const CONNECTIONS: &str = "connections";
+    /// A client had its share of connections, all of them busy: the new one was closed.
+    pub(crate) const CONNECTIONS_OF_CLIENT: &str = "connections_of_client";
+    /// A connection held more than its share of the bytes that requests and answers may: the request was refused.
+    pub(crate) const WAITING_BYTES: &str = "waiting_bytes";
+    /// All of them.
+    pub(crate) const ALL: [&str; 3] = [CONNECTIONS, CONNECTIONS_OF_CLIENT, WAITING_BYTES];
+}
+
+/// Counts hits by limit. Clones count together.
+#[derive(Clone, Debug)]
+pub struct LimitHits(IntCounterVec);
+
+impl LimitHits {
+    /// Registers the metric, with the limits of a listener and these of the program's own, each at 0: a rate sees the first hit.
+    ///
+    /// # Errors
+    /// It is registered already.
+    pub fn new(
+        registry: &Registry,
+        own: impl IntoIterator<Item = &'static str>,
+    ) -> Result<Self, prometheus::Error> {
+        let hits = IntCounterVec::new(
+            Opts::new(
+                "limit_hits_total",
+                "What was refused, closed or made to wait because a limit was hit, by limit.",
+            ),
+            &["limit"],
+        )?;
+        for limit in listener::ALL.into_iter().chain(own) {
+            hits.with_label_values(&[limit]);
+        }
+        registry.register(Box::new(hits.clone()))?;
+        Ok(Self(hits))
+    }
+
+    /// Counts one hit.
+    pub fn count(&self, limit: &'static str) {
+        self.0.with_label_values(&[limit]).inc();
+    }
+}

@@ -1,0 +1,42 @@
+//! How long requests to each provider take, and how they end.
+
+use prometheus::{HistogramOpts, HistogramVec, Registry};
+
+use crate::ConfiguredProviders;
+
+/// Bounds of the histogram, in seconds: a fast provider answers in tens of milliseconds, people wait five seconds, and a refresh is given
+/// up after twenty, unless settings say otherwise.
+const BUCKETS: [f64; 14] = [
+    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
+];
+
+/// Measures requests to these providers into the registry, from when what speaks to them is made of their settings. There are as many
+/// labels as providers, endpoints in a provider's metadata and outcomes.
+///
+/// # Errors
+/// They are measured already.
+pub fn measure(providers: &mut ConfiguredProviders, registry: &Registry) -> Result<(), prometheus::Error> {
+    let durations = HistogramVec::new(
+        HistogramOpts::new(
+            "provider_request_duration_seconds",
+            "How long requests to a provider took, by its id, endpoint and outcome.",
+        )
+        .buckets(BUCKETS.to_vec()),
+        &["provider", "endpoint", "outcome"],
+    )?;
+    registry.register(Box::new(durations.clone()))?;
+    for provider in &mut providers.all {
+        let (durations, id) = (durations.clone(), provider.id.clone());
+        provider.settings.observer = Some(oidc::RequestObserver::new(move |endpoint, outcome, took| {
+            let endpoint = if endpoint == oidc::DISCOVERY_DOCUMENT {
+                "discovery"
+            } else {
+                endpoint
+            };
+            durations
+                .with_label_values(&[id.as_str(), endpoint, outcome.name()])
+                .observe(took.as_secs_f64());
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! A store whose work is measured: how long each operation takes, and how it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use chassis::metrics::PerCoreMetric;
+use futures_util::stream::BoxStream;
+use prometheus::{HistogramOpts, HistogramVec, Registry};
+
+use super::{
+    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
+    SessionStore, StoreError, StoreUpdate,
+};
+
+/// Bounds of the histogram, in seconds: an engine nearby answers in a fraction of a millisecond, and a failover takes seconds.
+const BUCKETS: [f64; 13] = [
+    0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+];
+
+/// Measures another store.
+pub(crate) struct MeasuredStore {
+    store: Arc<dyn SessionStore>,
+    durations: PerCoreMetric<HistogramVec>,
+    own: Arc<HistogramVec>,
+}
+
+impl MeasuredStore {
+    /// Makes the metric and registers it.
+    ///
+    /// # Errors
+    /// It is registered already.
+    pub(crate) fn new(store: Arc<dyn SessionStore>, registry: &Registry) -> Result<Self, prometheus::Error> {
+        let durations = PerCoreMetric::new(|| {
+            HistogramVec::new(
+                HistogramOpts::new(
+                    "session_store_operation_duration_seconds",
+                    "How long operations of the store took, by operation and outcome; of a stream of events, until it began.",
+                )
+                .buckets(BUCKETS.to_vec()),
+                &["operation", "outcome"],
+            )
+        })?;
+        registry.register(Box::new(durations.clone()))?;
+        let own = durations.for_worker();
+        Ok(Self {
+            store,
+            durations,
+            own,
+        })
+    }
+
+    async fn timed<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let began = Instant::now();
+        let answer = work.await;
+        let outcome = match &answer {
+            Ok(_) => "ok",
+            Err(StoreError::Unavailable(_)) => "unavailable",
+            Err(StoreError::Full) => "full",
+            Err(StoreError::Corrupt) => "corrupt",
+        };
+        self.own
+            .with_label_values(&[operation, outcome])
+            .observe(began.elapsed().as_secs_f64());
+        answer
+    }
+}
+
+#[async_trait]
+impl SessionStore for MeasuredStore {
+    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+        Some(Arc::new(Self {
+            store: self.store.for_worker().unwrap_or_else(|| Arc::clone(&self.store)),
+            durations: self.durations.clone(),
+            own: self.durations.for_worker(),
+        }))
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.store.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.timed("insert", self.store.insert(record, event)).await
+    }
+
+    async fn insert_unless(
+        &self,
+        barrier: Name,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        self.timed("insert_unless", self.store.insert_unless(barrier, record, event))
+            .await
+    }
+
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
+        self.timed("load", self.store.load(name)).await
+    }
+
+    async fn replace(
+        &self,
+        record: Record,
+        expected: u64,
+        event: Option<Vec<u8>>,
+    ) -> Result<Replaced, StoreError> {
+        self.timed("replace", self.store.replace(record, expected, event))
+            .await
+    }
+
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        self.timed("remove", self.store.remove(name, event)).await
+    }
+
+    async fn confirm_removed(&self, names: &[Name]) -> Result<bool, StoreError> {
+        self.timed("confirm_removed", self.store.confirm_removed(names))
+            .await
+    }
+
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        self.timed("list", self.store.list(index, after, limit)).await
+    }
+
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+        self.timed("load_many", self.store.load_many(names)).await
+    }
+
+    async fn may_have_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
+        self.timed("may_have_more_than", self.store.may_have_more_than(index, count))
+            .await
+    }
+
+    async fn acquire_lease(
+        &self,
+        name: LeaseName,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.timed("acquire_lease", self.store.acquire_lease(name, holder, ttl))
+            .await
+    }
+
+    async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
+        self.timed("renew_lease", self.store.renew_lease(lease, ttl))
+            .await
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.timed("release_lease", self.store.release_lease(lease)).await
+    }
+
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.timed("remember", self.store.remember(name, value, ttl))
+            .await
+    }
+
+    async fn published(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
+        self.timed("published", self.store.published(after)).await
+    }
+
+    async fn position(&self) -> Result<String, StoreError> {
+        self.timed("position", self.store.position()).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.timed("check", self.store.check()).await
+    }
+}
