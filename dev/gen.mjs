@@ -8,11 +8,12 @@ import { makeChart } from './chart.mjs';
 import { writeConformancePage } from './conformance.mjs';
 import { buildServices, cargoBuild, installPackages, Problem, run } from './lib/build.mjs';
 import { withExamples } from './lib/examples.mjs';
+import { MADE, writeMonitoring } from './monitoring.mjs';
 import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md', 'docs/performance.md', 'docs/images/performance', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md'];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md', 'docs/performance.md', 'docs/images/performance', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md', ...MADE];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -57,6 +58,8 @@ try {
   writeConformancePage();
   say('docs: performance');
   writePage();
+  say('docs, k8s: metrics, objectives, dashboard');
+  await writeMonitoring(say);
   say('k8s: the Helm chart');
   await makeChart(say);
   say('docs: settings');

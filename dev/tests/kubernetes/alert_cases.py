@@ -1,6 +1,7 @@
 """For each alert: series with which it is raised, series with which it is not, and the minute at which both are looked at.
 
-Series are in promtool's notation: `0+60x30` starts at 0 and grows by 60 at each step of a minute.
+Series are in promtool's notation: `0+60x30` starts at 0 and grows by 60 at each step: of a minute, or of ten where the minute is that of
+another day.
 """
 
 EDGE = 'job="vestibule-edge", namespace="vestibule", pod="edge-1"'
@@ -33,6 +34,34 @@ def refreshes(outcome, values):
 
 def gauge(name, labels, values):
     return f"{name}{{{labels}}}", values
+
+
+def upstreams(outcome, values):
+    return f'upstream_request_duration_seconds_count{{{EDGE}, http_route="/shop/*", outcome="{outcome}"}}', values
+
+
+def operations(le, values):
+    return f'session_store_operation_duration_seconds_bucket{{{SERVICE}, operation="load", outcome="ok", le="{le}"}}', values
+
+
+def endings(status, values):
+    return f'rpc_server_call_duration_seconds_count{{{SERVICE}, rpc_method="session.v1.SessionService/EndSessions", rpc_response_status_code="{status}"}}', values
+
+
+def limit(name, values):
+    return f'limit_hits_total{{{EDGE}, limit="{name}"}}', values
+
+
+def burns(good, bad, all_well):
+    """Fast and slow of an objective: a tenth fails for two hours, or for days a little more than the budget; and neither when little does.
+
+    What takes days is looked at in steps of ten minutes.
+    """
+    fast = [good("0+90x180"), bad("0+10x180")]
+    few = [good("0+1x180"), bad("0+0x60 1x120")]
+    slow = [good("0+9930x440"), bad("0+70x440")]
+    usual = [good("0+99990x440"), bad("0+10x440"), *all_well]
+    return (fast, few, 150), (slow, usual, 4300)
 
 
 MANY, FEW, NONE = "0+600x120", "0+1x120", "0+0x120"
@@ -74,4 +103,20 @@ CASES = {
         [gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="redis-tls"', "36000x120"), gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="shop"', "60x120")],
         30,
     ),
+    "VestibuleUpstreamUnreachable": ([upstreams("2xx", MANY), upstreams("unreachable", "0+60x120")], [upstreams("2xx", MANY), upstreams("timeout", FEW), upstreams("5xx", MANY)], 15),
+    "VestibuleStoreSlow": ([operations("0.25", "0+600x120"), operations("0.5", "0+620x120"), operations("+Inf", "0+620x120")], [operations("0.25", MANY), operations("0.5", "0+601x120"), operations("+Inf", "0+601x120")], 20),
+    "VestibuleLimitsHit": ([limit("requests", "0+60x120")], [limit("requests", FEW), limit("logins", MANY)], 30),
+    "VestibuleOpenFilesRunOut": (
+        [gauge("process_open_fds", EDGE, "900x120"), gauge("process_max_fds", EDGE, "1000x120")],
+        [gauge("process_open_fds", EDGE, "700x120"), gauge("process_max_fds", EDGE, "1000x120")],
+        15,
+    ),
 }
+
+for objective, good, bad, all_well in (
+    ("SignIn", lambda values: logins("success", values), lambda values: logins("unavailable", values), [logins("rejected", "0+90x440")]),
+    ("Requests", lambda values: requests(200, values), lambda values: requests(503, values), [requests(502, "0+900x440"), upstreams("5xx", "0+900x440")]),
+    ("Refresh", lambda values: refreshes("refreshed", values), lambda values: refreshes("transient", values), [refreshes("refused", "0+900x440")]),
+    ("Ending", lambda values: endings("OK", values), lambda values: endings("UNAVAILABLE", values), [endings("NOT_FOUND", "0+900x440")]),
+):
+    CASES[f"Vestibule{objective}BurnsFast"], CASES[f"Vestibule{objective}BurnsSlow"] = burns(good, bad, all_well)
