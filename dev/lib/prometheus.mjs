@@ -1,0 +1,62 @@
+// A real Prometheus of its own, for what reads the metrics of a stack.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { freePort, until } from './net.mjs';
+
+const READY_MS = 30_000;
+const STOP_MS = 10_000;
+
+/** The processes of a stack as targets: the job, the namespace and the pod that rules and dashboard ask for. */
+export const targetsOf = (stack) => Object.entries(stack.adminUrls).map(([name, url]) => ({
+  targets: [new URL(url).host],
+  labels: { job: name.startsWith('edge') ? 'vestibule-edge' : 'vestibule-session-svc', namespace: 'vestibule', pod: name },
+}));
+
+/** Starts one that reads these targets every second and goes by these groups of rules. */
+export async function startPrometheus({ targets, groups = [], interval = '1s' }) {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-prometheus-'));
+  const write = (name, content) => {
+    writeFileSync(join(folder, name), JSON.stringify(content));
+    return join(folder, name);
+  };
+  const config = write('prometheus.json', {
+    global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
+    rule_files: [write('rules.json', { groups })],
+    scrape_configs: [{ job_name: 'vestibule', static_configs: targets }],
+  });
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const child = spawn('prometheus', [`--config.file=${config}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`, '--log.level=error'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = new Promise((resolve) => { child.on('exit', resolve); });
+  const get = async (path, parameters = {}) => {
+    const answer = await fetch(`${url}${path}?${new URLSearchParams(parameters)}`);
+    const { data, error } = await answer.json();
+    if (!answer.ok) throw new Error(`${path} ${JSON.stringify(parameters)}: ${error}`);
+    return data;
+  };
+  const answers = () => fetch(`${url}/-/ready`).then((answer) => answer.ok, () => false);
+  await until(READY_MS, answers, () => 'Prometheus does not get ready');
+  return {
+    url,
+    /** The samples a query gives now. */
+    ask: async (query) => (await get('/api/v1/query', { query })).result,
+    /** What it gives over the last seconds, in steps. */
+    range: async (query, seconds, step) => (await get('/api/v1/query_range', { query, start: Date.now() / 1000 - seconds, end: Date.now() / 1000, step })).result,
+    /** The labels of every series that matches. */
+    series: (match) => get('/api/v1/series', { 'match[]': match }),
+    /** Types and helps by name. */
+    metadata: () => get('/api/v1/metadata'),
+    /** The alerts that are pending or firing. */
+    alerts: async () => (await get('/api/v1/alerts')).alerts,
+    async stop() {
+      child.kill('SIGTERM');
+      const killed = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+      await ended;
+      clearTimeout(killed);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
