@@ -1,51 +1,75 @@
 // Draws the dashboard with what a real Prometheus has read of a real stack, without Grafana: to see whether its panels say something.
 //
-//   node dev/dashboard.mjs                     two minutes of people who come and go; writes .cache/dashboard.html and .png
+//   node dev/dashboard.mjs                     two minutes of people who come and go, and an outage of the store; writes .cache/dashboard.html and .png
 //   node dev/dashboard.mjs --seconds 60
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { pause } from './lib/net.mjs';
+import { freePort, pause } from './lib/net.mjs';
 import { startPrometheus, targetsOf } from './lib/prometheus.mjs';
 import { page } from './monitoring/drawing.mjs';
 import { objectiveRules } from './monitoring/objectives.mjs';
 import { monitoring } from './monitoring/source.mjs';
 import { ROOT, startStack } from './stack.mjs';
-import { Client } from './tests/product/client.mjs';
+import { Client, request } from './tests/product/client.mjs';
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '120' } } });
 const SECONDS = Number(values.seconds);
 const PEOPLE = 6;
+const BODY_MAX = 1024;
+const OUTAGE_MS = 6_000;
 const SCRIPT = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
 
 /** Somebody who signs in, looks at pages, has their token refreshed and leaves, again and again. */
 async function person(stack, number, end) {
   while (Date.now() < end) {
     const client = new Client();
-    await client.signIn(stack, { account: stack.accounts[number % stack.accounts.length] });
-    for (let page = 0; page < 20 && Date.now() < end; page += 1) {
+    // While the store is away nobody gets in.
+    const isIn = await client.signIn(stack, { account: stack.accounts[number % stack.accounts.length] }).then(() => true, () => false);
+    if (!isIn) await pause(1000);
+    for (let page = 0; isIn && page < 20 && Date.now() < end; page += 1) {
       await client.me(stack);
-      await client.fetch(`${stack.edgeUrl}/`);
+      await client.fetch(`${stack.edgeUrl}/${page % 7 === 0 ? 'away' : 'shop'}/${page}`);
       if (page % 5 === number % 5) await client.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: SCRIPT });
       await pause(200 + 100 * number);
     }
     if (number % 2 === 0) await client.fetch(`${stack.edgeUrl}/api/auth/logout`, { method: 'POST', headers: SCRIPT });
     else await new Client().navigate(`${stack.edgeUrl}/api/auth/callback?state=lost`);
+    await client.fetch(`${stack.edgeUrl}/shop/1`, { method: 'POST', headers: SCRIPT, body: 'x'.repeat(2 * BODY_MAX) });
+    await request(`${stack.edgeUrl}/machines/1`, { headers: { authorization: 'Bearer nothing' } });
   }
 }
 
+/** Applications: one that answers, one that is not there. */
+async function routesTo(file) {
+  const shop = http.createServer((_, response) => response.end('shop'));
+  await new Promise((listening) => shop.listen(0, '127.0.0.1', listening));
+  shop.unref();
+  const rule = (path, port, ...more) => ['[[route]]', `path = "/${path}/*"`, 'guard = "api"', `upstream = "http://127.0.0.1:${port}"`, ...more, ''].join('\n');
+  writeFileSync(file, [rule('shop', shop.address().port), rule('away', await freePort()), rule('machines', shop.address().port, '[route.bearer]', 'audience = "https://shop.example.test/"')].join(''));
+  return file;
+}
+
+mkdirSync(join(ROOT, '.cache'), { recursive: true });
 const source = await monitoring();
-const stack = await startStack({ edges: 2, sessionServices: 2, store: 'redis', accessTokenTtl: 63, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0' } });
+const routes = await routesTo(join(ROOT, '.cache/dashboard-routes.toml'));
+const stack = await startStack({ edges: 2, sessionServices: 2, store: 'redis', routes, accessTokenTtl: 63, sessionEnv: { SESSION_ROLL_INTERVAL: '5' }, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_BODY_BYTES: String(BODY_MAX) } });
 const groups = objectiveRules(source).spec.groups.map((group) => ({ ...group, interval: '5s' }));
 const prometheus = await startPrometheus({ targets: targetsOf(stack), groups });
 try {
   const end = Date.now() + SECONDS * 1000;
-  await Promise.all(Array.from({ length: PEOPLE }, (_, number) => person(stack, number, end)));
+  const outage = async () => {
+    await pause(SECONDS * 500);
+    await stack.kill('redis', 'SIGKILL');
+    await pause(OUTAGE_MS);
+    await stack.start('redis');
+  };
+  await Promise.all([outage(), ...Array.from({ length: PEOPLE }, (_, number) => person(stack, number, end))]);
   const ask = (query) => prometheus.range(query.replaceAll('$namespace', 'vestibule').replaceAll('[5m]', '[15s]'), SECONDS, Math.max(1, SECONDS / 60));
   const drawn = await page(source.rows, ask);
-  mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const file = join(ROOT, '.cache/dashboard.html');
   writeFileSync(file, drawn.html);
   execFileSync('chromium', ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', `--window-size=1400,${drawn.height}`, `--screenshot=${file.replace('.html', '.png')}`, `file://${file}`], { stdio: 'ignore' });

@@ -17,7 +17,7 @@ const legend = (as, labels) => as.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => labe
 function drawn(panel, lines) {
   const points = lines.flatMap(({ values }) => values);
   const [begin, end] = [Math.min(...points.map(([at]) => at)), Math.max(...points.map(([at]) => at))];
-  const most = Math.max(...points.map(([, value]) => value), 0) || 1;
+  const most = Math.max(...points.map(([, value]) => value), 0) || 0.01;
   const x = (at) => ((at - begin) / (end - begin || 1)) * WIDTH;
   const y = (value) => HEIGHT - (value / most) * (HEIGHT - 12);
   const paths = lines.map(({ values }, at) => `<polyline fill="none" stroke="${COLOURS[at % COLOURS.length]}" stroke-width="1.5" points="${values.map(([when, value]) => `${x(when).toFixed(1)},${y(value).toFixed(1)}`).join(' ')}"/>`);

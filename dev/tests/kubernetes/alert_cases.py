@@ -115,7 +115,7 @@ CASES = {
 
 for objective, good, bad, all_well in (
     ("SignIn", lambda values: logins("success", values), lambda values: logins("unavailable", values), [logins("rejected", "0+90x440")]),
-    ("Requests", lambda values: requests(200, values), lambda values: requests(503, values), [requests(502, "0+900x440"), upstreams("5xx", "0+900x440")]),
+    ("Requests", lambda values: requests(200, values), lambda values: requests(503, values), [requests(502, "0+900x440"), upstreams("5xx", "0+600x440"), upstreams("unreachable", "0+300x440")]),
     ("Refresh", lambda values: refreshes("refreshed", values), lambda values: refreshes("transient", values), [refreshes("refused", "0+900x440")]),
     ("Ending", lambda values: endings("OK", values), lambda values: endings("UNAVAILABLE", values), [endings("NOT_FOUND", "0+900x440")]),
 ):
