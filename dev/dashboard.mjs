@@ -12,6 +12,7 @@ import { freePort, pause } from './lib/net.mjs';
 import { startPrometheus, targetsOf } from './lib/prometheus.mjs';
 import { page } from './monitoring/drawing.mjs';
 import { objectiveRules } from './monitoring/objectives.mjs';
+import { people, SCRIPT } from './monitoring/people.mjs';
 import { monitoring } from './monitoring/source.mjs';
 import { ROOT, startStack } from './stack.mjs';
 import { Client, request } from './tests/product/client.mjs';
@@ -21,25 +22,14 @@ const SECONDS = Number(values.seconds);
 const PEOPLE = 6;
 const BODY_MAX = 1024;
 const OUTAGE_MS = 6_000;
-const SCRIPT = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
 
-/** Somebody who signs in, looks at pages, has their token refreshed and leaves, again and again. */
-async function person(stack, number, end) {
-  while (Date.now() < end) {
-    const client = new Client();
-    // While the store is away nobody gets in.
-    const isIn = await client.signIn(stack, { account: stack.accounts[number % stack.accounts.length] }).then(() => true, () => false);
-    if (!isIn) await pause(1000);
-    for (let page = 0; isIn && page < 20 && Date.now() < end; page += 1) {
-      await client.me(stack);
-      await client.fetch(`${stack.edgeUrl}/${page % 7 === 0 ? 'away' : 'shop'}/${page}`);
-      if (page % 5 === number % 5) await client.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: SCRIPT });
-      await pause(200 + 100 * number);
-    }
-    if (number % 2 === 0) await client.fetch(`${stack.edgeUrl}/api/auth/logout`, { method: 'POST', headers: SCRIPT });
-    else await new Client().navigate(`${stack.edgeUrl}/api/auth/callback?state=lost`);
-    await client.fetch(`${stack.edgeUrl}/shop/1`, { method: 'POST', headers: SCRIPT, body: 'x'.repeat(2 * BODY_MAX) });
+/** What goes wrong all day: callbacks of nobody, bodies that are too large, tokens that are none. */
+async function mistakes(stack, isOver) {
+  while (!isOver()) {
+    await new Client().navigate(`${stack.edgeUrl}/api/auth/callback?state=lost`);
+    await request(`${stack.edgeUrl}/open/1`, { method: 'POST', headers: SCRIPT, body: 'x'.repeat(2 * BODY_MAX) });
     await request(`${stack.edgeUrl}/machines/1`, { headers: { authorization: 'Bearer nothing' } });
+    await pause(1000);
   }
 }
 
@@ -49,7 +39,7 @@ async function routesTo(file) {
   await new Promise((listening) => shop.listen(0, '127.0.0.1', listening));
   shop.unref();
   const rule = (path, port, ...more) => ['[[route]]', `path = "/${path}/*"`, 'guard = "api"', `upstream = "http://127.0.0.1:${port}"`, ...more, ''].join('\n');
-  writeFileSync(file, [rule('shop', shop.address().port), rule('away', await freePort()), rule('machines', shop.address().port, '[route.bearer]', 'audience = "https://shop.example.test/"')].join(''));
+  writeFileSync(file, [rule('shop', shop.address().port), rule('open', shop.address().port).replace('"api"', '"none"'), rule('away', await freePort()), rule('machines', shop.address().port, '[route.bearer]', 'audience = "https://shop.example.test/"')].join(''));
   return file;
 }
 
@@ -67,7 +57,8 @@ try {
     await pause(OUTAGE_MS);
     await stack.start('redis');
   };
-  await Promise.all([outage(), ...Array.from({ length: PEOPLE }, (_, number) => person(stack, number, end))]);
+  const isOver = () => Date.now() > end;
+  await Promise.all([outage(), mistakes(stack, isOver), people(PEOPLE, stack, (at) => `/${at % 7 === 0 ? 'away' : 'shop'}/${at}`, isOver)]);
   const ask = (query) => prometheus.range(query.replaceAll('$namespace', 'vestibule').replaceAll('[5m]', '[15s]'), SECONDS, Math.max(1, SECONDS / 60));
   const drawn = await page(source.rows, ask);
   const file = join(ROOT, '.cache/dashboard.html');

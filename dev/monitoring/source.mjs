@@ -26,8 +26,8 @@ export async function monitoring(say) {
     title: row,
     panels: panels.map((panel) => ({ ...panel, queries: panel.queries.map(({ ask, as }) => ({ ask: query(ask), as })) })),
   }));
-  const rules = read('k8s/components/monitoring/alerts.yaml').spec.groups.flatMap((group) => group.rules);
-  return { YAML, metrics, rows, ...read('dev/monitoring/objectives.yaml'), alerts: rules.filter((rule) => rule.alert) };
+  const { groups } = read('k8s/components/monitoring/alerts.yaml').spec;
+  return { YAML, metrics, rows, ...read('dev/monitoring/objectives.yaml'), groups, alerts: groups.flatMap((group) => group.rules) };
 }
 
 /** The names a query asks for, as the metrics are called: `_bucket`, `_count` and `_sum` belong to a histogram. */

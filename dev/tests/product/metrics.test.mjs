@@ -155,7 +155,7 @@ test('nothing a client sends becomes a label: other requests of the same kinds m
     }
     for (const query of [`connection=${word()}`, `iss=https://${word()}.example.test`, `return_to=/${word()}`]) await person.navigate(`${stack.edgeUrl}/api/auth/login?${query}`, { headers: odd });
     await person.navigate(`${stack.edgeUrl}/api/auth/callback?state=${word()}&error=${word()}&iss=${word()}`, { headers: odd });
-    await send('/api/auth/back-channel-logout', { method: 'POST', body: new URLSearchParams({ logout_token: word() }) });
+    await send('/api/auth/backchannel-logout', { method: 'POST', body: new URLSearchParams({ logout_token: word() }) });
     await send(`/machines/${word()}`, { headers: { authorization: `Bearer ${word()}` } });
     await send('/api/auth/me', { headers: { cookie: `__Host-session=${word()}` } });
     await send('/session.v1.BrowserSessionService/' + word(), { method: 'POST', headers: { 'content-type': 'application/grpc-web+proto', ...SCRIPT } });

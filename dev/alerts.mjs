@@ -1,0 +1,87 @@
+// Raises the alerts by real faults of a real stack, with windows of seconds, and does what the runbooks say until each is over.
+//
+//   node dev/alerts.mjs            prints fault by fault what was raised after how long, and what went when it was mended
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { freePort, pause, until } from './lib/net.mjs';
+import { startPrometheus, targetsOf } from './lib/prometheus.mjs';
+import { faults, NOT_RAISED } from './monitoring/faults.mjs';
+import { objectiveRules } from './monitoring/objectives.mjs';
+import { people } from './monitoring/people.mjs';
+import { monitoring } from './monitoring/source.mjs';
+import { startStack } from './stack.mjs';
+
+const PEOPLE = 5;
+const RAISED_MS = 120_000;
+const OVER_MS = 120_000;
+const WINDOW = '15s';
+const SLOW_MS = 1200;
+const say = (text) => process.stdout.write(`${text}\n`);
+
+/** The same rules, looking back for seconds. */
+const shortened = (groups) => groups.map(({ name, rules }) => ({
+  name,
+  interval: '1s',
+  rules: rules.map((rule) => ({ ...rule, expr: rule.expr.replaceAll(/\[\d+[mhd]\]/g, `[${WINDOW}]`), ...(rule.for && { for: '2s' }) })),
+}));
+
+/** An application that can be slow, or leave and come back to the same address. */
+async function startApplication() {
+  let delay = 0;
+  const server = http.createServer((request, response) => { setTimeout(() => response.end('shop'), request.url.startsWith('/slow') ? SLOW_MS : delay); });
+  const port = await freePort();
+  const comeBack = () => new Promise((listening) => { server.listen(port, '127.0.0.1', listening); });
+  const leave = () => { server.close(); server.closeAllConnections(); };
+  await comeBack();
+  return { port, comeBack, leave, delay: (ms) => { delay = ms; } };
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'vestibule-alerts-'));
+const source = await monitoring();
+const groups = [...source.groups, ...objectiveRules(source).spec.groups];
+const application = await startApplication();
+const routes = join(folder, 'routes.toml');
+writeFileSync(routes, ['shop', 'slow'].map((path) => `[[route]]\npath = "/${path}/*"\nguard = "${path === 'shop' ? 'api' : 'none'}"\nupstream = "http://127.0.0.1:${application.port}"\n`).join(''));
+const redisPort = await freePort();
+const stack = await startStack({
+  edges: 2, sessionServices: 2, store: 'redis', routes, stateDir: folder, ports: { redis: redisPort }, accessTokenTtl: 63,
+  edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_CONCURRENT_REQUESTS: '16', EDGE_TRUSTED_PROXIES: '127.0.0.1/32' },
+});
+const prometheus = await startPrometheus({ targets: targetsOf(stack), groups: shortened(groups) });
+let isOver = false;
+const crowd = people(PEOPLE, stack, (page) => `/shop/${page}`, () => isOver);
+const seen = new Set();
+try {
+  const firing = async () => new Set((await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname));
+  for (const { fault, alerts, begin, remedy } of faults({ stack, stateDir: folder, redisPort, application })) {
+    const began = Date.now();
+    const raised = new Map();
+    await begin();
+    const missing = () => alerts.filter((name) => !raised.has(name));
+    const all = async () => {
+      for (const name of await firing()) if (!raised.has(name)) raised.set(name, ((Date.now() - began) / 1000).toFixed(0));
+      return missing().length === 0;
+    };
+    const failure = await until(RAISED_MS, all, () => `not raised: ${missing()}`).then(() => '', (late) => late.message);
+    await remedy();
+    const mended = Date.now();
+    const gone = async () => { const still = await firing(); return alerts.every((name) => !still.has(name)); };
+    const lasting = await until(OVER_MS, gone, () => 'does not go').then(() => `over after ${((Date.now() - mended) / 1000).toFixed(0)} s`, (late) => late.message);
+    raised.forEach((_, name) => seen.add(name));
+    say(`${fault}: ${alerts.map((name) => `${name} ${raised.has(name) ? `after ${raised.get(name)} s` : 'NOT RAISED'}`).join(', ')}; ${failure || lasting}`);
+    await pause(1000);
+  }
+  const never = groups.flatMap((group) => group.rules).map(({ alert }) => alert).filter((name) => name && !seen.has(name));
+  for (const name of never) say(`${name} was not raised: ${NOT_RAISED[name] ?? 'and should have been'}`);
+  if (never.some((name) => !NOT_RAISED[name])) process.exitCode = 1;
+} finally {
+  isOver = true;
+  await crowd;
+  await prometheus.stop();
+  await stack.stop();
+  application.leave();
+  rmSync(folder, { recursive: true, force: true });
+}
