@@ -51,15 +51,21 @@ export function binary(name, profile = 'debug') {
  * @param {string[]} [options.resources] resources the provider issues access tokens for (none)
  * @param {string[]} [options.opaqueResources] the same, whose access tokens say nothing (none)
  * @param {string} [options.machineClient] a client at the provider that gets tokens for itself, with `secrets.client` (none)
+ * @param {number} [options.people] people of a crowd that can sign in at the provider too (0)
+ * @param {string} [options.providerLog] file where the provider writes down what it granted (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
+ * @param {object} [options.env] further environment by process name
+ * @param {string[]} [options.redisArgs] further arguments of redis-server
  * @param {string} [options.routes] route table of the edges (dev/routes.toml)
  * @param {object} [options.ports] fixed ports by name: url, idp, redis, edge, edgeAdmin, edge-2, edge-2Admin, session, sessionAdmin, …; free ones otherwise
+ * @param {object} [options.fronts] by name, the port where others reach a process, if something of the caller's stands before it
  * @param {object} [options.secrets] {edge, encryption, client}; random when left out
  * @param {string} [options.stateDir] where stores, secrets and logs live; a temporary folder, removed at the end, when left out
  * @param {object} [options.limits] bytes of memory by process name; the kernel kills a process that needs more (no limit). Needs root
  * @param {string} [options.profile] debug or release programs (debug)
  * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] called when a process ends that nobody ended
+ * @param {(name: string, pid: number) => void} [options.onStart] called when a process is started, before it is ready
  * @param {(text: string) => void} [options.onStep] called with what is being started
  * @param {(name: string, line: string) => void} [options.onLine] gets every line the processes write
  * @param {boolean} [options.inheritSettings] let EDGE_*, SESSION_* and OIDC_* of the environment through (no); with an
@@ -87,12 +93,16 @@ export async function startStack(options = {}) {
   const edgeAt = (at) => `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${at}`;
   const edgeUrl = options.publicUrl ?? edgeAt(edges > 1 ? await port('url') : ports.edge);
   const certificate = options.tls ? makeCertificate(stateDir) : undefined;
-  const issuer = options.provider?.OIDC_ISSUER_URL || (options.inheritSettings && process.env.OIDC_ISSUER_URL) || `http://127.0.0.1:${ports.idp}`;
   const url = (name) => `http://127.0.0.1:${ports[name]}`;
+  const front = (name) => `http://127.0.0.1:${options.fronts?.[name] ?? ports[name]}`;
+  const issuer = options.provider?.OIDC_ISSUER_URL || (options.inheritSettings && process.env.OIDC_ISSUER_URL) || front('idp');
 
   let sessionStore = store;
   if (store === 'file:') sessionStore = `file:${join(stateDir, 'sessions.redb')}`;
-  if (store === 'redis') sessionStore = `redis://127.0.0.1:${await port('redis')}/0`;
+  if (store === 'redis') {
+    await port('redis');
+    sessionStore = `redis://${new URL(front('redis')).host}/0`;
+  }
 
   const isSetting = (name) => /^(EDGE|SESSION|OIDC|REDIS|AUDIT)_/.test(name);
   const baseEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => options.inheritSettings || !isSetting(name)));
@@ -125,7 +135,7 @@ export async function startStack(options = {}) {
     const keep = options.stateDir ? ['--appendonly', 'yes', '--dir', stateDir] : ['--appendonly', 'no'];
     plan.set('redis', {
       command: 'redis-server',
-      args: ['--port', String(ports.redis), '--bind', '127.0.0.1', '--save', '', '--maxmemory-policy', 'noeviction', ...keep],
+      args: ['--port', String(ports.redis), '--bind', '127.0.0.1', '--save', '', '--maxmemory-policy', 'noeviction', ...keep, ...(options.redisArgs ?? [])],
       ready: (child) => child.output.includes('Ready to accept connections'),
     });
   }
@@ -137,6 +147,8 @@ export async function startStack(options = {}) {
       // As the README says and nothing else, so that what is sent and what people register are seen to be the same.
       '--post-logout-redirect-uri', `${edgeUrl}/`,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
+      ...(options.fronts?.[name] ? ['--issuer', front(name)] : []), '--people', String(options.people ?? 0),
+      ...(options.providerLog ? ['--log', options.providerLog] : []),
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
       ...(options.requireDpopNonce ? ['--require-dpop-nonce'] : []),
@@ -173,7 +185,7 @@ export async function startStack(options = {}) {
         EDGE_ADMIN_LISTEN: `127.0.0.1:${ports[`${name}Admin`]}`,
         EDGE_BASE_URL: edgeUrl,
         EDGE_SECRET_FILE: edgeSecret,
-        EDGE_SESSION_SVC_URL: sessionNames.map(url).join(','),
+        EDGE_SESSION_SVC_URL: sessionNames.map(front).join(','),
         EDGE_ROUTES: options.routes ?? join(ROOT, 'dev/routes.toml'),
         ...(certificate && { EDGE_TLS_CERT_FILE: certificate.certificate, EDGE_TLS_KEY_FILE: certificate.key }),
         ...options.edgeEnv,
@@ -193,12 +205,13 @@ export async function startStack(options = {}) {
     await groups.get(name)?.remove();
     if (options.limits?.[name]) groups.set(name, limitMemory(options.limits[name]));
     const child = new Child(name, ...(groups.get(name)?.within(command, args) ?? [command, args]), {
-      env: { ...baseEnv, ...env },
+      env: { ...baseEnv, ...env, ...options.env?.[name] },
       cwd: ROOT,
       logFile: join(stateDir, 'logs', `${name}.log`),
       onLine: options.onLine && ((line) => options.onLine(name, line)),
     });
     running.set(name, child);
+    options.onStart?.(name, child.pid);
     expected.delete(name);
     child.exited.then((ended) => {
       if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail());

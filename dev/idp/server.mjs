@@ -9,6 +9,8 @@ import http from 'node:http';
 import https from 'node:https';
 import { parseArgs } from 'node:util';
 
+import { addCrowd } from './lib/accounts.mjs';
+import { recordGrants } from './lib/grants-log.mjs';
 import { createProvider } from './lib/provider.mjs';
 import { createRequestHandler } from './lib/requests.mjs';
 import { openState } from './lib/state.mjs';
@@ -36,6 +38,8 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --access-token-ttl SECONDS         lifetime of access tokens (300)
   --id-token-ttl SECONDS             lifetime of ID tokens (3600)
   --refresh-token-ttl SECONDS        lifetime of refresh tokens (1209600)
+  --people COUNT                     so many more people, person-1@example.test with the password person-1-password and so on (0)
+  --log FILE                         what was granted, refused and told to the client, a line of JSON for each; tokens as hashes
   --state FILE                       keep keys, sign-ins and grants here across restarts (memory only when absent)
   --help                             this text
 `;
@@ -72,6 +76,8 @@ function readOptions() {
       'access-token-ttl': { type: 'string', default: '300' },
       'id-token-ttl': { type: 'string', default: '3600' },
       'refresh-token-ttl': { type: 'string', default: '1209600' },
+      people: { type: 'string', default: '0' },
+      log: { type: 'string' },
       state: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -102,6 +108,8 @@ function readOptions() {
     accessTokenTtl: whole('access-token-ttl', values['access-token-ttl']),
     idTokenTtl: whole('id-token-ttl', values['id-token-ttl']),
     refreshTokenTtl: whole('refresh-token-ttl', values['refresh-token-ttl']),
+    people: whole('people', values.people),
+    logFile: values.log,
     stateFile: values.state,
   };
 }
@@ -128,6 +136,8 @@ server.listen(options.port, options.listen, async () => {
     const state = await openState(options.stateFile);
     const clientSecret = options.clientSecret ?? state.clientSecret;
     const provider = createProvider({ ...options, issuer, clientSecret, state });
+    addCrowd(options.people);
+    if (options.logFile) recordGrants(provider, options.logFile);
     handle = createRequestHandler(provider, { issuer, redirectUris: options.redirectUris });
     process.stdout.write(`${JSON.stringify({ issuer, client_id: options.clientId, client_secret: clientSecret, pid: process.pid })}\n`);
 

@@ -31,13 +31,14 @@ export function ask(port, command) {
 }
 
 class Server {
-  constructor(folder, name, port, args) {
-    Object.assign(this, { folder: join(folder, name), name, port, args });
+  constructor(folder, name, port, args, { front, onStart } = {}) {
+    Object.assign(this, { folder: join(folder, name), name, port, args, front: front ?? port, onStart });
     mkdirSync(this.folder);
   }
 
   async start() {
     this.child = new Child(this.name, 'redis-server', [...this.args, '--port', String(this.port), '--dir', this.folder]);
+    this.onStart?.(this.name, this.child.pid);
     await until(AGREEMENT_MS, () => ask(this.port, 'PING'), () => `${this.name} does not start: ${this.child.tail()}`);
   }
 
@@ -58,35 +59,46 @@ class Server {
   }
 }
 
-const server = async (folder, name, args) => new Server(folder, name, await freePort(), ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...SETTINGS, ...args]);
+const PLAIN = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...SETTINGS];
+const server = async (folder, name, args) => new Server(folder, name, await freePort(), [...PLAIN, ...args]);
+
+/** A server that others reach by a front of the caller's, where there is one; `argsOf` gets that port. */
+async function fronted(folder, name, argsOf, { front, onStart }) {
+  const port = await freePort();
+  const seen = (await front?.(name, port)) ?? port;
+  return new Server(folder, name, port, argsOf(seen), { front: seen, onStart });
+}
 
 const online = (facts) => (facts.match(/state=online/g) ?? []).length;
 
 /** A master, two replicas and three Sentinels. */
-async function sentinel(folder) {
-  const first = await server(folder, 'data-1', []);
+async function sentinel(folder, options) {
+  const announced = (seen) => ['--replica-announce-ip', '127.0.0.1', '--replica-announce-port', String(seen)];
+  const first = await fronted(folder, 'data-1', (seen) => [...PLAIN, ...announced(seen)], options);
   const servers = [first];
-  for (let at = 0; at < REPLICAS; at += 1) servers.push(await server(folder, `data-${at + 2}`, ['--replicaof', '127.0.0.1', String(first.port)]));
+  for (let at = 0; at < REPLICAS; at += 1) {
+    servers.push(await fronted(folder, `data-${at + 2}`, (seen) => [...PLAIN, ...announced(seen), '--replicaof', '127.0.0.1', String(first.front)], options));
+  }
   const sentinels = [];
   for (let at = 1; at <= 3; at += 1) {
-    const watch = new Server(folder, `sentinel-${at}`, await freePort(), []);
-    const file = join(watch.folder, 'sentinel.conf');
+    const file = join(folder, `sentinel-${at}`, 'sentinel.conf');
+    const watch = await fronted(folder, `sentinel-${at}`, () => [file, '--sentinel', '--bind', '127.0.0.1'], options);
     writeFileSync(file, [
-      `sentinel monitor ${MASTER} 127.0.0.1 ${first.port} 2`, `sentinel down-after-milliseconds ${MASTER} ${DOWN_AFTER_MS}`,
+      'sentinel announce-ip 127.0.0.1', `sentinel announce-port ${watch.front}`,
+      `sentinel monitor ${MASTER} 127.0.0.1 ${first.front} 2`, `sentinel down-after-milliseconds ${MASTER} ${DOWN_AFTER_MS}`,
       `sentinel failover-timeout ${MASTER} 3000`, '',
     ].join('\n'));
-    watch.args = [file, '--sentinel', '--bind', '127.0.0.1'];
     sentinels.push(watch);
   }
   const named = async (one) => Number((await ask(one.port, `SENTINEL GET-MASTER-ADDR-BY-NAME ${MASTER}`)).split('\r\n')[4]);
-  const master = async () => servers.find((one) => one.port === ports.at(0)) ?? servers.find((one) => one.port === first.port);
+  const master = async () => servers.find((one) => one.front === ports.at(0)) ?? first;
   let ports = [];
   return {
     servers, sentinels,
-    url: `redis-sentinel://${sentinels.map((one) => `127.0.0.1:${one.port}`).join(',')}/${MASTER}`,
+    url: `redis-sentinel://${sentinels.map((one) => `127.0.0.1:${one.front}`).join(',')}/${MASTER}`,
     async whole() {
       ports = await Promise.all(sentinels.map(named));
-      const facts = await ask(ports[0], 'INFO replication');
+      const facts = await ask((await master()).port, 'INFO replication');
       const knowing = await Promise.all(sentinels.map((one) => ask(one.port, `SENTINEL MASTER ${MASTER}`)));
       const knows = (text) => /num-slaves\r\n\$\d+\r\n2\r\n/.test(text) && /num-other-sentinels\r\n\$\d+\r\n2\r\n/.test(text) && !/_down|failover_in_progress/.test(text);
       return new Set(ports).size === 1 && online(facts) === REPLICAS && knowing.every(knows);
@@ -142,10 +154,14 @@ async function cluster(folder) {
   };
 }
 
-/** Starts servers of a topology (`sentinel`, `cluster`) and waits until a failover would work. */
-export async function startTopology(which) {
+/**
+ * Starts servers of a topology (`sentinel`, `cluster`) and waits until a failover would work.
+ * @param {(name: string, port: number) => Promise<number>} [options.front] puts something of the caller's before a server behind Sentinels, and gives its port
+ * @param {(name: string, pid: number) => void} [options.onStart] called when one of these is started
+ */
+export async function startTopology(which, options = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-redis-'));
-  const topology = await { sentinel, cluster }[which](folder);
+  const topology = await { sentinel, cluster }[which](folder, options);
   const all = [...topology.servers, ...topology.sentinels];
   const settled = () => until(AGREEMENT_MS, topology.whole, () => `the servers do not agree:\n${all.map((one) => one.child.tail(5)).join('\n')}`);
   const stop = async () => {
@@ -160,5 +176,5 @@ export async function startTopology(which) {
     await stop();
     throw error;
   }
-  return { url: topology.url, fail: topology.fail, settled, stop };
+  return { url: topology.url, servers: topology.servers, sentinels: topology.sentinels, master: topology.master, fail: topology.fail, settled, stop };
 }

@@ -1,4 +1,5 @@
-// The two people who can sign in. Their passwords are public: they are printed by `make run` and on the sign-in page.
+// The two people who can sign in, and the crowd that a command line asks for. Their passwords are public: those of the two are printed by
+// `make run` and on the sign-in page.
 
 const UPDATED_AT = 1_760_000_000; // a fixed moment, so that profiles do not change from run to run
 
@@ -27,11 +28,27 @@ export const ACCOUNTS = [
 ];
 
 const bySubject = new Map(ACCOUNTS.map((account) => [account.sub, account]));
+const byEmail = new Map(ACCOUNTS.map((account) => [account.email, account]));
+
+/** One of a crowd: `number` counts from 1. */
+export function personOf(number) {
+  const name = `person-${number}`;
+  return { sub: name, email: `${name}@example.test`, password: `${name}-password`, name: `Person ${number}`, given_name: 'Person', preferred_username: name };
+}
+
+/** Lets so many more people sign in. */
+export function addCrowd(count) {
+  for (let number = 1; number <= count; number += 1) {
+    const person = personOf(number);
+    bySubject.set(person.sub, person);
+    byEmail.set(person.email, person);
+  }
+}
 
 /** The account with this e-mail address and password, or nothing. */
 export function authenticate(email, password) {
-  const wanted = email.trim().toLowerCase();
-  return ACCOUNTS.find((account) => account.email === wanted && account.password === password);
+  const account = byEmail.get(email.trim().toLowerCase());
+  return account?.password === password ? account : undefined;
 }
 
 /** What oidc-provider asks of an account: its identifier and its claims. */

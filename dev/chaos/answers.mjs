@@ -1,0 +1,15 @@
+// What an answer says of the session it was asked with.
+
+const NOT_SIGNED_IN = new Set(['not_authenticated', 'ERR_MISSING_SESSION']);
+const TOKEN_GONE = new Set(['ERR_FAILED_REFRESH_GRANT', 'ERR_MISSING_REFRESH_TOKEN', 'ERR_EXPIRED_ACCESS_TOKEN', 'ERR_MISSING_ACCESS_TOKEN']);
+
+/** That it is over. */
+export const saysOver = ({ kind, status, error, state }) => (
+  (kind === 'me' && status === 204) || (status === 401 && NOT_SIGNED_IN.has(error)) || state === 'signed_out');
+
+/** That it is there and has no usable token. */
+export const saysTokenGone = ({ status, error, state }) => (status === 401 && TOKEN_GONE.has(error)) || state === 'needs_sign_in';
+
+/** That it is there. */
+export const saysAlive = (event) => (
+  (event.status === 200 && ['me', 'app', 'status'].includes(event.kind) && !saysOver(event)) || saysTokenGone(event));

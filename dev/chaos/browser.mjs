@@ -1,0 +1,144 @@
+// A browser of one person, whose every request goes into the history. It reaches the product by the edge that is named, as behind a
+// balancer that chose it.
+import http from 'node:http';
+import net from 'node:net';
+
+import { Client } from '../tests/product/client.mjs';
+import { nameOf, now } from './history.mjs';
+
+const SILENT_MS = 20_000; // longer than any fault holds a link, and than any deadline of the edge's
+const PROOF = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin' };
+const EMPTY_MESSAGE = '\0'.repeat(5); // gRPC-Web: a frame without content
+
+/** Keeps connections open, and leads those to the product's address to an edge. */
+function agentTo(world, edge) {
+  const agent = new http.Agent({ keepAlive: true });
+  agent.createConnection = ({ port }) => {
+    const socket = net.connect(Number(port) === world.fronts.url ? world.fronts[edge] : Number(port), '127.0.0.1');
+    return socket.setNoDelay(true).setTimeout(SILENT_MS, () => socket.destroy());
+  };
+  return agent;
+}
+
+export class Browser {
+  constructor(world, history, account, name) {
+    Object.assign(this, { world, history, account, name, client: new Client(), had: new Map() }); // had: session → cookie, of all there ever were
+    this.agents = Object.fromEntries(world.edges.map((edge) => [edge, agentTo(world, edge)]));
+  }
+
+  /** The session its cookie names; undefined without a cookie. */
+  get session() {
+    const [, value] = this.client.sessionCookie(this.world.stack) ?? [];
+    return value && nameOf(this.idOf(value));
+  }
+
+  idOf(value) {
+    return decodeURIComponent(value).split('.')[0];
+  }
+
+  /** The session ID itself, which an operator's call needs. */
+  get sessionId() {
+    const [, value] = this.client.sessionCookie(this.world.stack) ?? [];
+    return value && this.idOf(value);
+  }
+
+  get url() {
+    return this.world.stack.edgeUrl;
+  }
+
+  /** One request; gives the event, with what of the answer is to be judged. */
+  async ask(kind, edge, path, { method = 'GET', headers = {}, body, about = () => ({}), session = this.session } = {}) {
+    const event = { type: 'request', kind, edge, who: this.account.sub, browser: this.name, session, begin: now() };
+    try {
+      const answer = await this.client.fetch(this.url + path, { method, body, agent: this.agents[edge], headers: { accept: 'application/json', ...headers } });
+      Object.assign(event, { status: answer.status, ...judged(answer), ...about(answer) });
+      event.set = this.cookieIn(answer);
+    } catch (error) {
+      Object.assign(event, { status: 0, error: error.code ?? error.message });
+    }
+    event.end = now();
+    return this.history.add(event);
+  }
+
+  /** What an answer does to the session cookie: nothing, clears it, or names a session. */
+  cookieIn(answer) {
+    const line = answer.headers.getSetCookie().find((text) => /^(__\w+-)?session=/.test(text));
+    if (!line) return undefined;
+    const value = line.slice(line.indexOf('=') + 1, line.indexOf(';'));
+    return value ? nameOf(this.idOf(value)) : 'cleared';
+  }
+
+  me(edge) {
+    return this.ask('me', edge, '/api/auth/me', { about: ({ status, json }) => (status === 200 ? { sub: json().sub } : {}) });
+  }
+
+  /** Asks with the cookie of a session it had. */
+  lookAt(edge, cookie) {
+    const session = nameOf(this.idOf(cookie.slice(cookie.indexOf('=') + 1)));
+    return this.ask('me', edge, '/api/auth/me', { session, headers: { cookie }, about: ({ status, json }) => (status === 200 ? { sub: json().sub } : {}) });
+  }
+
+  status(edge) {
+    return this.ask('status', edge, '/api/auth/status', { about: ({ status, json }) => (status === 200 ? { state: json().state } : {}) });
+  }
+
+  app(edge) {
+    return this.ask('app', edge, '/app/echo', { about: ({ status, json }) => (status === 200 ? json() : {}) });
+  }
+
+  signOut(edge) {
+    return this.ask('sign-out', edge, '/api/auth/logout', { headers: { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'none' } });
+  }
+
+  endOthers(edge) {
+    return this.ask('end-others', edge, '/session.v1.BrowserSessionService/EndMyOtherSessions', {
+      method: 'POST', body: EMPTY_MESSAGE, headers: { ...PROOF, 'content-type': 'application/grpc-web+proto', accept: 'application/grpc-web+proto' },
+      about: ({ headers, text }) => ({ grpc: Number(headers.get('grpc-status') ?? /grpc-status: ?(\d+)/.exec(text)?.[1] ?? -1) }),
+    });
+  }
+
+  /** Signs in at the provider as somebody it has not seen, and comes back. A session the browser has is to be replaced. */
+  async signIn(edge) {
+    const event = { type: 'request', kind: 'sign-in', edge, who: this.account.sub, browser: this.name, session: this.session, begin: now() };
+    this.client.jars.delete(this.world.stack.issuer);
+    try {
+      this.client.agent = this.agents[edge];
+      const callback = await this.client.authorize(this.world.stack, { account: this.account });
+      event.returned = now();
+      event.code = nameOf(new URL(callback).searchParams.get('code') ?? '');
+      const answer = await this.client.navigate(callback);
+      Object.assign(event, { status: answer.status, ...judged(answer), set: this.cookieIn(answer) });
+      if (this.session) this.had.set(this.session, this.client.sessionCookie(this.world.stack).join('='));
+    } catch (error) {
+      Object.assign(event, { status: 0, error: error.code ?? error.message.split('\n')[0].slice(0, 200) });
+    }
+    event.end = now();
+    return this.history.add(event);
+  }
+
+  /** Signs out at the provider alone, which then tells the edge. */
+  async signOutAtProvider() {
+    const event = { type: 'request', kind: 'provider-sign-out', who: this.account.sub, browser: this.name, session: this.session, begin: now() };
+    try {
+      const page = await this.client.navigate(`${this.world.stack.issuer}/session/end`);
+      const xsrf = /name="xsrf" value="(\w+)"/.exec(page.text)?.[1] ?? '';
+      const answer = await this.client.navigate(`${this.world.stack.issuer}/session/end/confirm`, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) });
+      event.status = answer.status;
+    } catch (error) {
+      Object.assign(event, { status: 0, error: error.code ?? error.message });
+    }
+    event.end = now();
+    return this.history.add(event);
+  }
+
+  close() {
+    Object.values(this.agents).forEach((agent) => agent.destroy());
+  }
+}
+
+/** What of every answer is judged. */
+function judged({ status, headers, text }) {
+  const isJson = headers.get('content-type')?.startsWith('application/json');
+  const error = status >= 400 && isJson ? JSON.parse(text).error : undefined;
+  return { error, retryAfter: headers.get('retry-after') !== null || undefined };
+}

@@ -1,0 +1,14 @@
+// What a fault excuses, and for how long after it is over.
+
+/** Whether a fault has to do with one of these processes: it is at it, or at a link to or from it. */
+export const touches = ({ kind, target, from, to }, names) => kind === 'restart-all' || [target, from, to].some((name) => names.includes(name));
+
+/** The time this process could not do anything itself in an interval: all timers of the machine may have been late by as much. */
+export function stalledMs(stalls, begin, end) {
+  return stalls.reduce((sum, stall) => sum + Math.max(0, Math.min(end, stall.end) - Math.max(begin, stall.begin)), 0);
+}
+
+/** The faults that were there in an interval, or over for no longer than `graceMs` and what the machine stalled since. */
+export function faultsWithin({ faults, stalls }, begin, end, graceMs = 0) {
+  return faults.filter((fault) => fault.begin <= end && fault.end + graceMs + (graceMs && stalledMs(stalls, fault.end, begin)) >= begin);
+}

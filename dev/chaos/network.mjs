@@ -1,0 +1,144 @@
+// Every link between two processes, as a TCP proxy that does to it what networks do: cuts it, holds bytes back, in one direction or both, or
+// delays them. Before each process stands one port; who connects there is looked up, so that a fault is of one pair.
+import { once } from 'node:events';
+import net from 'node:net';
+
+import { peerOf } from './peer.mjs';
+
+const HELD_MAX_BYTES = 1 << 20; // of one direction of a connection; more is left with its sender
+const FORWARD = 'forward'; // from who connects to who listens
+const BACK = 'back';
+
+/** What is wrong with a link. Nothing, at first. */
+const whole = () => ({ isCut: false, held: new Set(), delayMs: 0 });
+
+/** One direction of a connection: bytes in order, each no earlier than its delay, none while the link holds them. */
+class Way {
+  constructor(source, target, link, direction) {
+    Object.assign(this, { source, target, link, direction, waiting: [], bytes: 0, free: 0 });
+    source.on('data', (chunk) => this.take(chunk));
+    source.on('end', () => this.take(undefined));
+    target.on('drain', () => source.resume());
+  }
+
+  /** Takes bytes, or with none the end of them. */
+  take(chunk) {
+    this.free = Math.max(this.free, performance.now() + this.link.delayMs);
+    this.waiting.push({ chunk, due: this.free });
+    this.bytes += chunk?.length ?? 0;
+    if (this.bytes > HELD_MAX_BYTES) this.source.pause();
+    this.flush();
+  }
+
+  flush() {
+    clearTimeout(this.timer);
+    while (this.waiting.length > 0 && !this.link.held.has(this.direction)) {
+      const [{ chunk, due }] = this.waiting;
+      const early = due - performance.now();
+      if (early > 0) {
+        this.timer = setTimeout(() => this.flush(), early);
+        return;
+      }
+      this.waiting.shift();
+      this.bytes -= chunk?.length ?? 0;
+      if (chunk === undefined) this.target.end();
+      else if (!this.target.destroyed && !this.target.write(chunk)) this.source.pause();
+    }
+    if (this.bytes <= HELD_MAX_BYTES && !this.target.writableNeedDrain) this.source.resume();
+  }
+}
+
+/** `pids` names processes (name → id): who starts one writes it there. */
+export class Network {
+  constructor() {
+    Object.assign(this, { pids: {}, links: new Map(), servers: [], connections: new Set() });
+  }
+
+  /** The condition of the link from `from` to `to`. */
+  link(from, to) {
+    const name = `${from}>${to}`;
+    if (!this.links.has(name)) this.links.set(name, whole());
+    return this.links.get(name);
+  }
+
+  /** Puts a port before `target`, a port as well, and gives it. Connections come from `from`, or from whichever process the kernel names. */
+  async front(to, target, from) {
+    const server = net.createServer({ allowHalfOpen: true }, (client) => {
+      const link = this.link(from ?? peerOf(client, this.pids) ?? 'unknown', to);
+      client.on('error', () => {});
+      if (link.isCut) return client.resetAndDestroy();
+      return this.join(client, target(), link);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    this.servers.push(server);
+    return server.address().port;
+  }
+
+  join(client, target, link) {
+    const service = net.connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
+    const connection = { client, service, link, ways: [new Way(client, service, link, FORWARD), new Way(service, client, link, BACK)] };
+    this.connections.add(connection);
+    for (const socket of [client, service]) {
+      socket.setNoDelay(true).on('error', () => this.drop(connection)).on('close', () => this.closed(connection));
+    }
+  }
+
+  /** One side is gone; the other hears of it when the link lets it. */
+  closed(connection) {
+    const { client, service, link, ways } = connection;
+    if (client.destroyed && service.destroyed) return void this.connections.delete(connection);
+    if (link.held.size === 0 && ways.every(({ waiting }) => waiting.length === 0)) this.drop(connection);
+    else connection.isHalf = true;
+    return undefined;
+  }
+
+  drop(connection) {
+    if (connection.link.held.size > 0) {
+      connection.isHalf = true;
+      return;
+    }
+    this.connections.delete(connection);
+    connection.ways.forEach(({ timer }) => clearTimeout(timer));
+    connection.client.destroy();
+    connection.service.destroy();
+  }
+
+  /** Breaks every connection of the link, and refuses others. */
+  cut(from, to) {
+    const link = this.link(from, to);
+    link.isCut = true;
+    for (const connection of [...this.connections].filter((one) => one.link === link)) {
+      connection.client.resetAndDestroy();
+      connection.service.resetAndDestroy();
+      this.connections.delete(connection);
+    }
+  }
+
+  /** Holds bytes back: `forward`, `back`, or both without a direction. Nothing is refused, nothing arrives. */
+  hold(from, to, direction) {
+    for (const one of direction ? [direction] : [FORWARD, BACK]) this.link(from, to).held.add(one);
+  }
+
+  delay(from, to, ms) {
+    this.link(from, to).delayMs = ms;
+  }
+
+  /** The link is as it was; what was held back arrives. */
+  heal(from, to) {
+    const link = Object.assign(this.link(from, to), { isCut: false, delayMs: 0 });
+    link.held.clear();
+    for (const connection of [...this.connections].filter((one) => one.link === link)) {
+      connection.ways.forEach((way) => way.flush());
+      if (connection.isHalf) this.drop(connection);
+    }
+  }
+
+  stop() {
+    this.servers.forEach((server) => server.close());
+    for (const { client, service } of this.connections) {
+      client.destroy();
+      service.destroy();
+    }
+  }
+}

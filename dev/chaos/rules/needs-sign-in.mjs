@@ -1,0 +1,18 @@
+// Nobody needs to sign in anew for a token but after a fault that may have lost one.
+import { saysTokenGone } from '../answers.mjs';
+import { faultsWithin } from '../excuses.mjs';
+import { mayLoseTokens } from './one-grant.mjs';
+
+const BEFORE_MS = 12_000; // a token that was lost is missed at its expiry, or with the first request after
+
+export default {
+  name: 'needs-sign-in',
+  what: 'no session loses its tokens without a fault that may have lost them',
+  find(run) {
+    return [...run.sessions.values()].flatMap(({ name, who, answers, endings }) => {
+      const first = answers.find(saysTokenGone);
+      if (!first || endings.some(({ begin }) => begin <= first.end) || faultsWithin(run, first.begin - BEFORE_MS, first.end).some(mayLoseTokens)) return [];
+      return [{ at: first.end, text: `session ${name} of ${who} has no token any more: ${first.error ?? first.state}`, event: first }];
+    });
+  },
+};

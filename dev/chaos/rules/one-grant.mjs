@@ -1,0 +1,32 @@
+// One grant per expiry: by the provider's own log, a session's tokens are refreshed no sooner than they expire, and no refresh token is used
+// twice. A fault between the provider's answer and the store can cost one more, as docs/architecture.md says ("What cannot be closed").
+import { faultsWithin, touches } from '../excuses.mjs';
+import { refreshesOf } from '../grants.mjs';
+import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';
+
+const GOOD_MS = (TOKEN_TTL_S - TOKEN_MARGIN_S) * 1_000;
+const CLOCK_MS = 1_050; // expiries are whole seconds, rounded down; and two processes read the clock
+
+/** Faults that may cost a grant or a refresh token: of who asks, who answers, who keeps. A process that is told to stop finishes what it does. */
+export const mayLoseTokens = (fault) => touches(fault, ['session', 'session-2', 'redis', 'idp'])
+  && !['edge', 'edge-2'].includes(fault.from) && fault.to !== 'url'
+  && !['restart-all'].includes(fault.kind) && !(fault.kind === 'restart' && fault.target !== 'idp');
+
+const LEASE_MS = 5_000; // a holder that stood still for longer than its lease may come late
+
+export default {
+  name: 'one-grant',
+  what: 'one refresh grant per expiry, and no refresh token used twice',
+  find(run) {
+    return [...refreshesOf(run.events)].flatMap(([grant, lines]) => lines.flatMap((line, at) => {
+      const before = lines[at - 1];
+      const isSoon = before && line.kind === 'granted' && line.at - before.at < GOOD_MS - CLOCK_MS;
+      const isRefused = line.kind === 'refused';
+      if (!isSoon && !isRefused) return [];
+      const since = before?.at ?? line.at;
+      if (faultsWithin(run, since - LEASE_MS, line.at).some(mayLoseTokens)) return [];
+      const text = isSoon ? `grant ${grant} is refreshed ${line.at - before.at} ms after its last tokens, which are good for ${GOOD_MS} ms` : `a refresh token of grant ${grant} is used twice`;
+      return [{ at: line.at, text, event: line }];
+    }));
+  },
+};

@@ -1,0 +1,38 @@
+// While something is broken, what cannot be answered is a clear 503 (or the status of an upstream or a provider that is away); nothing else, no
+// later than its bound, and nothing of it once all is well again.
+import { faultsWithin, stalledMs, touches } from '../excuses.mjs';
+
+export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease is over after REFRESH_LEASE_S
+const ANSWER_MS = 10_000; // the longest deadline of an edge's own, twice
+const GRPC_AWAY = [4, 14]; // DEADLINE_EXCEEDED, UNAVAILABLE
+const WELL = { me: [200, 204], status: [200], app: [200, 401], 'sign-out': [302], 'sign-in': [302], 'end-others': [200], 'provider-sign-out': [200, 303] };
+const AWAY = { app: [502, 503, 504], 'sign-in': [400, 502, 503, 504] };
+
+const isWell = ({ kind, status, grpc }) => (kind.startsWith('operator') ? grpc === 0 : WELL[kind].includes(status) && (kind !== 'end-others' || [0, 16].includes(grpc)));
+const isAway = ({ kind, status, grpc, retryAfter }) => {
+  if (kind.startsWith('operator')) return GRPC_AWAY.includes(grpc);
+  if (kind === 'end-others') return status === 0 || GRPC_AWAY.includes(grpc) || (status === 503);
+  return status === 0 || (status === 503 && (retryAfter || kind !== 'me')) || (AWAY[kind] ?? []).includes(status);
+};
+
+/** Faults that have nothing to do with the edge that was asked excuse nothing there. */
+const concerns = ({ edge }) => (fault) => !edge || !['edge', 'edge-2'].some((other) => other !== edge && touches(fault, [other])) || fault.kind === 'restart-all';
+
+export default {
+  name: 'unavailable',
+  what: `a clear 503 while something is broken, and all well within ${RECOVERY_MS} ms`,
+  find(run) {
+    return run.events.filter(({ type }) => type === 'request').flatMap((event) => {
+      const took = event.end - event.begin;
+      const said = event.grpc ?? event.status;
+      const wrong = [];
+      if (!isWell(event)) {
+        if (!isAway(event)) wrong.push(`answers ${said} ${event.error ?? ''}`);
+        else if (!faultsWithin(run, event.begin, event.end, RECOVERY_MS).some(concerns(event))) wrong.push(`answers ${said} ${event.error ?? ''} while nothing is broken`);
+      }
+      const held = faultsWithin(run, event.begin, event.end).filter(concerns(event)).reduce((sum, fault) => sum + Math.min(fault.end, event.end) - Math.max(fault.begin, event.begin), 0);
+      if (took > ANSWER_MS + held + stalledMs(run.stalls, event.begin, event.end) && event.kind !== 'sign-in') wrong.push(`takes ${Math.round(took)} ms`);
+      return wrong.map((text) => ({ at: event.end, text: `${event.kind} at ${event.edge ?? event.service ?? 'the provider'} ${text}`, event }));
+    });
+  },
+};

@@ -1,0 +1,92 @@
+// One seed: people in the world, faults on schedule, then everything healed, looked at, ended, and looked at again. What happened is written to
+// a history, which the checker judges.
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { pause } from '../lib/net.mjs';
+import { judge } from './check.mjs';
+import { makeFaults } from './faults.mjs';
+import { isLeft, keyFigures, processFigures } from './growth.mjs';
+import { History, now, readHistory, watchStalls } from './history.mjs';
+import { gather } from './people.mjs';
+import { Random } from './random.mjs';
+import { describe, schedule } from './schedule.mjs';
+import { openWorld } from './world.mjs';
+
+const CALM_MS = 3_000; // of everything being well, before people go
+const RECOVERY_LIMIT_MS = 60_000; // after which waiting for a recovery is given up; the bound that is judged is the checker's
+const SETTLE_MS = 45_000; // for revocations that were noted (ten seconds old when they are looked at) and connections to close
+const SETTLE_POLL_MS = 250;
+
+/** Waits until every browser gets its answer at every edge; how long that took is judged later. */
+async function recover(world, history, browsers) {
+  const event = { type: 'recovery', begin: now() };
+  const isWell = async () => {
+    const answers = await Promise.all(browsers.flatMap((browser) => world.edges.map((edge) => browser.me(edge))));
+    return answers.every(({ status }) => status === 200 || status === 204);
+  };
+  let ok = false;
+  while (!ok && now() - event.begin < RECOVERY_LIMIT_MS) ok = await isWell();
+  history.add({ ...event, ok, end: now() });
+}
+
+/** Asks for every session there ever was, at every edge. */
+async function takeStock(world, browsers) {
+  for (const browser of browsers) {
+    for (const cookie of browser.had.values()) for (const edge of world.edges) await browser.lookAt(edge, cookie);
+  }
+}
+
+const isEmpty = (keys) => !Object.keys(keys).some(isLeft);
+
+/** Ends everything, waits until it has settled, and notes what is left. */
+async function leave(world, history, { people, operator, browsers, baseline }) {
+  for (const { account } of people) await operator.endAll(world.services[0], account);
+  browsers.forEach((browser) => browser.close());
+  const end = now() + SETTLE_MS;
+  let keys = await keyFigures(world.ports.redis);
+  while (!isEmpty(keys) && now() < end) {
+    await pause(SETTLE_POLL_MS);
+    keys = await keyFigures(world.ports.redis);
+  }
+  for (const name of [...world.edges, ...world.services]) {
+    history.add({ type: 'growth', name, at: now(), before: baseline[name], after: processFigures(world.stack.pid(name)) });
+  }
+  history.add({ type: 'keys', at: now(), keys });
+}
+
+/**
+ * Runs a seed for some seconds of faults. Gives {seed, folder, violations, counts}; everything it wrote is below `folder`.
+ */
+export async function runSeed({ seed, seconds, folder, profile, kinds, say = () => {} }) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const random = new Random(seed).branch();
+  const faults = schedule(seed, seconds, kinds);
+  const world = await openWorld({ folder: join(folder, 'state'), profile });
+  const file = join(folder, 'history.jsonl');
+  const history = new History(file);
+  history.add({ type: 'run', seed, seconds, begin: now() });
+  const crowd = gather(world, history, random);
+  const stopStalls = watchStalls(history);
+  try {
+    let isOver = false;
+    for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
+    const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
+    const running = crowd.run(() => isOver);
+    await makeFaults(world, history, faults, (fault) => say(`${(fault.at / 1_000).toFixed(1)} s: ${describe(fault)} for ${fault.lasts} ms`));
+    await recover(world, history, crowd.browsers);
+    await pause(CALM_MS);
+    isOver = true;
+    await running;
+    await takeStock(world, crowd.browsers);
+    await leave(world, history, { ...crowd, baseline });
+  } finally {
+    stopStalls();
+    crowd.close();
+    await world.close();
+    for (const line of readHistory(world.providerLog)) history.add({ type: 'provider', ...line });
+    await history.close();
+  }
+  return { seed, folder, ...judge(readHistory(file)) };
+}

@@ -1,0 +1,22 @@
+// An application behind the edge that answers with who asked, as the edge told it. It tells tokens by their names alone.
+import { once } from 'node:events';
+import http from 'node:http';
+
+import { nameOf } from './history.mjs';
+
+export async function startUpstream() {
+  const server = http.createServer(({ headers }, response) => {
+    const token = headers.authorization?.replace(/^Bearer /, '');
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ sub: headers['x-auth-subject'], handle: headers['x-auth-session'], token: token && nameOf(token) }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: server.address().port,
+    stop() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
