@@ -1,6 +1,6 @@
 // `make chaos`: real processes, people in them, and faults from a seed; an oracle checks every answer. Closes on a table.
 //
-//   node dev/chaos.mjs [--seed 1] [--seeds 20] [--seconds 30] [--kinds kill,cut] [--profile debug|release]
+//   node dev/chaos.mjs [--seed 1] [--seeds 20] [--seconds 30] [--kinds kill,cut] [--topology redis|sentinel|file] [--profile debug|release]
 //
 // The same seed gives the same faults at the same times and the same people with the same intentions. What the processes make of it is theirs:
 // interleavings are not repeated. Histories stay in target/chaos/SEED; `node dev/chaos/check.mjs FILE` judges one again.
@@ -17,19 +17,19 @@ const say = (line) => process.stdout.write(`${line}\n`);
 
 if (import.meta.filename === process.argv[1]) {
   const { values } = parseArgs({ options: {
-    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, seconds: { type: 'string', default: '30' }, kinds: { type: 'string' }, profile: { type: 'string' },
+    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, seconds: { type: 'string', default: '30' }, kinds: { type: 'string' }, topology: { type: 'string' }, profile: { type: 'string' },
   } });
   const [first, count] = [Number(values.seed), Number(values.seeds)];
   const results = [];
   for (let seed = first; seed < first + count; seed += 1) {
     say(`seed ${seed}`);
     const folder = join(PLACE, String(seed));
-    const result = await runSeed({ seed, seconds: Number(values.seconds), folder, kinds: values.kinds?.split(','), profile: values.profile, say: (line) => say(`  ${line}`) });
+    const result = await runSeed({ seed, seconds: Number(values.seconds), folder, kinds: values.kinds?.split(','), topology: values.topology, profile: values.profile, say: (line) => say(`  ${line}`) });
     result.violations.forEach(({ rule, text }) => say(`  violation of ${rule}: ${text}`));
     results.push(result);
   }
-  say(`\n| seed | ${COLUMNS.join(' | ')} | violations |\n|---|${COLUMNS.map(() => '---|').join('')}---|`);
-  for (const { seed, counts, violations } of results) say(`| ${seed} | ${COLUMNS.map((name) => counts[name]).join(' | ')} | ${violations.length} |`);
+  say(`\n| seed | store | ${COLUMNS.join(' | ')} | violations |\n|---|---|${COLUMNS.map(() => '---|').join('')}---|`);
+  for (const { seed, topology, counts, violations } of results) say(`| ${seed} | ${topology} | ${COLUMNS.map((name) => counts[name]).join(' | ')} | ${violations.length} |`);
   const wrong = results.reduce((sum, { violations }) => sum + violations.length, 0);
   say(`\n${results.length} seeds, ${wrong} violations`);
   process.exitCode = wrong === 0 ? 0 : 1;

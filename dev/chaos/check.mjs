@@ -20,7 +20,7 @@ export const RULES = [signedOut, honoured, oneGrant, needsSignIn, staleToken, mi
 /** The violations of a history, each with its rule, in order; and what it is made of, in figures. */
 export function judge(events) {
   const of = (type) => events.filter((event) => event.type === type);
-  const run = { events, sessions: sessionsOf(events), faults: of('fault'), stalls: of('stall') };
+  const run = { events, topology: of('run')[0]?.topology, sessions: sessionsOf(events), faults: of('fault'), stalls: of('stall') };
   const violations = RULES.flatMap((rule) => rule.find(run).map((violation) => ({ rule: rule.name, ...violation })));
   const requests = of('request');
   const refreshes = [...refreshesOf(events).values()].flat().filter(({ kind, grantType }) => kind === 'granted' && grantType === 'refresh_token');

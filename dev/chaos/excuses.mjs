@@ -1,7 +1,10 @@
 // What a fault excuses, and for how long after it is over.
 
 /** Whether a fault has to do with one of these processes: it is at it, or at a link to or from it. */
-export const touches = ({ kind, target, from, to }, names) => kind === 'restart-all' || [target, from, to].some((name) => names.includes(name));
+export const touches = ({ kind, target, from, to }, names) => ['restart-all', 'outage', 'slow-provider'].includes(kind) || [target, from, to].some((name) => names.includes(name));
+
+/** Whether a fault is of what keeps sessions. */
+export const isOfStore = ({ target, from, to }) => [target, from, to].some((name) => /^(redis|data-\d|sentinel-\d)$/.test(name));
 
 /** The time this process could not do anything itself in an interval: all timers of the machine may have been late by as much. */
 export function stalledMs(stalls, begin, end) {

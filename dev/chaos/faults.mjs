@@ -1,6 +1,7 @@
 // How each kind of fault is made and taken back.
 import { pause } from '../lib/net.mjs';
 import { now } from './history.mjs';
+import { rotateKeys } from './provider-keys.mjs';
 
 /** Ends a process, and starts it again when the fault is over. */
 const down = (signal) => ({
@@ -15,7 +16,13 @@ const link = (begin) => ({
 
 const everyone = ({ edges, services }) => [...edges, ...services];
 
-export const FAULTS = {
+/** Something that is done to every link to the provider. */
+const toProvider = (does) => ({
+  begin: (world, { ms }) => everyone(world).forEach((from) => does(world.network, from, ms)),
+  end: (world) => everyone(world).forEach((from) => world.network.heal(from, 'idp')),
+});
+
+const FAULTS = {
   kill: down('SIGKILL'),
   restart: down('SIGTERM'),
   stop: {
@@ -30,33 +37,56 @@ export const FAULTS = {
     begin: (world) => Promise.all(everyone(world).map((name) => world.stack.kill(name, 'SIGTERM'))),
     end: (world) => Promise.all(everyone(world).map((name) => world.stack.start(name))),
   },
+  outage: toProvider((network, from) => network.cut(from, 'idp')),
+  'slow-provider': toProvider((network, from, ms) => network.delay(from, 'idp', ms)),
+  'rotate-keys': {
+    begin: ({ stack }) => stack.kill('idp', 'SIGTERM'),
+    end({ stack, folder }) {
+      rotateKeys(folder);
+      return stack.start('idp');
+    },
+  },
+  clock: {
+    begin: ({ clocks }, { target, ms }) => clocks.set(target, ms),
+    end: ({ clocks }, { target }) => clocks.set(target, 0),
+  },
 };
 
-/** What a fault takes hold of: two of the same thing at once come one after the other. */
-const heldBy = (world, { kind, target, from, to }) => {
+/** How a fault is made in this world: what belongs to the store, the store knows. */
+function makerOf({ store }, { kind, target }) {
+  const own = store.faults[kind];
+  return own && (!FAULTS[kind] || store.owns?.(target)) ? own : FAULTS[kind];
+}
+
+/** What a fault takes hold of: two that hold the same come one after the other, and so do two of a replicated store. */
+function heldBy(world, { kind, target, from, to }) {
   if (kind === 'restart-all') return everyone(world);
+  if (kind === 'outage' || kind === 'slow-provider') return ['idp', ...everyone(world).map((one) => `${one}>idp`)];
+  if ([target, from, to].some((name) => name === 'master' || world.store.owns?.(name))) return ['store'];
   return [target ?? `${from}>${to}`];
-};
+}
 
 /** Makes the faults of a schedule, each at its time, and takes them back. Gives when all are over. */
 export async function makeFaults(world, history, faults, onFault) {
   const began = performance.now();
   const busy = new Map(); // what is held → until when it is
-  await Promise.all(faults.map(async (fault) => {
-    await pause(Math.max(0, began + fault.at - performance.now()));
-    const names = heldBy(world, fault);
+  await Promise.all(faults.map(async (planned) => {
+    await pause(Math.max(0, began + planned.at - performance.now()));
+    const names = heldBy(world, planned);
     const before = names.map((name) => busy.get(name));
     let release;
     const held = new Promise((resolve) => { release = resolve; });
     names.forEach((name) => busy.set(name, held));
     await Promise.all(before);
+    const fault = planned.target === 'master' ? { ...planned, target: await world.store.master() } : planned;
     const { at: _, lasts, ...about } = fault;
     const event = { type: 'fault', ...about, begin: now() };
     onFault(fault);
+    const { begin, end } = makerOf(world, fault);
     try {
-      await FAULTS[fault.kind].begin(world, fault);
+      await begin(world, fault);
       await pause(lasts);
-      await FAULTS[fault.kind].end(world, fault);
+      await end(world, fault);
     } finally {
       history.add({ ...event, end: now() });
       release();

@@ -27,4 +27,4 @@ export async function keyFigures(port) {
 }
 
 /** Whether keys of this letter are something of a session, or of nobody, that stayed. The stream of events stays; marks and leases expire. */
-export const isLeft = (letter) => (letter.endsWith('!') ? letter !== 'e!' : ['i', 'o', 'i+', 'o+', 's+'].includes(letter));
+export const isLeft = (letter) => (letter.endsWith('!') ? letter !== 'e!' : ['i', 'o', 'i+', 'o+', 's+', 'listed+'].includes(letter));

@@ -61,10 +61,10 @@ export class Network {
     return this.links.get(name);
   }
 
-  /** Puts a port before `target`, a port as well, and gives it. Connections come from `from`, or from whichever process the kernel names. */
-  async front(to, target, from) {
+  /** Puts a port before `target`, a port as well, and gives it. Connections come from `froms`: of several, from the one that the kernel names. */
+  async front(to, target, froms) {
     const server = net.createServer({ allowHalfOpen: true }, (client) => {
-      const link = this.link(from ?? peerOf(client, this.pids) ?? 'unknown', to);
+      const link = this.link((froms.length === 1 ? froms[0] : peerOf(client, froms, this.pids)) ?? 'unknown', to);
       client.on('error', () => {});
       if (link.isCut) return client.resetAndDestroy();
       return this.join(client, target(), link);

@@ -6,8 +6,9 @@ const hex = (port) => port.toString(16).toUpperCase().padStart(4, '0');
 /** The inode of the socket that connected from `port` to `target`, both on 127.0.0.1. */
 function inodeOf(port, target) {
   const ends = `0100007F:${hex(port)} 0100007F:${hex(target)} `;
-  const line = readFileSync('/proc/net/tcp', 'latin1').split('\n').find((text) => text.includes(ends));
-  return line?.trim().split(/\s+/)[9];
+  const table = readFileSync('/proc/net/tcp', 'latin1');
+  const at = table.indexOf(ends);
+  return at < 0 ? undefined : table.slice(at, table.indexOf('\n', at)).split(/\s+/)[8];
 }
 
 function holds(pid, socket) {
@@ -24,8 +25,8 @@ function holds(pid, socket) {
   }
 }
 
-/** The name of the process of `pids` (name → id) that made this connection; undefined if none of them did. */
-export function peerOf(socket, pids) {
+/** Which of these processes made the connection, by their ids (name → id); undefined if none of them did. */
+export function peerOf(socket, names, pids) {
   const inode = inodeOf(socket.remotePort, socket.localPort);
-  return inode && Object.keys(pids).find((name) => holds(pids[name], `socket:[${inode}]`));
+  return inode && names.find((name) => holds(pids[name], `socket:[${inode}]`));
 }

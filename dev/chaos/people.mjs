@@ -8,10 +8,10 @@ import { Browser } from './browser.mjs';
 import { now } from './history.mjs';
 
 const BROWSERS = ['phone', 'desk'];
-const LOOK_PAUSE_MS = [60, 200];
+const LOOK_PAUSE_MS = [100, 350];
 const LIFE_PAUSE_MS = [500, 1_800];
 const LOOKS = { me: 5, app: 4, status: 1 };
-const LIFE = { signOut: 4, endOthers: 3, signInAgain: 3, operatorEnds: 4, operatorEndsAll: 1, providerSignOut: 3, nothing: 6 };
+const LIFE = { signOut: 4, endOthers: 3, signInAgain: 3, operatorEnds: 4, operatorEndsAll: 1, providerSignOut: 3, nothing: 12 };
 
 /** Calls of an operator, at a session service and not through any edge. */
 class Operator {

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { pause } from '../lib/net.mjs';
 import { judge } from './check.mjs';
 import { makeFaults } from './faults.mjs';
-import { isLeft, keyFigures, processFigures } from './growth.mjs';
+import { isLeft, processFigures } from './growth.mjs';
 import { History, now, readHistory, watchStalls } from './history.mjs';
 import { gather } from './people.mjs';
 import { Random } from './random.mjs';
-import { describe, schedule } from './schedule.mjs';
+import { describe, schedule, topologyOf } from './schedule.mjs';
 import { openWorld } from './world.mjs';
 
 const CALM_MS = 3_000; // of everything being well, before people go
@@ -26,7 +26,7 @@ async function recover(world, history, browsers) {
     return answers.every(({ status }) => status === 200 || status === 204);
   };
   let ok = false;
-  while (!ok && now() - event.begin < RECOVERY_LIMIT_MS) ok = await isWell();
+  for (; !ok && now() - event.begin < RECOVERY_LIMIT_MS; await pause(SETTLE_POLL_MS)) ok = await isWell();
   history.add({ ...event, ok, end: now() });
 }
 
@@ -44,10 +44,10 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
   for (const { account } of people) await operator.endAll(world.services[0], account);
   browsers.forEach((browser) => browser.close());
   const end = now() + SETTLE_MS;
-  let keys = await keyFigures(world.ports.redis);
+  let keys = await world.store.keys(world);
   while (!isEmpty(keys) && now() < end) {
     await pause(SETTLE_POLL_MS);
-    keys = await keyFigures(world.ports.redis);
+    keys = await world.store.keys(world);
   }
   for (const name of [...world.edges, ...world.services]) {
     history.add({ type: 'growth', name, at: now(), before: baseline[name], after: processFigures(world.stack.pid(name)) });
@@ -58,15 +58,15 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
 /**
  * Runs a seed for some seconds of faults. Gives {seed, folder, violations, counts}; everything it wrote is below `folder`.
  */
-export async function runSeed({ seed, seconds, folder, profile, kinds, say = () => {} }) {
+export async function runSeed({ seed, seconds, folder, profile, kinds, topology = topologyOf(seed), say = () => {} }) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const random = new Random(seed).branch();
-  const faults = schedule(seed, seconds, kinds);
-  const world = await openWorld({ folder: join(folder, 'state'), profile });
+  const faults = schedule(seed, seconds, { topology, kinds });
+  const world = await openWorld({ folder: join(folder, 'state'), topology, profile });
   const file = join(folder, 'history.jsonl');
   const history = new History(file);
-  history.add({ type: 'run', seed, seconds, begin: now() });
+  history.add({ type: 'run', seed, seconds, topology, begin: now() });
   const crowd = gather(world, history, random);
   const stopStalls = watchStalls(history);
   try {
@@ -88,5 +88,5 @@ export async function runSeed({ seed, seconds, folder, profile, kinds, say = () 
     for (const line of readHistory(world.providerLog)) history.add({ type: 'provider', ...line });
     await history.close();
   }
-  return { seed, folder, ...judge(readHistory(file)) };
+  return { seed, topology, folder, ...judge(readHistory(file)) };
 }

@@ -1,5 +1,5 @@
-// Which faults come when: a pure function of the seed and of what there is. Faults come in bursts, one or two at a time, with quiet between
-// them in which everything has to be well again.
+// Which faults come when: a pure function of the seed. Faults come in bursts, one or two at a time, with quiet between them in which everything
+// has to be well again.
 import { Random } from './random.mjs';
 
 const FIRST_MS = 1_000;
@@ -7,38 +7,76 @@ const BURST = [1, 2]; // faults
 const APART_MS = [0, 800]; // between the faults of a burst
 const LASTS_MS = [300, 3_500];
 const QUIET_MS = [4_000, 7_000];
-const LATE_MS = [50, 1_500];
+const LATE_MS = [50, 1_000];
+const SKEW_MS = 4_500; // less than the 5 s by which clocks of pods may differ; bytes of a timestamp and a stalled machine take the rest
 
-const each = (froms, tos) => froms.flatMap((from) => tos.map((to) => ({ from, to })));
 const EDGES = ['edge', 'edge-2'];
-const SERVICES = ['session', 'session-2'];
+const DATA = ['data-1', 'data-2', 'data-3'];
+const SENTINELS = ['sentinel-1', 'sentinel-2', 'sentinel-3'];
 
-/** Every pair of processes that talk to each other. */
-export const LINKS = [
-  ...each(['browser'], EDGES), ...each(EDGES, SERVICES), ...each(SERVICES, ['redis', 'idp']), ...each(EDGES, ['idp', 'upstream']), { from: 'idp', to: 'url' },
-];
-
-/** Kinds of faults: how often each comes, and what it is drawn from. */
-const KINDS = {
-  kill: [4, (random) => ({ target: random.pick([...EDGES, ...SERVICES, ...SERVICES, 'redis']) })],
-  stop: [4, (random) => ({ target: random.pick([...EDGES, ...SERVICES, ...SERVICES, 'redis', 'idp']) })],
-  restart: [2, (random) => ({ target: random.pick([...EDGES, ...SERVICES, 'idp']) })],
-  cut: [4, (random) => random.pick(LINKS)],
-  hold: [3, (random) => random.pick(LINKS)],
-  'hold-one-way': [3, (random) => ({ ...random.pick(LINKS), direction: random.pick(['forward', 'back']) })],
-  delay: [3, (random) => ({ ...random.pick(LINKS), ms: random.between(...LATE_MS) })],
-  'restart-all': [1, () => ({})],
+/** What runs, by where sessions are kept. */
+const LAYOUTS = {
+  redis: { services: ['session', 'session-2'], stores: ['redis'], links: [] },
+  sentinel: {
+    services: ['session', 'session-2'], stores: [...DATA, ...SENTINELS],
+    links: [...each(DATA, DATA), ...each(SENTINELS, [...DATA, ...SENTINELS])].filter(({ from, to }) => from !== to),
+  },
+  file: { services: ['session'], stores: [], links: [] },
 };
 
-/** Faults as {at, lasts, kind, …}, `at` in milliseconds from the beginning. None begins in the last `quiet` of the run. */
-export function schedule(seed, seconds, kinds = Object.keys(KINDS)) {
+function each(froms, tos) {
+  return froms.flatMap((from) => tos.map((to) => ({ from, to })));
+}
+
+/** Where a seed keeps sessions: in turn behind Sentinels, in the embedded store and in one Redis. */
+export const topologyOf = (seed) => ['file', 'redis', 'sentinel'][seed % 3];
+
+/** The processes of a topology, and every pair of them that talk to each other. */
+export function layoutOf(topology) {
+  const { services, stores, links } = LAYOUTS[topology];
+  return {
+    edges: EDGES, services, stores,
+    links: [
+      ...each(['browser'], EDGES), ...each(EDGES, services), ...each(services, [...stores, 'idp']), ...each(EDGES, ['idp', 'upstream']), { from: 'idp', to: 'url' }, ...links,
+    ],
+  };
+}
+
+const eitherWay = (random, most) => random.pick([-1, 1]) * random.between(500, most);
+
+/** Kinds of faults: how often each comes, what it is drawn from, and where it is not everywhere. */
+const KINDS = {
+  kill: [5, (random, { edges, services, stores }) => ({ target: random.pick([...edges, ...services, ...services, ...stores]) })],
+  stop: [4, (random, { edges, services, stores }) => ({ target: random.pick([...edges, ...services, ...services, ...stores, 'idp']) })],
+  restart: [2, (random, { edges, services }) => ({ target: random.pick([...edges, ...services, 'idp']) })],
+  cut: [4, (random, { links }) => random.pick(links)],
+  hold: [3, (random, { links }) => random.pick(links)],
+  'hold-one-way': [3, (random, { links }) => ({ ...random.pick(links), direction: random.pick(['forward', 'back']) })],
+  delay: [3, (random, { links }) => ({ ...random.pick(links), ms: random.between(...LATE_MS) })],
+  'restart-all': [1, () => ({})],
+  outage: [2, () => ({ target: 'idp' })],
+  'slow-provider': [1, (random) => ({ target: 'idp', ms: random.between(...LATE_MS) })],
+  'rotate-keys': [2, () => ({ target: 'idp' })],
+  clock: [3, (random, { edges, services }) => ({ target: random.pick([...edges, ...services]), ms: eitherWay(random, SKEW_MS) })],
+  'full-memory': [3, () => ({ target: 'redis' }), ['redis']],
+  'full-disk': [3, () => ({ target: 'session' }), ['file']],
+  failover: [3, () => ({ target: 'master' }), ['sentinel']],
+  'kill-master': [2, () => ({ target: 'master' }), ['sentinel']],
+  'stop-master': [2, () => ({ target: 'master' }), ['sentinel']],
+  isolate: [2, () => ({ target: 'master' }), ['sentinel']],
+};
+
+/** Faults as {at, lasts, kind, …}, `at` in milliseconds from the beginning; of all kinds there are for the topology, or of some. */
+export function schedule(seed, seconds, { topology = topologyOf(seed), kinds = Object.keys(KINDS) } = {}) {
   const random = new Random(seed);
-  const weights = Object.fromEntries(kinds.map((kind) => [kind, KINDS[kind][0]]));
+  const layout = layoutOf(topology);
+  const possible = kinds.filter((kind) => !KINDS[kind][2] || KINDS[kind][2].includes(topology));
+  const weights = Object.fromEntries(possible.map((kind) => [kind, KINDS[kind][0]]));
   const faults = [];
-  for (let at = FIRST_MS; at < seconds * 1_000 - LASTS_MS[1]; at += random.between(...QUIET_MS)) {
+  for (let at = FIRST_MS; at <= seconds * 1_000 - APART_MS[1] - LASTS_MS[1]; at += random.between(...QUIET_MS)) {
     for (let left = random.between(...BURST); left > 0; left -= 1) {
       const kind = random.weighted(weights);
-      faults.push({ at, lasts: random.between(...LASTS_MS), kind, ...KINDS[kind][1](random) });
+      faults.push({ at, lasts: random.between(...LASTS_MS), kind, ...KINDS[kind][1](random, layout) });
       at += random.between(...APART_MS);
     }
     at = Math.max(...faults.map((fault) => fault.at + fault.lasts));

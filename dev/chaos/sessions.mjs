@@ -6,6 +6,7 @@ const OK = 0;
 
 /** Everything that is known of the sessions of a history: name → session. */
 export function sessionsOf(events) {
+  const isReplicated = events.find(({ type }) => type === 'run')?.topology === 'sentinel';
   const sessions = new Map();
   const requests = events.filter(({ type }) => type === 'request');
   const provider = events.filter(({ type }) => type === 'provider');
@@ -16,7 +17,7 @@ export function sessionsOf(events) {
   }
   for (const event of requests) {
     sessions.get(event.session)?.answers.push(event);
-    for (const { session, ending } of endingsBy(event, sessions)) session.endings.push(ending);
+    for (const { session, ending } of endingsBy(event, sessions, isReplicated)) session.endings.push(ending);
   }
   for (const line of provider) {
     for (const session of sessions.values()) {
@@ -29,7 +30,7 @@ export function sessionsOf(events) {
 const createsSession = ({ kind, status, set }) => kind === 'sign-in' && status === 302 && set && set !== 'cleared';
 
 /** What a request may have ended: sessions, each with an ending that has an `end` once it was acknowledged. */
-function endingsBy(event, sessions) {
+function endingsBy(event, sessions, isReplicated) {
   const own = sessions.get(event.session);
   const of = (isAcknowledged, begin = event.begin) => ({ begin, why: event.kind, ...(isAcknowledged && { end: event.end }) });
   const others = () => [...sessions.values()].filter((session) => session.who === event.who && session !== own && session.created.begin < event.end);
@@ -40,8 +41,9 @@ function endingsBy(event, sessions) {
     case 'provider-sign-out': return own ? [{ session: own, ending: of(false) }] : [];
     case 'end-others': return all(others(), event.grpc === OK);
     case 'operator-ends-all': return all([...others(), own].filter(Boolean), event.grpc === OK);
-    // a callback that is refused leaves the session the browser has; one that is not heard of may have replaced it
-    case 'sign-in': return own && event.returned && event.status !== 400 ? [{ session: own, ending: of(event.status === 302, event.returned) }] : [];
+    // A callback that is refused leaves the session the browser has; one that is not heard of may have replaced it. No replica acknowledges
+    // that one took another's place.
+    case 'sign-in': return own && event.returned && event.status !== 400 ? [{ session: own, ending: of(event.status === 302 && !isReplicated, event.returned) }] : [];
     default: return [];
   }
 }

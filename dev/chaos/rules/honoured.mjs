@@ -1,14 +1,17 @@
 // A session is a register that goes from "there" to "over" and never back, read with a delay of a second at most.
 import { saysAlive, saysOver } from '../answers.mjs';
+import { faultsWithin, isOfStore } from '../excuses.mjs';
 
 export const BOUND_MS = 1_000; // from the answer to an ending to the last answer for its session, whatever breaks
 
 export default {
   name: 'honoured',
   what: `no ended session is honoured for longer than ${BOUND_MS} ms, nor one that an answer called over`,
-  find({ sessions }) {
-    return [...sessions.values()].flatMap(({ name, who, endings, answers }) => {
-      const over = [...endings.filter(({ end }) => end), ...answers.filter(saysOver).map(({ end, edge }) => ({ end, why: `an answer at ${edge}` }))].sort((one, other) => one.end - other.end)[0];
+  find(run) {
+    // an ending that no replica acknowledged may be undone by a failover, though answers told of it
+    const isKept = (event, last) => run.topology !== 'sentinel' || !faultsWithin(run, event.begin, last).some(isOfStore);
+    return [...run.sessions.values()].flatMap(({ name, who, endings, answers }) => {
+      const over = [...endings.filter(({ end }) => end), ...answers.filter((event) => saysOver(event) && isKept(event, answers.at(-1).end)).map(({ end, edge }) => ({ end, why: `an answer at ${edge}` }))].sort((one, other) => one.end - other.end)[0];
       const late = over && answers.find((event) => (saysAlive(event) || event.set === name) && event.begin > over.end + BOUND_MS);
       return late ? [{ at: late.end, text: `session ${name} of ${who} is over by ${over.why}, and honoured ${Math.round(late.begin - over.end)} ms later by ${late.kind} at ${late.edge}`, event: late }] : [];
     });

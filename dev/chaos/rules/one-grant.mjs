@@ -1,18 +1,25 @@
 // One grant per expiry: by the provider's own log, a session's tokens are refreshed no sooner than they expire, and no refresh token is used
 // twice. A fault between the provider's answer and the store can cost one more, as docs/architecture.md says ("What cannot be closed").
-import { faultsWithin, touches } from '../excuses.mjs';
+import { faultsWithin, isOfStore, touches } from '../excuses.mjs';
 import { refreshesOf } from '../grants.mjs';
 import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';
 
 const GOOD_MS = (TOKEN_TTL_S - TOKEN_MARGIN_S) * 1_000;
 const CLOCK_MS = 1_050; // expiries are whole seconds, rounded down; and two processes read the clock
 
-/** Faults that may cost a grant or a refresh token: of who asks, who answers, who keeps. A process that is told to stop finishes what it does. */
-export const mayLoseTokens = (fault) => touches(fault, ['session', 'session-2', 'redis', 'idp'])
+/**
+ * Faults that may cost a grant or a refresh token: of who asks, who answers, who keeps. What is only late loses nothing, nor does a clock
+ * within its bound, a store without room, or a process that is told to stop, for it finishes what it does.
+ */
+export const mayLoseTokens = (fault) => (touches(fault, ['session', 'session-2', 'idp']) || isOfStore(fault))
   && !['edge', 'edge-2'].includes(fault.from) && fault.to !== 'url'
-  && !['restart-all'].includes(fault.kind) && !(fault.kind === 'restart' && fault.target !== 'idp');
+  && !['restart-all', 'delay', 'slow-provider', 'clock', 'full-memory', 'full-disk'].includes(fault.kind) && !(fault.kind === 'restart' && fault.target !== 'idp');
 
 const LEASE_MS = 5_000; // a holder that stood still for longer than its lease may come late
+const EXCHANGE_MS = 5_000; // the longest exchange with the provider
+
+/** Whether the provider's answer may have taken long: lifetimes count from the request, so that its tokens are good for less. */
+const wasSlow = (run, line) => faultsWithin(run, line.at - EXCHANGE_MS, line.at + EXCHANGE_MS).some((fault) => touches(fault, ['idp']));
 
 export default {
   name: 'one-grant',
@@ -20,7 +27,7 @@ export default {
   find(run) {
     return [...refreshesOf(run.events)].flatMap(([grant, lines]) => lines.flatMap((line, at) => {
       const before = lines[at - 1];
-      const isSoon = before && line.kind === 'granted' && line.at - before.at < GOOD_MS - CLOCK_MS;
+      const isSoon = before && line.kind === 'granted' && line.at - before.at < GOOD_MS - CLOCK_MS && !wasSlow(run, before);
       const isRefused = line.kind === 'refused';
       if (!isSoon && !isRefused) return [];
       const since = before?.at ?? line.at;

@@ -1,6 +1,6 @@
 // While something is broken, what cannot be answered is a clear 503 (or the status of an upstream or a provider that is away); nothing else, no
 // later than its bound, and nothing of it once all is well again.
-import { faultsWithin, stalledMs, touches } from '../excuses.mjs';
+import { faultsWithin, stalledMs } from '../excuses.mjs';
 
 export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease is over after REFRESH_LEASE_S
 const ANSWER_MS = 10_000; // the longest deadline of an edge's own, twice
@@ -16,7 +16,7 @@ const isAway = ({ kind, status, grpc, retryAfter }) => {
 };
 
 /** Faults that have nothing to do with the edge that was asked excuse nothing there. */
-const concerns = ({ edge }) => (fault) => !edge || !['edge', 'edge-2'].some((other) => other !== edge && touches(fault, [other])) || fault.kind === 'restart-all';
+const concerns = ({ edge }) => ({ target, from, to }) => !edge || ![target, from, to].some((name) => ['edge', 'edge-2'].includes(name) && name !== edge);
 
 export default {
   name: 'unavailable',

@@ -10,12 +10,12 @@ import { until } from '../../lib/net.mjs';
 const WAIT_MS = 10_000;
 
 /** An echo behind a front, and one connection to it. */
-async function connected(t, from) {
+async function connected(t, ...froms) {
   const echo = net.createServer({ allowHalfOpen: true }, (socket) => socket.on('error', () => {}).pipe(socket)).listen(0, '127.0.0.1');
   await once(echo, 'listening');
   const network = new Network();
-  network.pids.tests = process.pid;
-  const port = await network.front('echo', () => echo.address().port, from);
+  Object.assign(network.pids, { tests: process.pid, another: 1 });
+  const port = await network.front('echo', () => echo.address().port, froms);
   const open = () => {
     const socket = net.connect(port, '127.0.0.1').on('error', () => {});
     const heard = { text: '', ended: false };
@@ -33,7 +33,7 @@ async function connected(t, from) {
 const comes = (heard, text) => until(WAIT_MS, () => heard.text === text, () => `heard ${heard.text}, not ${text}`);
 
 test('who connects is known, and a fault is of one pair', async (t) => {
-  const { network, open } = await connected(t);
+  const { network, open } = await connected(t, 'tests', 'another');
   const { socket, heard } = open();
   socket.write('one');
   await comes(heard, 'one');

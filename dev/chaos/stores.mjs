@@ -1,0 +1,95 @@
+// Where sessions are kept, by topology: how the stack is started on it, how its processes go down and come back, and what is left in it.
+import { execFileSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ask, startTopology } from '../lib/redis-topology.mjs';
+import { field } from '../tests/product/grpc.mjs';
+import { Caller } from '../failover.mjs';
+import { keyFigures } from './growth.mjs';
+
+/** One Redis, which writes every command to its disk before it answers: a restart loses nothing. */
+function redis() {
+  return {
+    options: { store: 'redis', redisArgs: ['--appendfsync', 'always'] },
+    keys: ({ ports }) => keyFigures(ports.redis),
+    faults: {
+      'full-memory': {
+        begin: ({ ports }) => ask(ports.redis, 'CONFIG SET maxmemory 1mb'),
+        end: ({ ports }) => ask(ports.redis, 'CONFIG SET maxmemory 0'),
+      },
+    },
+  };
+}
+
+/** A master with two replicas behind three Sentinels, as docs/operating.md has it, and endings that a replica acknowledges. */
+async function sentinel({ network, front }) {
+  const topology = await startTopology('sentinel', {
+    front: (name, port) => front(name, () => port),
+    onStart: (name, pid) => { network.pids[name] = pid; },
+  });
+  const all = [...topology.servers, ...topology.sentinels];
+  const named = (name) => all.find((one) => one.name === name);
+  const others = (name) => all.filter((one) => one.name !== name).map((one) => one.name);
+  const away = (kind) => ({
+    begin: (_, { target }) => named(target).goDown(kind),
+    async end(_, { target }) {
+      await named(target).comeBack();
+      await topology.settled();
+    },
+  });
+  const between = (name, does) => others(name).forEach((other) => [[name, other], [other, name]].forEach((link) => does(...link)));
+  return {
+    options: { store: topology.url, sessionEnv: { SESSION_ENDING_REPLICAS: '1' } },
+    owns: (name) => Boolean(named(name)),
+    master: async () => (await topology.master()).name,
+    keys: async () => keyFigures((await topology.master()).port),
+    settled: topology.settled,
+    stop: topology.stop,
+    faults: {
+      kill: away('killed'),
+      stop: away('frozen'),
+      'kill-master': away('killed'),
+      'stop-master': away('frozen'),
+      failover: { begin: () => topology.fail('planned'), end: topology.settled },
+      isolate: {
+        begin: ({ network: links }, { target }) => between(target, (from, to) => links.hold(from, to)),
+        async end({ network: links }, { target }) {
+          between(target, (from, to) => links.heal(from, to));
+          await topology.settled();
+        },
+      },
+    },
+  };
+}
+
+/** How many sessions the people of a world have, by the lists that the service keeps. */
+async function listed({ stack, accounts }) {
+  const caller = new Caller(stack.sessionUrls[0]);
+  let count = 0;
+  for (const { sub } of accounts) {
+    const { status, message } = await caller.call('ListSessions', Buffer.concat([field(1, stack.issuer), field(2, sub)]));
+    if (status !== 0) throw new Error(`the sessions of ${sub} cannot be listed: ${status}`);
+    count += message.length > 0 ? 1 : 0;
+  }
+  caller.close();
+  return count > 0 ? { 'listed+': count } : {};
+}
+
+const limitFiles = (pid, most) => execFileSync('prlimit', [`--pid=${pid}`, `--fsize=${most}:unlimited`]);
+
+/** One session service with a file of its own; its disk is full where the file may not grow. */
+function file({ folder }) {
+  return {
+    options: { store: 'file:' },
+    keys: listed,
+    faults: {
+      'full-disk': {
+        begin: ({ stack }) => limitFiles(stack.pid('session'), statSync(join(folder, 'sessions.redb')).size),
+        end: ({ stack }) => limitFiles(stack.pid('session'), 'unlimited'),
+      },
+    },
+  };
+}
+
+export const openStore = (topology, about) => ({ redis, sentinel, file })[topology](about);
