@@ -15,6 +15,13 @@ export const PLACE = join(resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target'
 const COLUMNS = ['faults', 'requests', 'refused', 'sessions', 'endings', 'refreshes', 'recoveryMs', 'stalledMs'];
 const say = (line) => process.stdout.write(`${line}\n`);
 
+/** The table of a run: what happened in each seed, and what was wrong. */
+export function tableOf(results) {
+  const head = ['seed', 'store', ...COLUMNS, 'violations'];
+  const rows = results.map(({ seed, topology, counts, violations }) => [seed, topology, ...COLUMNS.map((name) => counts[name]), violations.length]);
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
 if (import.meta.filename === process.argv[1]) {
   const { values } = parseArgs({ options: {
     seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, seconds: { type: 'string', default: '30' }, kinds: { type: 'string' }, topology: { type: 'string' }, profile: { type: 'string' },
@@ -28,8 +35,7 @@ if (import.meta.filename === process.argv[1]) {
     result.violations.forEach(({ rule, text }) => say(`  violation of ${rule}: ${text}`));
     results.push(result);
   }
-  say(`\n| seed | store | ${COLUMNS.join(' | ')} | violations |\n|---|---|${COLUMNS.map(() => '---|').join('')}---|`);
-  for (const { seed, topology, counts, violations } of results) say(`| ${seed} | ${topology} | ${COLUMNS.map((name) => counts[name]).join(' | ')} | ${violations.length} |`);
+  say(`\n${tableOf(results)}`);
   const wrong = results.reduce((sum, { violations }) => sum + violations.length, 0);
   say(`\n${results.length} seeds, ${wrong} violations`);
   process.exitCode = wrong === 0 ? 0 : 1;

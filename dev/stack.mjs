@@ -26,7 +26,7 @@ import { Child } from './lib/child.mjs';
 import { freePort, probe, startBalancer, until } from './lib/net.mjs';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const READY_MS = 20_000; // debug programs on a busy two-core machine
+const READY_MS = 20_000; // debug programs on a busy two-core machine; more with options.readyMs
 
 /** Path of one of the two programs. `profile` is debug or release. */
 export function binary(name, profile = 'debug') {
@@ -55,6 +55,7 @@ export function binary(name, profile = 'debug') {
  * @param {string} [options.providerLog] file where the provider writes down what it granted (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
+ * @param {number} [options.readyMs] how long a process may take to become ready (20,000)
  * @param {object} [options.env] further environment by process name
  * @param {string[]} [options.redisArgs] further arguments of redis-server
  * @param {string} [options.routes] route table of the edges (dev/routes.toml)
@@ -217,10 +218,11 @@ export async function startStack(options = {}) {
       if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail());
     });
     const explain = (what) => `${name} ${what}. The last it wrote:\n${child.tail() || '(nothing)'}`;
-    await until(READY_MS, async () => {
+    const readyMs = options.readyMs ?? READY_MS;
+    await until(readyMs, async () => {
       if (child.ended) throw new Error(explain(`ended with ${child.ended.signal ?? `code ${child.ended.code}`} instead of becoming ready`));
       return ready(child);
-    }, () => explain(`was not ready after ${READY_MS / 1000} s`));
+    }, () => explain(`was not ready after ${readyMs / 1000} s`));
     child.wasReady = true;
     return child;
   }

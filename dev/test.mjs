@@ -42,6 +42,7 @@ const HEADERS_MORE = '/usr/lib/nginx/modules/ngx_http_headers_more_filter_module
 const NEEDS = {
   redis: { there: () => works('redis-server'), debian: ['redis-server'] },
   valkey: { there: () => works('valkey-server'), debian: ['valkey-server'] }, // Debian 13, or the backports of Debian 12
+  faketime: { there: () => works('faketime'), debian: ['faketime'] },
   glewlwyd: { there: () => existsSync('/usr/bin/glewlwyd'), debian: ['glewlwyd'] },
   nginx: { there: () => works('nginx', ['-v']) && existsSync(HEADERS_MORE), debian: ['nginx-light', 'libnginx-mod-http-headers-more-filter'] },
   apache: { there: () => existsSync('/usr/sbin/apache2'), debian: ['apache2-bin'] },
@@ -147,6 +148,7 @@ const SPARED_FILES = {
   'redis-memory.test.mjs': 'memory of a pod',
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
+  'seeds.test.mjs': 'that everything is well again within seconds of a fault',
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
 
@@ -270,6 +272,7 @@ const SUITES = [
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
+  { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },

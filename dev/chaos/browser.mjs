@@ -97,14 +97,15 @@ export class Browser {
     });
   }
 
-  /** Signs in at the provider as somebody it has not seen, and comes back. A session the browser has is to be replaced. */
-  async signIn(edge) {
+  /** Signs in at the provider as somebody it has not seen, and comes back: `onReturn` is called then. A session the browser has is to be replaced. */
+  async signIn(edge, onReturn = () => {}) {
     const event = { type: 'request', kind: 'sign-in', edge, who: this.account.sub, browser: this.name, session: this.session, begin: now() };
     this.client.jars.delete(this.world.stack.issuer);
     try {
       this.client.agent = this.agents[edge];
       const callback = await this.client.authorize(this.world.stack, { account: this.account });
       event.returned = now();
+      onReturn();
       event.code = nameOf(new URL(callback).searchParams.get('code') ?? '');
       const answer = await this.client.navigate(callback);
       Object.assign(event, { status: answer.status, ...judged(answer), set: this.cookieIn(answer) });

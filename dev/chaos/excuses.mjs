@@ -6,10 +6,16 @@ export const touches = ({ kind, target, from, to }, names) => ['restart-all', 'o
 /** Whether a fault is of what keeps sessions. */
 export const isOfStore = ({ target, from, to }) => [target, from, to].some((name) => /^(redis|data-\d|sentinel-\d)$/.test(name));
 
-/** The time this process could not do anything itself in an interval: all timers of the machine may have been late by as much. */
+/** The time this process could not do anything itself in an interval: every timer of the machine may have been late by as much. */
 export function stalledMs(stalls, begin, end) {
   return stalls.reduce((sum, stall) => sum + Math.max(0, Math.min(end, stall.end) - Math.max(begin, stall.begin)), 0);
 }
+
+const LOOKED_BACK_MS = 5_000;
+const DEADLINE_MS = 450; // the product's shortest deadline: news of a session service that is older is none
+
+/** Whether the machine has taken so much time just before that no deadline of the product's could be kept. */
+export const isOverloaded = (stalls, at) => stalledMs(stalls, at - LOOKED_BACK_MS, at) >= DEADLINE_MS;
 
 /** The faults that were there in an interval, or over for no longer than `graceMs` and what the machine stalled since. */
 export function faultsWithin({ faults, stalls }, begin, end, graceMs = 0) {

@@ -10,8 +10,9 @@ import { now } from './history.mjs';
 const BROWSERS = ['phone', 'desk'];
 const LOOK_PAUSE_MS = [100, 350];
 const LIFE_PAUSE_MS = [500, 1_800];
+const CALLBACK_MS = 2_500; // that the answer to a callback may take while something is broken
 const LOOKS = { me: 5, app: 4, status: 1 };
-const LIFE = { signOut: 4, endOthers: 3, signInAgain: 3, operatorEnds: 4, operatorEndsAll: 1, providerSignOut: 3, nothing: 12 };
+const LIFE = { signOut: 4, endOthers: 3, signInAgain: 3, operatorEnds: 4, operatorEndsAll: 1, endsWhileSigningIn: 1, providerSignOut: 3, nothing: 12 };
 
 /** Calls of an operator, at a session service and not through any edge. */
 class Operator {
@@ -66,10 +67,18 @@ class Person {
     else if (saysTokenGone(answer)) browser.needsSignIn = true;
   }
 
-  async signIn(browser) {
+  async signIn(browser, onReturn) {
     browser.isBusy = true; // a browser shows one page at a time
-    await browser.signIn(this.random.pick(this.world.edges));
+    await browser.signIn(this.random.pick(this.world.edges), onReturn);
     [browser.isBusy, browser.needsSignIn] = [false, false];
+  }
+
+  /** Everything of this person is ended by an operator while the callback of a sign-in is being answered. */
+  async endWhileSigningIn(browser, service) {
+    const afterMs = this.random.between(0, CALLBACK_MS);
+    let ending;
+    await this.signIn(browser, () => { ending = pause(afterMs).then(() => this.operator.endAll(service, this.account)); });
+    await ending;
   }
 
   /** Signs in and out, and is signed out, until told to stop. */
@@ -81,6 +90,7 @@ class Person {
       const [deed, browser, edge, service] = [random.weighted(LIFE), random.pick(this.browsers), random.pick(world.edges), random.pick(world.services)];
       if (isOver()) break;
       if (deed === 'signInAgain') await this.signIn(browser);
+      else if (deed === 'endsWhileSigningIn') await this.endWhileSigningIn(browser, service);
       else if (deed === 'operatorEndsAll') await operator.endAll(service, this.account);
       else if (!browser.session) continue;
       else if (deed === 'signOut') await browser.signOut(edge);

@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { pause } from '../lib/net.mjs';
+import { pause, until } from '../lib/net.mjs';
 import { judge } from './check.mjs';
 import { makeFaults } from './faults.mjs';
 import { isLeft, processFigures } from './growth.mjs';
@@ -41,7 +41,8 @@ const isEmpty = (keys) => !Object.keys(keys).some(isLeft);
 
 /** Ends everything, waits until it has settled, and notes what is left. */
 async function leave(world, history, { people, operator, browsers, baseline }) {
-  for (const { account } of people) await operator.endAll(world.services[0], account);
+  const isEnded = async (account) => (await operator.endAll(world.services[0], account)).grpc === 0;
+  for (const { account } of people) await until(RECOVERY_LIMIT_MS, () => isEnded(account), () => `the sessions of ${account.sub} cannot be ended`);
   browsers.forEach((browser) => browser.close());
   const end = now() + SETTLE_MS;
   let keys = await world.store.keys(world);
@@ -58,22 +59,23 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
 /**
  * Runs a seed for some seconds of faults. Gives {seed, folder, violations, counts}; everything it wrote is below `folder`.
  */
-export async function runSeed({ seed, seconds, folder, profile, kinds, topology = topologyOf(seed), say = () => {} }) {
+export async function runSeed({ seed, seconds, folder, profile, kinds, among, topology = topologyOf(seed), say = () => {} }) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const random = new Random(seed).branch();
-  const faults = schedule(seed, seconds, { topology, kinds });
+  const faults = schedule(seed, seconds, { topology, kinds, among });
   const world = await openWorld({ folder: join(folder, 'state'), topology, profile });
   const file = join(folder, 'history.jsonl');
   const history = new History(file);
   history.add({ type: 'run', seed, seconds, topology, begin: now() });
   const crowd = gather(world, history, random);
   const stopStalls = watchStalls(history);
+  let isOver = false;
+  let running;
   try {
-    let isOver = false;
     for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
     const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
-    const running = crowd.run(() => isOver);
+    running = crowd.run(() => isOver);
     await makeFaults(world, history, faults, (fault) => say(`${(fault.at / 1_000).toFixed(1)} s: ${describe(fault)} for ${fault.lasts} ms`));
     await recover(world, history, crowd.browsers);
     await pause(CALM_MS);
@@ -82,6 +84,8 @@ export async function runSeed({ seed, seconds, folder, profile, kinds, topology 
     await takeStock(world, crowd.browsers);
     await leave(world, history, { ...crowd, baseline });
   } finally {
+    isOver = true;
+    await running;
     stopStalls();
     crowd.close();
     await world.close();

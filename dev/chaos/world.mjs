@@ -13,6 +13,7 @@ import { openStore } from './stores.mjs';
 import { startUpstream } from './upstream.mjs';
 
 export const PEOPLE = 8;
+const READY_MS = 60_000; // of a process that is started again while everything else goes on
 export const TOKEN_TTL_S = 5; // of access tokens at the provider, so that they expire within a run
 export const TOKEN_MARGIN_S = 1; // before which a token counts as expired
 export const REFRESH_LEASE_S = 3; // what others wait for one that died while it refreshed
@@ -62,7 +63,7 @@ export async function openWorld({ folder, topology, profile }) {
     stack = await startStack({
       ...store.options, edges: edges.length, sessionServices: services.length, stateDir: folder, ports, fronts, routes,
       onStart: (name, pid) => { network.pids[name] = pid; },
-      publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile,
+      publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, clocks.environmentOf(name)])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: '2000' },
       sessionEnv: {

@@ -1,6 +1,6 @@
 // One grant per expiry: by the provider's own log, a session's tokens are refreshed no sooner than they expire, and no refresh token is used
 // twice. A fault between the provider's answer and the store can cost one more, as docs/architecture.md says ("What cannot be closed").
-import { faultsWithin, isOfStore, touches } from '../excuses.mjs';
+import { faultsWithin, isOfStore, isOverloaded, touches } from '../excuses.mjs';
 import { refreshesOf } from '../grants.mjs';
 import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';
 
@@ -19,7 +19,7 @@ const LEASE_MS = 5_000; // a holder that stood still for longer than its lease m
 const EXCHANGE_MS = 5_000; // the longest exchange with the provider
 
 /** Whether the provider's answer may have taken long: lifetimes count from the request, so that its tokens are good for less. */
-const wasSlow = (run, line) => faultsWithin(run, line.at - EXCHANGE_MS, line.at + EXCHANGE_MS).some((fault) => touches(fault, ['idp']));
+const wasSlow = (run, line) => isOverloaded(run.stalls, line.at) || faultsWithin(run, line.at - EXCHANGE_MS, line.at + EXCHANGE_MS).some((fault) => touches(fault, ['idp']));
 
 export default {
   name: 'one-grant',
@@ -28,7 +28,7 @@ export default {
     return [...refreshesOf(run.events)].flatMap(([grant, lines]) => lines.flatMap((line, at) => {
       const before = lines[at - 1];
       const isSoon = before && line.kind === 'granted' && line.at - before.at < GOOD_MS - CLOCK_MS && !wasSlow(run, before);
-      const isRefused = line.kind === 'refused';
+      const isRefused = line.kind === 'refused' && lines.slice(0, at).some(({ kind, presented }) => kind === 'granted' && presented === line.presented);
       if (!isSoon && !isRefused) return [];
       const since = before?.at ?? line.at;
       if (faultsWithin(run, since - LEASE_MS, line.at).some(mayLoseTokens)) return [];

@@ -1,6 +1,6 @@
 // While something is broken, what cannot be answered is a clear 503 (or the status of an upstream or a provider that is away); nothing else, no
 // later than its bound, and nothing of it once all is well again.
-import { faultsWithin, stalledMs } from '../excuses.mjs';
+import { faultsWithin, isOverloaded, stalledMs } from '../excuses.mjs';
 
 export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease is over after REFRESH_LEASE_S
 const ANSWER_MS = 10_000; // the longest deadline of an edge's own, twice
@@ -28,7 +28,7 @@ export default {
       const wrong = [];
       if (!isWell(event)) {
         if (!isAway(event)) wrong.push(`answers ${said} ${event.error ?? ''}`);
-        else if (!faultsWithin(run, event.begin, event.end, RECOVERY_MS).some(concerns(event))) wrong.push(`answers ${said} ${event.error ?? ''} while nothing is broken`);
+        else if (!faultsWithin(run, event.begin, event.end, RECOVERY_MS).some(concerns(event)) && !isOverloaded(run.stalls, event.end)) wrong.push(`answers ${said} ${event.error ?? ''} while nothing is broken`);
       }
       const held = faultsWithin(run, event.begin, event.end).filter(concerns(event)).reduce((sum, fault) => sum + Math.min(fault.end, event.end) - Math.max(fault.begin, event.begin), 0);
       if (took > ANSWER_MS + held + stalledMs(run.stalls, event.begin, event.end) && event.kind !== 'sign-in') wrong.push(`takes ${Math.round(took)} ms`);

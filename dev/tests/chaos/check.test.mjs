@@ -54,6 +54,11 @@ breaks('honoured', 'after an answer called it over', ...begun, request('operator
 breaks('honoured', 'by a cookie that comes late', ...begun, request('sign-out', 3_000, { status: 302 }), request('me', 4_100, { status: 204, set: 's1' }));
 breaks('honoured', 'a session that another one took the place of', ...begun, request('sign-in', 3_000, { status: 302, returned: 3_005, set: 's2', code: 'c2' }), me(4_100));
 
+const endsAll = (begin) => request('operator-ends-all', begin, { grpc: 0, session: undefined, edge: undefined, status: undefined });
+const slowly = [first, fault('hold', 1_010, 4_000, { from: 'edge', to: 'session' }), signIn(1_000, 's1', 'c1', { end: 4_100 })];
+breaks('honoured', 'a session whose person was signed out while it was being created', ...slowly, endsAll(2_500), me(4_200));
+holds('a session that may have been created after its person was signed out', ...slowly, endsAll(1_500), me(4_200));
+
 // one grant per expiry, and what it brought stays
 breaks('one-grant', 'twice within an expiry', ...begun, refresh(6_000, 1, 2), refresh(6_400, 2, 3));
 breaks('one-grant', 'a refresh token twice', ...begun, refresh(6_000, 1, 2), { type: 'provider', kind: 'refused', at: 6_050, grantType: 'refresh_token', presented: 'r1', error: 'invalid_grant' });
@@ -76,6 +81,8 @@ const away = (begin, more = {}) => request('me', begin, { status: 503, retryAfte
 breaks('unavailable', 'while nothing is broken', ...begun, away(3_000));
 holds('while something is', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000), away(8_900));
 breaks('unavailable', 'for longer than the recovery takes', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(9_100));
+holds('while the machine keeps no deadline', ...begun, { type: 'stall', begin: 20_000, end: 20_500 }, away(22_000));
+breaks('unavailable', 'though the machine stalled a little', ...begun, { type: 'stall', begin: 20_000, end: 20_300 }, away(22_000));
 holds('longer by what the machine stalled', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), { type: 'stall', begin: 5_000, end: 5_200 }, away(9_100));
 breaks('unavailable', 'at an edge that has nothing to do with it', ...begun, fault('cut', 2_900, 4_000, { from: 'browser', to: 'edge-2' }), away(3_000));
 breaks('unavailable', 'without Retry-After', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000, { retryAfter: undefined }));

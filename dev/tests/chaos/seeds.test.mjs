@@ -1,0 +1,31 @@
+// Half a minute of faults for each way to keep sessions, and every rule for each.
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { join } from 'node:path';
+
+import { PLACE } from '../../chaos.mjs';
+import { RULES } from '../../chaos/check.mjs';
+import { runSeed } from '../../chaos/run.mjs';
+import { topologyOf } from '../../chaos/schedule.mjs';
+
+const SEEDS = [1, 2, 3];
+const SECONDS = 30;
+const LEAST = { faults: 3, requests: 300, alive: 200, over: 10, sessions: 20, endings: 10, refreshes: 8 }; // so that there was something to judge
+
+for (const seed of SEEDS) {
+  describe(`seed ${seed}, sessions in ${topologyOf(seed)}`, () => {
+    let result;
+    before(async () => { result = await runSeed({ seed, seconds: SECONDS, folder: join(PLACE, String(seed)) }); });
+
+    for (const { name, what } of RULES) {
+      test(what, () => {
+        const found = result.violations.filter(({ rule }) => rule === name);
+        assert.deepEqual(found, [], `judged again by: node dev/chaos/check.mjs ${join(result.folder, 'history.jsonl')}`);
+      });
+    }
+
+    test('people signed in, looked around, had tokens refreshed and were signed out meanwhile', () => {
+      for (const [name, least] of Object.entries(LEAST)) assert.ok(result.counts[name] >= least, `${name}: ${result.counts[name]}`);
+    });
+  });
+}
