@@ -31,7 +31,7 @@ const NO_LIMITS = { // people here ask more often than people do
 };
 
 /** Starts everything below `folder`, with sessions kept as the topology has it. */
-export async function openWorld({ folder, topology, profile }) {
+export async function openWorld({ folder, topology, profile, edgeEnv }) {
   mkdirSync(folder, { recursive: true });
   const network = new Network();
   const upstream = await startUpstream();
@@ -65,7 +65,7 @@ export async function openWorld({ folder, topology, profile }) {
       onStart: (name, pid) => { network.pids[name] = pid; },
       publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, clocks.environmentOf(name)])),
-      edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: '2000' },
+      edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: '2000', ...edgeEnv },
       sessionEnv: {
         OIDC_HTTP_TIMEOUT_MS: '2000', SESSION_REFRESH_TIMEOUT_MS: '5000', SESSION_TOKEN_EXPIRY_MARGIN: String(TOKEN_MARGIN_S),
         SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', ...store.options.sessionEnv,
