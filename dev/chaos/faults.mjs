@@ -18,8 +18,8 @@ const everyone = ({ edges, services }) => [...edges, ...services];
 
 /** Something that is done to every link to the provider. */
 const toProvider = (does) => ({
-  begin: (world, { ms }) => everyone(world).forEach((from) => does(world.network, from, ms)),
-  end: (world) => everyone(world).forEach((from) => world.network.heal(from, 'idp')),
+  begin: (world, { ms }) => Promise.all(everyone(world).map((from) => does(world.network, from, ms))),
+  end: (world) => Promise.all(everyone(world).map((from) => world.network.heal(from, 'idp'))),
 });
 
 const FAULTS = {

@@ -48,10 +48,14 @@ class Way {
   }
 }
 
-/** `pids` names processes (name → id): who starts one writes it there. */
 export class Network {
   constructor() {
     Object.assign(this, { pids: {}, links: new Map(), servers: [], connections: new Set() });
+  }
+
+  /** Names a process that was started. */
+  know(name, pid) {
+    this.pids[name] = pid;
   }
 
   /** The condition of the link from `from` to `to`. */
@@ -67,7 +71,7 @@ export class Network {
       const link = this.link((froms.length === 1 ? froms[0] : peerOf(client, froms, this.pids)) ?? 'unknown', to);
       client.on('error', () => {});
       if (link.isCut) return client.resetAndDestroy();
-      return this.join(client, target(), link);
+      return this.join(client, target, link);
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -22,11 +22,13 @@ function redis() {
   };
 }
 
+const DOWN_AFTER_MS = 3_000; // a server that gets no CPU time for a moment is not down
+const AGREEMENT_MS = 180_000;
+
 /** A master with two replicas behind three Sentinels, as docs/operating.md has it, and endings that a replica acknowledges. */
 async function sentinel({ network, front }) {
   const topology = await startTopology('sentinel', {
-    front: (name, port) => front(name, () => port),
-    onStart: (name, pid) => { network.pids[name] = pid; },
+    front, onStart: network.know, downAfterMs: DOWN_AFTER_MS, agreementMs: AGREEMENT_MS,
   });
   const all = [...topology.servers, ...topology.sentinels];
   const named = (name) => all.find((one) => one.name === name);
@@ -38,7 +40,7 @@ async function sentinel({ network, front }) {
       await topology.settled();
     },
   });
-  const between = (name, does) => others(name).forEach((other) => [[name, other], [other, name]].forEach((link) => does(...link)));
+  const between = (name, does) => Promise.all(others(name).flatMap((other) => [does(name, other), does(other, name)]));
   return {
     options: { store: topology.url, sessionEnv: { SESSION_ENDING_REPLICAS: '1' } },
     owns: (name) => Boolean(named(name)),
@@ -55,7 +57,7 @@ async function sentinel({ network, front }) {
       isolate: {
         begin: ({ network: links }, { target }) => between(target, (from, to) => links.hold(from, to)),
         async end({ network: links }, { target }) {
-          between(target, (from, to) => links.heal(from, to));
+          await between(target, (from, to) => links.heal(from, to));
           await topology.settled();
         },
       },

@@ -7,7 +7,7 @@ import { personOf } from '../idp/lib/accounts.mjs';
 import { freePort } from '../lib/net.mjs';
 import { startStack } from '../stack.mjs';
 import { Clocks } from './clocks.mjs';
-import { Network } from './network.mjs';
+import { NetworkThread } from './network-thread.mjs';
 import { layoutOf } from './schedule.mjs';
 import { openStore } from './stores.mjs';
 import { startUpstream } from './upstream.mjs';
@@ -33,21 +33,21 @@ const NO_LIMITS = { // people here ask more often than people do
 /** Starts everything below `folder`, with sessions kept as the topology has it. */
 export async function openWorld({ folder, topology, profile, edgeEnv }) {
   mkdirSync(folder, { recursive: true });
-  const network = new Network();
+  const network = new NetworkThread();
   const upstream = await startUpstream();
   const ports = {};
   const fronts = {};
   const { edges, services, links } = layoutOf(topology);
   const clocks = new Clocks(folder);
   for (const name of [...edges, ...services, 'redis', 'idp', 'url']) ports[name] = await freePort();
-  const front = (name, target = () => ports[name]) => network.front(name, target, links.filter(({ to }) => to === name).map(({ from }) => from));
+  const front = (name, target = ports[name]) => network.front(name, target, links.filter(({ to }) => to === name).map(({ from }) => from));
   for (const name of [...services, ...edges, 'url']) fronts[name] = await front(name);
   // people go to the provider as well, by a link that is never broken
-  fronts.idp = await network.front('idp', () => ports.idp, [...edges, ...services, 'browser']);
-  network.pids.browser = process.pid;
+  fronts.idp = await network.front('idp', ports.idp, [...edges, ...services, 'browser']);
+  await network.know('browser', process.pid);
   if (topology === 'redis') fronts.redis = await front('redis');
   const routes = join(folder, 'routes.toml');
-  writeFileSync(routes, routesTo(await front('upstream', () => upstream.port)));
+  writeFileSync(routes, routesTo(await front('upstream', upstream.port)));
   const providerLog = join(folder, 'provider.jsonl');
   writeFileSync(providerLog, '');
   let store;
@@ -55,14 +55,14 @@ export async function openWorld({ folder, topology, profile, edgeEnv }) {
   const close = async () => {
     await stack?.stop();
     await store?.stop?.();
-    network.stop();
+    await network.stop();
     upstream.stop();
   };
   try {
     store = await openStore(topology, { network, folder, front });
     stack = await startStack({
       ...store.options, edges: edges.length, sessionServices: services.length, stateDir: folder, ports, fronts, routes,
-      onStart: (name, pid) => { network.pids[name] = pid; },
+      onStart: network.know,
       publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, clocks.environmentOf(name)])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: '2000', ...edgeEnv },

@@ -85,7 +85,7 @@ async function sentinel(folder, options) {
     const watch = await fronted(folder, `sentinel-${at}`, () => [file, '--sentinel', '--bind', '127.0.0.1'], options);
     writeFileSync(file, [
       'sentinel announce-ip 127.0.0.1', `sentinel announce-port ${watch.front}`,
-      `sentinel monitor ${MASTER} 127.0.0.1 ${first.front} 2`, `sentinel down-after-milliseconds ${MASTER} ${DOWN_AFTER_MS}`,
+      `sentinel monitor ${MASTER} 127.0.0.1 ${first.front} 2`, `sentinel down-after-milliseconds ${MASTER} ${options.downAfterMs ?? DOWN_AFTER_MS}`,
       `sentinel failover-timeout ${MASTER} 3000`, '',
     ].join('\n'));
     sentinels.push(watch);
@@ -157,13 +157,15 @@ async function cluster(folder) {
 /**
  * Starts servers of a topology (`sentinel`, `cluster`) and waits until a failover would work.
  * @param {(name: string, port: number) => Promise<number>} [options.front] puts something of the caller's before a server behind Sentinels, and gives its port
+ * @param {number} [options.downAfterMs] how long a server behind Sentinels is silent before it counts as down (1,500)
+ * @param {number} [options.agreementMs] how long servers may take to agree (60,000)
  * @param {(name: string, pid: number) => void} [options.onStart] called when one of these is started
  */
 export async function startTopology(which, options = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-redis-'));
   const topology = await { sentinel, cluster }[which](folder, options);
   const all = [...topology.servers, ...topology.sentinels];
-  const settled = () => until(AGREEMENT_MS, topology.whole, () => `the servers do not agree:\n${all.map((one) => one.child.tail(5)).join('\n')}`);
+  const settled = () => until(options.agreementMs ?? AGREEMENT_MS, topology.whole, () => `the servers do not agree:\n${all.map((one) => one.child.tail(5)).join('\n')}`);
   const stop = async () => {
     await Promise.all(all.map((one) => one.stop()));
     rmSync(folder, { recursive: true, force: true });

@@ -14,8 +14,9 @@ async function connected(t, ...froms) {
   const echo = net.createServer({ allowHalfOpen: true }, (socket) => socket.on('error', () => {}).pipe(socket)).listen(0, '127.0.0.1');
   await once(echo, 'listening');
   const network = new Network();
-  Object.assign(network.pids, { tests: process.pid, another: 1 });
-  const port = await network.front('echo', () => echo.address().port, froms);
+  network.know('tests', process.pid);
+  network.know('another', 1);
+  const port = await network.front('echo', echo.address().port, froms);
   const open = () => {
     const socket = net.connect(port, '127.0.0.1').on('error', () => {});
     const heard = { text: '', ended: false };

@@ -1,0 +1,46 @@
+// The network in a thread of its own, so that no link is late because the people have much to do. This file is both ends: the thread, and the
+// Network that others call, whose methods give promises.
+import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+
+import { Network } from './network.mjs';
+
+if (!isMainThread) {
+  const network = new Network();
+  parentPort.on('message', async ({ id, method, values }) => parentPort.postMessage({ id, result: await network[method](...values) }));
+}
+
+export class NetworkThread {
+  constructor() {
+    this.worker = new Worker(new URL(import.meta.url));
+    this.worker.on('message', ({ id, result }) => {
+      this.waiting.get(id)(result);
+      this.waiting.delete(id);
+    });
+    Object.assign(this, { waiting: new Map(), last: 0 });
+  }
+
+  call(method, ...values) {
+    this.last += 1;
+    return new Promise((resolve) => {
+      this.waiting.set(this.last, resolve);
+      this.worker.postMessage({ id: this.last, method, values });
+    });
+  }
+
+  know = (...values) => this.call('know', ...values);
+
+  front = (...values) => this.call('front', ...values);
+
+  cut = (...values) => this.call('cut', ...values);
+
+  hold = (...values) => this.call('hold', ...values);
+
+  delay = (...values) => this.call('delay', ...values);
+
+  heal = (...values) => this.call('heal', ...values);
+
+  async stop() {
+    await this.call('stop');
+    await this.worker.terminate();
+  }
+}
