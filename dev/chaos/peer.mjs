@@ -27,6 +27,6 @@ function holds(pid, socket) {
 
 /** Which of these processes made the connection, by their ids (name → id); undefined if none of them did. */
 export function peerOf(socket, names, pids) {
-  const inode = inodeOf(socket.remotePort, socket.localPort);
+  const inode = socket.remotePort && inodeOf(socket.remotePort, socket.localPort); // without a port it is gone already
   return inode && names.find((name) => holds(pids[name], `socket:[${inode}]`));
 }

@@ -14,7 +14,7 @@ import { describe, schedule, topologyOf } from './schedule.mjs';
 import { openWorld } from './world.mjs';
 
 const CALM_MS = 3_000; // of everything being well, before people go
-const RECOVERY_LIMIT_MS = 60_000; // after which waiting for a recovery is given up; the bound that is judged is the checker's
+const RECOVERY_LIMIT_MS = 120_000; // after which waiting for a recovery is given up; the bound that is judged is the checker's
 const SETTLE_MS = 45_000; // for revocations that were noted (ten seconds old when they are looked at) and connections to close
 const SETTLE_POLL_MS = 250;
 

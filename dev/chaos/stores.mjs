@@ -26,9 +26,9 @@ const DOWN_AFTER_MS = 3_000; // a server that gets no CPU time for a moment is n
 const AGREEMENT_MS = 180_000;
 
 /** A master with two replicas behind three Sentinels, as docs/operating.md has it, and endings that a replica acknowledges. */
-async function sentinel({ network, front }) {
+async function sentinel({ network, folder, front }) {
   const topology = await startTopology('sentinel', {
-    front, onStart: network.know, downAfterMs: DOWN_AFTER_MS, agreementMs: AGREEMENT_MS,
+    front, onStart: network.know, logs: join(folder, 'logs'), downAfterMs: DOWN_AFTER_MS, agreementMs: AGREEMENT_MS,
   });
   const all = [...topology.servers, ...topology.sentinels];
   const named = (name) => all.find((one) => one.name === name);

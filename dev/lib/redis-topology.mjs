@@ -31,13 +31,13 @@ export function ask(port, command) {
 }
 
 class Server {
-  constructor(folder, name, port, args, { front, onStart } = {}) {
-    Object.assign(this, { folder: join(folder, name), name, port, args, front: front ?? port, onStart });
+  constructor(folder, name, port, args, { front, onStart, logs } = {}) {
+    Object.assign(this, { folder: join(folder, name), name, port, args, front: front ?? port, onStart, logFile: logs && join(logs, `${name}.log`) });
     mkdirSync(this.folder);
   }
 
   async start() {
-    this.child = new Child(this.name, 'redis-server', [...this.args, '--port', String(this.port), '--dir', this.folder]);
+    this.child = new Child(this.name, 'redis-server', [...this.args, '--port', String(this.port), '--dir', this.folder], { logFile: this.logFile });
     this.onStart?.(this.name, this.child.pid);
     await until(AGREEMENT_MS, () => ask(this.port, 'PING'), () => `${this.name} does not start: ${this.child.tail()}`);
   }
@@ -63,10 +63,10 @@ const PLAIN = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...SET
 const server = async (folder, name, args) => new Server(folder, name, await freePort(), [...PLAIN, ...args]);
 
 /** A server that others reach by a front of the caller's, where there is one; `argsOf` gets that port. */
-async function fronted(folder, name, argsOf, { front, onStart }) {
+async function fronted(folder, name, argsOf, { front, onStart, logs }) {
   const port = await freePort();
   const seen = (await front?.(name, port)) ?? port;
-  return new Server(folder, name, port, argsOf(seen), { front: seen, onStart });
+  return new Server(folder, name, port, argsOf(seen), { front: seen, onStart, logs });
 }
 
 const online = (facts) => (facts.match(/state=online/g) ?? []).length;
@@ -157,6 +157,7 @@ async function cluster(folder) {
 /**
  * Starts servers of a topology (`sentinel`, `cluster`) and waits until a failover would work.
  * @param {(name: string, port: number) => Promise<number>} [options.front] puts something of the caller's before a server behind Sentinels, and gives its port
+ * @param {string} [options.logs] a folder for what servers behind Sentinels write (none)
  * @param {number} [options.downAfterMs] how long a server behind Sentinels is silent before it counts as down (1,500)
  * @param {number} [options.agreementMs] how long servers may take to agree (60,000)
  * @param {(name: string, pid: number) => void} [options.onStart] called when one of these is started

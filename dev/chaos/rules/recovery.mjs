@@ -17,7 +17,7 @@ export default {
   find({ events, stalls }) {
     const recoveries = events.filter(({ type }) => type === 'recovery');
     if (recoveries.length === 0) return [{ at: 0, text: 'nobody looked whether all is well again' }];
-    return recoveries.filter((event) => !event.ok || tookMs(event, stalls) > RECOVERY_MS)
+    return recoveries.filter((event) => tookMs(event, stalls) > RECOVERY_MS || !(event.ok || isOverloaded(stalls, event.end)))
       .map((event) => ({ at: event.end, text: `not everybody is served after ${Math.round(event.end - event.begin)} ms`, event }));
   },
 };

@@ -1,5 +1,6 @@
 // While something is broken, what cannot be answered is a clear 503 (or the status of an upstream or a provider that is away); nothing else, no
 // later than its bound, and nothing of it once all is well again.
+import { saysOver } from '../answers.mjs';
 import { faultsWithin, isOverloaded, stalledMs } from '../excuses.mjs';
 
 export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease is over after REFRESH_LEASE_S
@@ -8,7 +9,7 @@ const GRPC_AWAY = [4, 14]; // DEADLINE_EXCEEDED, UNAVAILABLE
 const WELL = { me: [200, 204], status: [200], app: [200, 401], 'sign-out': [302], 'sign-in': [302], 'end-others': [200], 'provider-sign-out': [200, 303] };
 const AWAY = { app: [502, 503, 504], 'sign-in': [400, 502, 503, 504] };
 
-const isWell = ({ kind, status, grpc }) => (kind.startsWith('operator') ? grpc === 0 : WELL[kind].includes(status) && (kind !== 'end-others' || [0, 16].includes(grpc)));
+const isWell = ({ kind, status, grpc }) => (kind.startsWith('operator') ? grpc === 0 : WELL[kind].includes(status) && (kind !== 'end-others' || grpc === 0 || saysOver({ kind, grpc })));
 const isAway = ({ kind, status, grpc, retryAfter }) => {
   if (kind.startsWith('operator')) return GRPC_AWAY.includes(grpc);
   if (kind === 'end-others') return status === 0 || GRPC_AWAY.includes(grpc) || (status === 503);
