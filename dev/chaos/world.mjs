@@ -13,6 +13,7 @@ import { openStore } from './stores.mjs';
 import { startUpstream } from './upstream.mjs';
 
 export const PEOPLE = 8;
+const HTTP_TIMEOUT_MS = '4000'; // of exchanges with a provider that shares two cores with everything else
 const READY_MS = 60_000; // of a process that is started again while everything else goes on
 export const TOKEN_TTL_S = 5; // of access tokens at the provider, so that they expire within a run
 export const TOKEN_MARGIN_S = 1; // before which a token counts as expired
@@ -65,9 +66,9 @@ export async function openWorld({ folder, topology, profile, edgeEnv }) {
       onStart: network.know,
       publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, clocks.environmentOf(name)])),
-      edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: '2000', ...edgeEnv },
+      edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, ...edgeEnv },
       sessionEnv: {
-        OIDC_HTTP_TIMEOUT_MS: '2000', SESSION_REFRESH_TIMEOUT_MS: '5000', SESSION_TOKEN_EXPIRY_MARGIN: String(TOKEN_MARGIN_S),
+        OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000', SESSION_TOKEN_EXPIRY_MARGIN: String(TOKEN_MARGIN_S),
         SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', ...store.options.sessionEnv,
       },
     });

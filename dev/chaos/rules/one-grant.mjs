@@ -16,10 +16,15 @@ export const mayLoseTokens = (fault) => (touches(fault, ['session', 'session-2',
   && !['restart-all', 'delay', 'slow-provider', 'clock', 'full-memory', 'full-disk'].includes(fault.kind) && !(fault.kind === 'restart' && fault.target !== 'idp');
 
 const LEASE_MS = 5_000; // a holder that stood still for longer than its lease may come late
-const EXCHANGE_MS = 5_000; // the longest exchange with the provider
+const EXCHANGE_MS = 6_000; // the longest exchange with the provider
 
-/** Whether the provider's answer may have taken long: lifetimes count from the request, so that its tokens are good for less. */
-const wasSlow = (run, line) => isOverloaded(run.stalls, line.at) || faultsWithin(run, line.at - EXCHANGE_MS, line.at + EXCHANGE_MS).some((fault) => touches(fault, ['idp']));
+/**
+ * Whether tokens were good for less. Lifetimes count from the request, so that a provider whose answer takes long shortens them; and from a clock
+ * that is ahead, what is left of them is less. (A margin of sixty seconds, the default, is more than either.)
+ */
+const areShorter = (run, given, line) => isOverloaded(run.stalls, given.at)
+  || faultsWithin(run, given.at - EXCHANGE_MS, given.at + EXCHANGE_MS).some((fault) => touches(fault, ['idp']))
+  || faultsWithin(run, given.at - EXCHANGE_MS, line.at).some(({ kind }) => kind === 'clock');
 
 export default {
   name: 'one-grant',
@@ -27,7 +32,7 @@ export default {
   find(run) {
     return [...refreshesOf(run.events)].flatMap(([grant, lines]) => lines.flatMap((line, at) => {
       const before = lines[at - 1];
-      const isSoon = before && line.kind === 'granted' && line.at - before.at < GOOD_MS - CLOCK_MS && !wasSlow(run, before);
+      const isSoon = before && line.kind === 'granted' && line.at - before.at < GOOD_MS - CLOCK_MS && !areShorter(run, before, line);
       const isRefused = line.kind === 'refused' && lines.slice(0, at).some(({ kind, presented }) => kind === 'granted' && presented === line.presented);
       if (!isSoon && !isRefused) return [];
       const since = before?.at ?? line.at;

@@ -61,6 +61,7 @@ holds('a session that may have been created after its person was signed out', ..
 
 // one grant per expiry, and what it brought stays
 breaks('one-grant', 'twice within an expiry', ...begun, refresh(6_000, 1, 2), refresh(6_400, 2, 3));
+holds('a clock that is ahead', ...begun, refresh(6_000, 1, 2), fault('clock', 6_100, 7_000, { target: 'session', ms: 4_000 }), refresh(6_400, 2, 3));
 breaks('one-grant', 'a refresh token twice', ...begun, refresh(6_000, 1, 2), { type: 'provider', kind: 'refused', at: 6_050, grantType: 'refresh_token', presented: 'r1', error: 'invalid_grant' });
 holds('after the holder was killed there may be one more', ...begun, refresh(6_000, 1, 2), fault('kill', 6_001, 6_300, { target: 'session' }), refresh(6_400, 2, 3));
 breaks('one-grant', 'a fault that has nothing to do with it is no excuse', ...begun, refresh(6_000, 1, 2), fault('cut', 6_001, 6_300, { from: 'edge', to: 'session' }), refresh(6_400, 2, 3));
