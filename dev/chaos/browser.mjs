@@ -10,11 +10,11 @@ const SILENT_MS = 20_000; // longer than any fault holds a link, and than any de
 const PROOF = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin' };
 const EMPTY_MESSAGE = '\0'.repeat(5); // gRPC-Web: a frame without content
 
-/** Keeps connections open, and leads those to the product's address to an edge. */
+/** Keeps connections open, and leads those to the product's address to an edge, those to the provider's to itself: that link is never broken. */
 function agentTo(world, edge) {
   const agent = new http.Agent({ keepAlive: true });
   agent.createConnection = ({ port }) => {
-    const socket = net.connect(Number(port) === world.fronts.url ? world.fronts[edge] : Number(port), '127.0.0.1');
+    const socket = net.connect({ [world.fronts.url]: world.fronts[edge], [world.fronts.idp]: world.ports.idp }[port], '127.0.0.1');
     return socket.setNoDelay(true).setTimeout(SILENT_MS, () => socket.destroy());
   };
   return agent;

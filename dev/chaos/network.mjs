@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
-import { peerOf } from './peer.mjs';
+import { Peers } from './peer.mjs';
 
 const HELD_MAX_BYTES = 1 << 20; // of one direction of a connection; more is left with its sender
 const FORWARD = 'forward'; // from who connects to who listens
@@ -50,12 +50,12 @@ class Way {
 
 export class Network {
   constructor() {
-    Object.assign(this, { pids: {}, links: new Map(), servers: [], connections: new Set() });
+    Object.assign(this, { peers: new Peers(), links: new Map(), servers: [], connections: new Set() });
   }
 
   /** Names a process that was started. */
   know(name, pid) {
-    this.pids[name] = pid;
+    this.peers.pids[name] = pid;
   }
 
   /** The condition of the link from `from` to `to`. */
@@ -65,13 +65,15 @@ export class Network {
     return this.links.get(name);
   }
 
-  /** Puts a port before `target`, a port as well, and gives it. Connections come from `froms`: of several, from the one that the kernel names. */
-  async front(to, target, froms) {
-    const server = net.createServer({ allowHalfOpen: true }, (client) => {
-      const link = this.link((froms.length === 1 ? froms[0] : peerOf(client, froms, this.pids)) ?? 'unknown', to);
+  /** Puts a port before `target`, a port as well, and gives it. All connections come from `only`; or those of processes `among` others are told apart. */
+  async front(to, target, { only, among = [] }) {
+    const server = net.createServer({ allowHalfOpen: true }, async (client) => {
       client.on('error', () => {});
-      if (link.isCut) return client.resetAndDestroy();
-      return this.join(client, target, link);
+      const from = only ?? (among.length > 0 ? await this.peers.of(client, among) : undefined);
+      const link = this.link(from ?? 'others', to);
+      if (client.destroyed) return;
+      if (link.isCut) client.resetAndDestroy();
+      else this.join(client, target, link);
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

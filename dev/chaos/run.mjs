@@ -64,7 +64,7 @@ export async function runSeed({ seed, seconds, folder, profile, kinds, among, to
   mkdirSync(folder, { recursive: true });
   const random = new Random(seed).branch();
   const faults = schedule(seed, seconds, { topology, kinds, among });
-  const world = await openWorld({ folder: join(folder, 'state'), topology, profile });
+  const world = await openWorld({ folder: join(folder, 'state'), topology, faults, profile });
   const file = join(folder, 'history.jsonl');
   const history = new History(file);
   history.add({ type: 'run', seed, seconds, topology, begin: now() });

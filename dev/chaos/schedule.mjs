@@ -85,5 +85,12 @@ export function schedule(seed, seconds, { topology = topologyOf(seed), kinds = O
   return faults;
 }
 
+/** Whether a fault breaks the link between two processes. */
+export function breaks({ kind, from, to }, one, other) {
+  if (kind === 'isolate') return [one, other].every((name) => [...DATA, ...SENTINELS].includes(name));
+  if (kind === 'outage' || kind === 'slow-provider') return other === 'idp';
+  return from === one && to === other;
+}
+
 export const describe = ({ kind, target, from, to, direction, ms }) => (
   [kind, target ?? (from && `${from} to ${to}`), direction, ms && `${ms} ms`].filter(Boolean).join(' '));

@@ -8,7 +8,7 @@ import { freePort } from '../lib/net.mjs';
 import { startStack } from '../stack.mjs';
 import { Clocks } from './clocks.mjs';
 import { NetworkThread } from './network-thread.mjs';
-import { layoutOf } from './schedule.mjs';
+import { breaks, layoutOf } from './schedule.mjs';
 import { openStore } from './stores.mjs';
 import { startUpstream } from './upstream.mjs';
 
@@ -31,8 +31,14 @@ const NO_LIMITS = { // people here ask more often than people do
   EDGE_RATE_LIMIT_LOGIN: '0', EDGE_ADDRESS_SHARE: '100', EDGE_SESSION_SHARE: '100',
 };
 
-/** Starts everything below `folder`, with sessions kept as the topology has it. */
-export async function openWorld({ folder, topology, profile, edgeEnv }) {
+/** Who is told apart at a front: whose link is going to be broken, unless there is but one who connects. */
+function whoConnects(name, links, faults) {
+  const froms = links.filter(({ to }) => to === name).map(({ from }) => from);
+  return froms.length === 1 ? { only: froms[0] } : { among: froms.filter((from) => faults.some((fault) => breaks(fault, from, name))) };
+}
+
+/** Starts everything below `folder`, with sessions kept as the topology has it; `faults` are those that will be made. */
+export async function openWorld({ folder, topology, faults = [], profile, edgeEnv }) {
   mkdirSync(folder, { recursive: true });
   const network = new NetworkThread();
   const upstream = await startUpstream();
@@ -41,11 +47,8 @@ export async function openWorld({ folder, topology, profile, edgeEnv }) {
   const { edges, services, links } = layoutOf(topology);
   const clocks = new Clocks(folder);
   for (const name of [...edges, ...services, 'redis', 'idp', 'url']) ports[name] = await freePort();
-  const front = (name, target = ports[name]) => network.front(name, target, links.filter(({ to }) => to === name).map(({ from }) => from));
-  for (const name of [...services, ...edges, 'url']) fronts[name] = await front(name);
-  // people go to the provider as well, by a link that is never broken
-  fronts.idp = await network.front('idp', ports.idp, [...edges, ...services, 'browser']);
-  await network.know('browser', process.pid);
+  const front = (name, target = ports[name]) => network.front(name, target, whoConnects(name, links, faults));
+  for (const name of [...services, ...edges, 'idp', 'url']) fronts[name] = await front(name);
   if (topology === 'redis') fronts.redis = await front('redis');
   const routes = join(folder, 'routes.toml');
   writeFileSync(routes, routesTo(await front('upstream', upstream.port)));

@@ -8,7 +8,8 @@ const toSession = ({ from, to }) => /^edge/.test(from) && /^session/.test(to);
 
 /** Late answers open the time between a read and a write, and no rule excuses them. */
 const LATE = { kinds: ['delay'], topology: 'redis', among: ({ to }) => to === 'redis' };
-const QUIET = { kinds: ['clock'], topology: 'redis' };
+/** Nothing that the product could notice but a browser that connects again. */
+const QUIET = { kinds: ['cut'], topology: 'redis', among: ({ from }) => from === 'browser' };
 
 const ROWS = [
   within('auth-edge/src/sessions/listening.rs', '', {

@@ -10,13 +10,13 @@ import { until } from '../../lib/net.mjs';
 const WAIT_MS = 10_000;
 
 /** An echo behind a front, and one connection to it. */
-async function connected(t, ...froms) {
+async function connected(t, who) {
   const echo = net.createServer({ allowHalfOpen: true }, (socket) => socket.on('error', () => {}).pipe(socket)).listen(0, '127.0.0.1');
   await once(echo, 'listening');
   const network = new Network();
   network.know('tests', process.pid);
   network.know('another', 1);
-  const port = await network.front('echo', echo.address().port, froms);
+  const port = await network.front('echo', echo.address().port, who);
   const open = () => {
     const socket = net.connect(port, '127.0.0.1').on('error', () => {});
     const heard = { text: '', ended: false };
@@ -34,7 +34,7 @@ async function connected(t, ...froms) {
 const comes = (heard, text) => until(WAIT_MS, () => heard.text === text, () => `heard ${heard.text}, not ${text}`);
 
 test('who connects is known, and a fault is of one pair', async (t) => {
-  const { network, open } = await connected(t, 'tests', 'another');
+  const { network, open } = await connected(t, { among: ['tests', 'another'] });
   const { socket, heard } = open();
   socket.write('one');
   await comes(heard, 'one');
@@ -53,7 +53,7 @@ test('who connects is known, and a fault is of one pair', async (t) => {
 
 for (const direction of ['forward', 'back']) {
   test(`what is held ${direction} arrives in order after healing, and so does an end`, async (t) => {
-    const { network, open } = await connected(t, 'somebody');
+    const { network, open } = await connected(t, { only: 'somebody' });
     const { socket, heard } = open();
     socket.write('a');
     await comes(heard, 'a');
@@ -73,7 +73,7 @@ for (const direction of ['forward', 'back']) {
 }
 
 test('a delay keeps the order and loses nothing', async (t) => {
-  const { network, open } = await connected(t, 'somebody');
+  const { network, open } = await connected(t, { only: 'somebody' });
   const { socket, heard } = open();
   network.delay('somebody', 'echo', 60);
   const began = performance.now();
