@@ -2,21 +2,27 @@
 // Network that others call, whose methods give promises.
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 
+import { watchStalls } from './history.mjs';
 import { Network } from './network.mjs';
 
 if (!isMainThread) {
   const network = new Network();
+  watchStalls({ add: (stall) => parentPort.postMessage({ stall }) });
   parentPort.on('message', async ({ id, method, values }) => parentPort.postMessage({ id, result: await network[method](...values) }));
 }
 
 export class NetworkThread {
   constructor() {
     this.worker = new Worker(new URL(import.meta.url));
-    this.worker.on('message', ({ id, result }) => {
+    this.worker.on('message', ({ id, result, stall }) => {
+      if (stall) {
+        this.onStall(stall);
+        return;
+      }
       this.waiting.get(id)(result);
       this.waiting.delete(id);
     });
-    Object.assign(this, { waiting: new Map(), last: 0 });
+    Object.assign(this, { waiting: new Map(), last: 0, onStall: () => {} }); // onStall: called when links were late as a whole
   }
 
   call(method, ...values) {

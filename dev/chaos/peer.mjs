@@ -1,9 +1,7 @@
 // Which process is at the other end of a connection over loopback: the kernel's table of connections has it. Reading that table takes the kernel
-// a tenth of a second where there are thousands of them, so connections that come together are looked up together, and looking takes no more
-// than a part of the time.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-
-const IDLE_PART = 2; // times as long as a look took, nobody looks again
+// a tenth of a second where there are thousands of them, so connections that come together are looked up together, and no byte waits
+// for it that is not of a new connection.
+import { readdir, readFile, readlink } from 'node:fs/promises';
 
 const hex = (port) => port.toString(16).toUpperCase().padStart(4, '0');
 
@@ -14,23 +12,15 @@ function inodeOf(table, port, target) {
 }
 
 /** The inodes of the sockets of a process. */
-function socketsOf(pid) {
-  try {
-    return new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => {
-      try {
-        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1];
-      } catch {
-        return undefined; // closed meanwhile
-      }
-    }));
-  } catch {
-    return new Set(); // ended meanwhile
-  }
+async function socketsOf(pid) {
+  const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []); // ended meanwhile
+  const targets = await Promise.all(descriptors.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))); // closed meanwhile
+  return new Set(targets.map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]));
 }
 
 export class Peers {
   constructor() {
-    Object.assign(this, { pids: {}, asked: [], next: 0, timer: undefined });
+    Object.assign(this, { pids: {}, asked: [], looking: false });
   }
 
   /** Which of these processes made a connection; undefined if none of them did. */
@@ -39,20 +29,22 @@ export class Peers {
     if (!port) return undefined; // gone already
     return new Promise((resolve) => {
       this.asked.push({ port, target, names, resolve });
-      this.timer ??= setTimeout(() => this.look(), Math.max(0, this.next - performance.now()));
+      if (!this.looking) this.look();
     });
   }
 
-  look() {
-    const began = performance.now();
-    const asked = this.asked.splice(0);
-    this.timer = undefined;
-    const table = readFileSync('/proc/net/tcp', 'latin1');
-    const sockets = Object.fromEntries([...new Set(asked.flatMap(({ names }) => names))].map((name) => [name, socketsOf(this.pids[name])]));
-    for (const { port, target, names, resolve } of asked) {
-      const inode = inodeOf(table, port, target);
-      resolve(names.find((name) => inode && sockets[name].has(inode)));
+  async look() {
+    this.looking = true;
+    while (this.asked.length > 0) {
+      const asked = this.asked.splice(0);
+      const table = await readFile('/proc/net/tcp', 'latin1');
+      const all = [...new Set(asked.flatMap(({ names }) => names))];
+      const sockets = Object.fromEntries(await Promise.all(all.map(async (name) => [name, await socketsOf(this.pids[name])])));
+      for (const { port, target, names, resolve } of asked) {
+        const inode = inodeOf(table, port, target);
+        resolve(names.find((name) => inode && sockets[name].has(inode)));
+      }
     }
-    this.next = performance.now() + IDLE_PART * (performance.now() - began);
+    this.looking = false;
   }
 }

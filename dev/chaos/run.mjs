@@ -70,6 +70,7 @@ export async function runSeed({ seed, seconds, folder, profile, kinds, among, to
   history.add({ type: 'run', seed, seconds, topology, begin: now() });
   const crowd = gather(world, history, random);
   const stopStalls = watchStalls(history);
+  world.network.onStall = (stall) => history.add(stall);
   let isOver = false;
   let running;
   try {
