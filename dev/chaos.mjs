@@ -31,12 +31,17 @@ if (import.meta.filename === process.argv[1]) {
   for (let seed = first; seed < first + count; seed += 1) {
     say(`seed ${seed}`);
     const folder = join(PLACE, String(seed));
-    const result = await runSeed({ seed, seconds: Number(values.seconds), folder, kinds: values.kinds?.split(','), topology: values.topology, profile: values.profile, say: (line) => say(`  ${line}`) });
-    result.violations.forEach(({ rule, text }) => say(`  violation of ${rule}: ${text}`));
-    results.push(result);
+    try {
+      const result = await runSeed({ seed, seconds: Number(values.seconds), folder, kinds: values.kinds?.split(','), topology: values.topology, profile: values.profile, say: (line) => say(`  ${line}`) });
+      result.violations.forEach(({ rule, text }) => say(`  violation of ${rule}: ${text}`));
+      results.push(result);
+    } catch (error) {
+      say(`  not run to its end: ${error.message}`);
+    }
   }
   say(`\n${tableOf(results)}`);
   const wrong = results.reduce((sum, { violations }) => sum + violations.length, 0);
-  say(`\n${results.length} seeds, ${wrong} violations`);
-  process.exitCode = wrong === 0 ? 0 : 1;
+  const broken = count - results.length;
+  say(`\n${results.length} seeds, ${wrong} violations${broken > 0 ? `, ${broken} not run to their end` : ''}`);
+  process.exitCode = wrong + broken === 0 ? 0 : 1;
 }
