@@ -6,13 +6,14 @@ use serde_json::json;
 
 use crate::support::{Answer, Log, Stack};
 
-/// The one record of the refusal that this answer is: found by the ID the answer shows.
+/// The edge's one record of the refusal that this answer is: found by the ID the answer shows.
 fn record(log: &Log, answer: &Answer) -> String {
     let text = log.text();
     let id = answer.header("x-request-id");
     let mut records = text
         .lines()
-        .filter(|line| line.contains("outcome=\"failure\"") && line.contains(id));
+        // The session service's records have the same ID, and no step.
+        .filter(|line| line.contains("outcome=\"failure\"") && line.contains("step=") && line.contains(id));
     let record = records.next().unwrap_or_else(|| panic!("{id} is not in {text}"));
     assert_eq!(records.next(), None, "one record");
     record.to_owned()
