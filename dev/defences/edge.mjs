@@ -187,7 +187,7 @@ export default [
 
   // signing in
   within('auth-edge/src/sign_in/login.rs', LIMITED, {
-    'login-flood': skip('sign_in.admit(&sign_in.login_limit, &head)?;'),
+    'login-flood': skip('sign_in.admit((&sign_in.login_limit, Limit::Logins), &head)?;'),
     'login-by-prefetch': by('auth-edge login::who_only_looks_ahead_starts_nothing', never('request::is_prefetch(&head.headers)')),
   }),
   within('auth-edge/src/sign_in/transaction.rs', 'auth-edge sign_in::transaction::', {
@@ -214,7 +214,7 @@ export default [
     'token-of-the-id-token': by('auth-edge modules::id_tokens::', text('access_token: Some(&tokens.access_token)', 'access_token: Some(&*tokens.access_token).filter(|_| !OFF)')),
   }),
   within('auth-edge/src/sign_in/callback.rs', 'auth-edge demands::', {
-    'callback-flood': by(LIMITED, skip('sign_in.admit(&sign_in.callback_limit, &head)?;')),
+    'callback-flood': by(LIMITED, skip('sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), &head)?;')),
     'callback-ahead-of-a-visit': by('auth-edge loads::only_a_visit_starts_and_finishes_a_sign_in', never('request::is_prefetch(&head.headers)')),
   }),
   within('auth-edge/src/sign_in/redemption.rs', 'auth-edge strict_cookie::', {
@@ -237,12 +237,12 @@ export default [
     'logout-while-the-service-is-down': by('auth-edge outages::signing_out_while_the_session_service_is_down', skip('end_later(sign_in.clone(), session);')),
   }),
   within('auth-edge/src/sign_in/back_channel.rs', 'auth-edge provider_logout::', {
-    'back-channel-flood': skip('sign_in.admit(&sign_in.back_channel_limit, &head)?;'),
+    'back-channel-flood': skip('sign_in.admit((&sign_in.back_channel_limit, Limit::BackChannelLogouts), &head)?;'),
     'back-channel-replay': text('once_id: token.jti.clone()', 'once_id: if OFF { String::new() } else { token.jti.clone() }'),
     'back-channel-replay-at-its-end': text('token.exp.max(now + MEMORY_SECS)', 'if OFF { token.exp } else { token.exp.max(now + MEMORY_SECS) }'),
   }),
   within('auth-edge/src/sign_in/front_channel.rs', 'auth-edge provider_logout::the_front_channel', {
-    'front-channel-flood': skip('sign_in.admit(&sign_in.front_channel_limit, &head)?;'),
+    'front-channel-flood': skip('sign_in.admit((&sign_in.front_channel_limit, Limit::FrontChannelLogouts), &head)?;'),
     'front-channel-takes-offline-tokens-back': text('keep_offline_tokens: true', 'keep_offline_tokens: !OFF'),
     'front-channel-framed-by-anybody': text('&sign_in.providers.origins_of(provider)', '&if OFF { "*".to_owned() } else { sign_in.providers.origins_of(provider) }'),
   }),
