@@ -3,7 +3,7 @@
 .PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover restarts chaos chaos-defences soak
 
 help: ## lists the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## builds and starts everything on this machine with the embedded store; Ctrl-C stops it
 	@exec node dev/run.mjs

@@ -65,6 +65,7 @@ const CHECKS = [
   ['dependencies: advisories of npm', npmAdvisories],
   ['dependencies that nothing uses', unusedDependencies],
   ['defences: the table fits the sources', () => passes(process.execPath, ['dev/defences.mjs', '--check'])],
+  ['defences that chaos has to miss: the table fits the sources', () => passes(process.execPath, ['dev/chaos/defences/run.mjs', '--check'])],
   ['web: lint and types', () => passes('npm', ['run', '--silent', 'lint'], { cwd: web })],
   ['proto: buf lint', () => passes('npm', ['run', '--silent', 'lint:proto'], { cwd: web })],
   ['proto: nothing that breaks callers', () => passes('npm', ['run', '--silent', 'breaking:proto'], { cwd: web })],

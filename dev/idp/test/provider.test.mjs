@@ -77,6 +77,35 @@ test('refresh tokens rotate and a used one revokes the whole grant', async (t) =
   assert.equal(revoked.body.error, 'invalid_grant');
 });
 
+test('a crowd that was asked for signs in, one by one, and nobody beyond it', async (t) => {
+  const idp = await startProvider(t, ['--people', '2']);
+  const { body } = await redeem(idp, await signIn(new Browser(), idp, { email: 'person-2@example.test', password: 'person-2-password' }));
+  assert.equal(claimsOf(body.id_token).sub, 'person-2');
+  for (const [email, password] of [['person-2@example.test', 'person-1-password'], ['person-3@example.test', 'person-3-password']]) {
+    const browser = new Browser();
+    const own = await browser.follow(newLogin(idp).url, idp.issuer);
+    assert.equal((await browser.post(`${own.url}/login`, { email, password })).status, 401, email);
+  }
+});
+
+test('the log tells grants and refusals by one name for each grant, and no secret', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-idp-log-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'log.jsonl');
+  const idp = await startProvider(t, ['--log', file]);
+  const login = await signIn(new Browser(), idp);
+  const first = (await redeem(idp, login)).body;
+  const second = (await token(idp, { grant_type: 'refresh_token', refresh_token: first.refresh_token })).body;
+  await token(idp, { grant_type: 'refresh_token', refresh_token: first.refresh_token });
+  const text = readFileSync(file, 'utf8');
+  const lines = text.trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map(({ kind, grantType }) => `${kind} ${grantType}`), ['granted authorization_code', 'granted refresh_token', 'refused refresh_token']);
+  assert.equal(new Set(lines.slice(0, 2).map(({ grant }) => grant)).size, 1);
+  assert.deepEqual([lines[1].presented, lines[2].presented], [lines[0].refresh, lines[0].refresh]);
+  assert.equal(lines[2].error, 'invalid_grant');
+  for (const secret of [login.callback.code, first.access_token, first.refresh_token, second.refresh_token]) assert.ok(!text.includes(secret));
+});
+
 test('the lifetime of access tokens is as asked', async (t) => {
   const idp = await startProvider(t, ['--access-token-ttl', '7']);
   const { body } = await redeem(idp, await signIn(new Browser(), idp));
