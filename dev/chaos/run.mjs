@@ -10,6 +10,7 @@ import { isLeft, processFigures } from './growth.mjs';
 import { History, now, readHistory, watchStalls } from './history.mjs';
 import { gather } from './people.mjs';
 import { Random } from './random.mjs';
+import { hasGrown } from './rules/growth.mjs';
 import { describe, schedule, topologyOf } from './schedule.mjs';
 import { openWorld } from './world.mjs';
 
@@ -45,21 +46,21 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
   for (const { account } of people) await until(RECOVERY_LIMIT_MS, () => isEnded(account), () => `the sessions of ${account.sub} cannot be ended`);
   browsers.forEach((browser) => browser.close());
   const end = now() + SETTLE_MS;
-  let keys = await world.store.keys(world);
-  while (!isEmpty(keys) && now() < end) {
+  for (;;) {
+    const keys = await world.store.keys(world);
+    const left = [...world.edges, ...world.services].map((name) => ({ type: 'growth', name, at: now(), before: baseline[name], after: processFigures(world.stack.pid(name)) }));
+    if (now() > end || (isEmpty(keys) && !left.some(hasGrown))) {
+      [...left, { type: 'keys', at: now(), keys }].forEach((event) => history.add(event));
+      return;
+    }
     await pause(SETTLE_POLL_MS);
-    keys = await world.store.keys(world);
   }
-  for (const name of [...world.edges, ...world.services]) {
-    history.add({ type: 'growth', name, at: now(), before: baseline[name], after: processFigures(world.stack.pid(name)) });
-  }
-  history.add({ type: 'keys', at: now(), keys });
 }
 
 /**
  * Runs a seed for some seconds of faults. Gives {seed, folder, violations, counts}; everything it wrote is below `folder`.
  */
-export async function runSeed({ seed, seconds, folder, profile, kinds, among, topology = topologyOf(seed), say = () => {} }) {
+export async function runSeed({ seed, seconds, folder, profile, kinds, among, life, topology = topologyOf(seed), say = () => {} }) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const random = new Random(seed).branch();
@@ -68,7 +69,7 @@ export async function runSeed({ seed, seconds, folder, profile, kinds, among, to
   const file = join(folder, 'history.jsonl');
   const history = new History(file);
   history.add({ type: 'run', seed, seconds, topology, begin: now() });
-  const crowd = gather(world, history, random);
+  const crowd = gather(world, history, random, life);
   const stopStalls = watchStalls(history);
   world.network.onStall = (stall) => history.add(stall);
   let isOver = false;

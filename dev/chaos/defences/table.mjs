@@ -48,7 +48,7 @@ const FOCUS = {
   'edge-remembers-only-while-it-hears': { kinds: ['hold'], topology: 'file', among: toSession },
   'no-is-not-do-not-know': { kinds: ['kill'], topology: 'file' },
   'write-compared-by-version': LATE, 'roll-brings-nothing-back': LATE,
-  'ending-leaves-a-mark': { kinds: ['hold'], topology: 'file', among: toSession },
+  'ending-leaves-a-mark': { kinds: ['hold'], topology: 'file', among: toSession, life: { endsWhileSigningIn: 60, nothing: 1 } },
 };
 
 /** Each defence: {id, places, rules, focus}. */
