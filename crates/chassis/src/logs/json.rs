@@ -4,6 +4,7 @@
 //! - An error given as one (`error = &error as &dyn Error`) is there with every cause: its own words under the field's name, those of
 //!   its causes, the outermost first, under the name with `.sources`, as the plain format has them.
 //! - A record is one line, whatever its values hold.
+//! - What is recorded while a request is answered has the request's ID, whether whoever records it knows it or not.
 //!
 //! Deliberately absent: spans, whose fields a record does not repeat.
 
@@ -18,6 +19,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::audit::Origin;
 use crate::clock::timestamp;
 
 /// The most causes of one error that are written: chains have four or five, and one that is longer may never end.
@@ -25,6 +27,9 @@ const MAX_SOURCES: usize = 16;
 
 /// Bytes most records stay below.
 const USUAL_BYTES: usize = 512;
+
+/// The field that names the request a record is about.
+const REQUEST_ID: &str = "request_id";
 
 /// Writes records as JSON.
 pub(super) struct Json;
@@ -70,6 +75,11 @@ fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     map.serialize_entry("timestamp", time)?;
     map.serialize_entry("level", event.metadata().level().as_str())?;
     let mut map = recorded(map, event, Message::Kept)?;
+    if event.metadata().fields().field(REQUEST_ID).is_none()
+        && let Some(origin) = Origin::current()
+    {
+        map.serialize_entry(REQUEST_ID, origin.request_id.as_str())?;
+    }
     map.serialize_entry("target", event.metadata().target())?;
     map.end()?;
     Ok(line)
@@ -215,6 +225,26 @@ mod tests {
         let lone = Cause("alone", None);
         let record = logged(|| tracing::error!(error = &lone as &dyn Error, "failed"));
         assert_eq!(record.get("error.sources"), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_while_a_request_is_answered_names_it_once() {
+        let request_id = crate::audit::RequestId::of([7; 16]);
+        let origin = Origin {
+            request_id,
+            caller: None,
+        };
+        let (unnamed, named) = origin
+            .scope(async {
+                (
+                    logged(|| tracing::warn!("an upstream cannot be reached")),
+                    logged(|| tracing::info!(request_id = "another", "request")),
+                )
+            })
+            .await;
+        assert_eq!(unnamed["request_id"], request_id.as_str());
+        assert_eq!(named["request_id"], "another");
+        assert_eq!(logged(|| tracing::warn!("alone")).get("request_id"), None);
     }
 
     #[test]
