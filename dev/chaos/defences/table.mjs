@@ -2,7 +2,7 @@
 // which they are looked for. None of these faults excuses what is looked for.
 import { instead, text, within } from '../../defences/lib/rows.mjs';
 
-const row = (rules, mutation, about) => ({ tests: rules, mutation, about });
+const row = (rules, mutation) => ({ tests: rules, mutation });
 
 const toSession = ({ from, to }) => /^edge/.test(from) && /^session/.test(to);
 
@@ -38,9 +38,6 @@ const ROWS = [
   within('session-svc/src/sessions/create.rs', '', {
     'session-replaced': row(['honoured'], text('self.end_replaced(replaced, &session).await?;', 'if !OFF { self.end_replaced(replaced, &session).await?; }')),
   }),
-  within('session-svc/src/sessions/end.rs', '', {
-    'ending-leaves-a-mark': row(['honoured'], text('if all.existing_only {\n            return Ok(());', 'if all.existing_only || OFF {\n            return Ok(());')),
-  }),
 ].flat();
 
 const FOCUS = {
@@ -48,7 +45,6 @@ const FOCUS = {
   'edge-remembers-only-while-it-hears': { kinds: ['hold'], topology: 'file', among: toSession },
   'no-is-not-do-not-know': { kinds: ['kill'], topology: 'file' },
   'write-compared-by-version': LATE, 'roll-brings-nothing-back': LATE,
-  'ending-leaves-a-mark': { kinds: ['hold'], topology: 'file', among: toSession, life: { endsWhileSigningIn: 60, nothing: 1 } },
 };
 
 /** Each defence: {id, places, rules, focus}. */
