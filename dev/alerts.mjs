@@ -62,6 +62,8 @@ try {
   const chosen = faults({ stack, stateDir: folder, redisPort, application }).filter(({ fault }) => fault.includes(only));
   const expected = new Set(only ? chosen.flatMap(({ alerts }) => alerts) : groups.flatMap((group) => group.rules).map(({ alert }) => alert).filter(Boolean));
   for (const { fault, alerts, begin, remedy } of chosen) {
+    const gone = async () => { const still = await firing(); return alerts.every((name) => !still.has(name)); };
+    await until(OVER_MS, gone, () => `${fault}: the one before is not over`);
     const began = Date.now();
     const raised = new Map();
     await begin();
@@ -73,7 +75,6 @@ try {
     const failure = await until(RAISED_MS, all, () => `not raised: ${missing()}`).then(() => '', (late) => late.message);
     await remedy();
     const mended = Date.now();
-    const gone = async () => { const still = await firing(); return alerts.every((name) => !still.has(name)); };
     const lasting = await until(OVER_MS, gone, () => 'does not go').then(() => `over after ${((Date.now() - mended) / 1000).toFixed(0)} s`, (late) => late.message);
     raised.forEach((_, name) => seen.add(name));
     say(`${fault}: ${alerts.map((name) => `${name} ${raised.has(name) ? `after ${raised.get(name)} s` : 'NOT RAISED'}`).join(', ')}; ${failure || lasting}`);
