@@ -21,6 +21,8 @@ const SAMPLE_MS = 5_000;
 const MINUTE_MS = 60_000;
 const MARKS_MINUTES = 25; // a run has to be longer, for marks that are kept for ten minutes to come and go
 const SEED = 1;
+const MARKS_KEPT_MS = 10 * MINUTE_MS;
+const MARKS = 'marks for 100 sign-ins of ten minutes'; // how many there are follows how many people sign in
 
 // What begins sign-ins is remembered for as long as one may take, an hour by default: longer than half of a run.
 const EDGE_ENV = { EDGE_TRANSACTION_DURATION: '600' };
@@ -32,7 +34,7 @@ function countsOf(keys) {
 }
 
 /** Notes all figures once. */
-async function sample(world, series, at) {
+async function sample(world, history, series, at) {
   const note = (name, figure, value) => {
     const key = `${figure} ${name}`;
     if (!series.has(key)) series.set(key, { name, figure, points: [] });
@@ -43,7 +45,10 @@ async function sample(world, series, at) {
     note(name, 'bytes', bytes);
     note(name, 'descriptors', descriptors);
   }
-  for (const [name, count] of Object.entries(countsOf(await world.store.keys(world)))) note(name, 'keys', count);
+  const { marks, ...others } = countsOf(await world.store.keys(world));
+  for (const [name, count] of Object.entries(others)) note(name, 'keys', count);
+  const signIns = history.events.filter(({ kind, end }) => kind === 'sign-in' && end > now() - MARKS_KEPT_MS).length;
+  if (signIns > 0) note(MARKS, 'keys', 100 * marks / signIns);
 }
 
 /** Runs for so many minutes; gives what was judged, of figures and of answers. */
@@ -62,7 +67,7 @@ async function soak({ minutes, folder, profile, say }) {
   try {
     const began = performance.now();
     for (let at = 0; at <= minutes * MINUTE_MS; at = performance.now() - began) {
-      await sample(world, series, at);
+      await sample(world, history, series, at);
       await pause(SAMPLE_MS);
     }
   } finally {
@@ -87,7 +92,7 @@ const { values } = parseArgs({ options: { minutes: { type: 'string', default: '6
 const minutes = Number(values.minutes);
 const say = (line) => process.stdout.write(`${line}\n`);
 const { figures, violations, counts } = await soak({ minutes, folder: join(PLACE, '../soak'), profile: values.profile, say });
-const isJudged = ({ name }) => minutes >= MARKS_MINUTES || name !== 'marks';
+const isJudged = ({ name }) => minutes >= MARKS_MINUTES || name !== MARKS;
 say('\n| figure | of | mean of the last half | growth in it | may be | |\n|---|---|---|---|---|---|');
 for (const row of figures) {
   const said = isJudged(row) ? (row.isFlat ? 'flat' : 'GROWS') : `not judged: shorter than ${MARKS_MINUTES} minutes`;

@@ -14,9 +14,12 @@ const EMPTY_MESSAGE = '\0'.repeat(5); // gRPC-Web: a frame without content
 function agentTo(world, edge) {
   const agent = new http.Agent({ keepAlive: true });
   agent.createConnection = ({ port }) => {
+    const isProvider = Number(port) === world.fronts.idp;
     const socket = net.connect({ [world.fronts.url]: world.fronts[edge], [world.fronts.idp]: world.ports.idp }[port], '127.0.0.1');
-    return socket.setNoDelay(true).setTimeout(SILENT_MS, () => socket.destroy());
+    return Object.assign(socket, { isProvider }).setNoDelay(true).setTimeout(SILENT_MS, () => socket.destroy());
   };
+  // Node's servers close a connection that was idle for five seconds, also when the next request is on its way.
+  agent.keepSocketAlive = (socket) => !socket.isProvider && http.Agent.prototype.keepSocketAlive.call(agent, socket);
   return agent;
 }
 

@@ -16,6 +16,10 @@ const isAway = ({ kind, status, grpc, retryAfter }) => {
   return status === 0 || (status === 503 && (retryAfter || kind !== 'me')) || (AWAY[kind] ?? []).includes(status);
 };
 
+/** A sign-in is refused whose person is signed out everywhere meanwhile. */
+const isSignedOutMeanwhile = (events, { kind, status, who, begin, end }) => kind === 'sign-in' && status === 400
+  && events.some((other) => ['operator-ends-all', 'end-others'].includes(other.kind) && other.who === who && other.begin <= end && other.end >= begin);
+
 /** Faults that have nothing to do with the edge that was asked excuse nothing there. */
 const concerns = ({ edge }) => ({ target, from, to }) => !edge || ![target, from, to].some((name) => ['edge', 'edge-2'].includes(name) && name !== edge);
 
@@ -29,6 +33,7 @@ export default {
       const wrong = [];
       if (!isWell(event)) {
         if (!isAway(event)) wrong.push(`answers ${said} ${event.error ?? ''}`);
+        else if (isSignedOutMeanwhile(run.events, event)) return [];
         else if (!faultsWithin(run, event.begin, event.end, RECOVERY_MS).some(concerns(event)) && !isOverloaded(run.stalls, event.end)) wrong.push(`answers ${said} ${event.error ?? ''} while nothing is broken`);
       }
       const held = faultsWithin(run, event.begin, event.end).filter(concerns(event)).reduce((sum, fault) => sum + Math.min(fault.end, event.end) - Math.max(fault.begin, event.begin), 0);

@@ -85,6 +85,9 @@ breaks('unavailable', 'for longer than the recovery takes', ...begun, fault('sto
 holds('while the machine keeps no deadline', ...begun, { type: 'stall', begin: 20_000, end: 20_500 }, away(22_000));
 breaks('unavailable', 'though the machine stalled a little', ...begun, { type: 'stall', begin: 20_000, end: 20_300 }, away(22_000));
 holds('longer by what the machine stalled', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), { type: 'stall', begin: 5_000, end: 5_200 }, away(9_100));
+const refusedAt = (begin) => request('sign-in', begin, { session: undefined, status: 400, returned: begin + 2, code: 'c9', end: begin + 300 });
+breaks('unavailable', 'a sign-in is refused', ...begun, refusedAt(3_000));
+holds('a sign-in of somebody who is signed out everywhere meanwhile', ...begun, refusedAt(3_000), request('operator-ends-all', 3_100, { grpc: 0, session: undefined, edge: undefined, status: undefined }));
 breaks('unavailable', 'at an edge that has nothing to do with it', ...begun, fault('cut', 2_900, 4_000, { from: 'browser', to: 'edge-2' }), away(3_000));
 breaks('unavailable', 'without Retry-After', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000, { retryAfter: undefined }));
 breaks('unavailable', 'with another status', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000, { status: 500 }));
