@@ -24,8 +24,9 @@ use crate::{
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Idle connections are dropped before a provider's usual keep-alive ends, so that no request meets a closed one.
-const POOL_IDLE: Duration = Duration::from_secs(15);
+/// Idle connections are dropped before the provider drops them, so that no request meets a closed one: a code or a refresh token that
+/// was on its way then cannot be sent again. Servers wait no less than five seconds (Node.js and Apache by default).
+const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// Where tokens are introspected; the answer may be signed (RFC 9701).
 pub(crate) const INTROSPECTION_ENDPOINT: &str = "introspection_endpoint";

@@ -32,8 +32,9 @@ const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 /// The same of all answers of one connection.
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// An idle connection is closed before a usual server closes it (60 to 75 s), so that no request meets a closed one.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+/// An idle connection is closed before the upstream closes it, so that no request meets a closed one: one with a body cannot be
+/// sent again. Servers wait no less than five seconds (Node.js and Apache by default).
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A peer that has vanished without a word is noticed by the kernel's probes, also below a stream that may be silent.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
