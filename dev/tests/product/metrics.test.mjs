@@ -115,6 +115,32 @@ test('every metric that is exported is in the file', async () => {
   assert.deepEqual([...new Set(unknown.map(({ __name__ }) => __name__))], []);
 });
 
+test('what people did is counted, once', async () => {
+  const expected = {
+    'logins_total{result="success", provider="default"}': 1,
+    'sign_in_refusals_total{step="callback", reason="unknown_transaction", provider="default"}': 1,
+    'access_tokens_total{outcome="opaque"}': 1,
+    'sessions_created_total': 1,
+    'sessions_ended_total{cause="logout"}': 1,
+    'sessions_ended_total{cause="other_device"}': 0,
+    'session_revocations_total{outcome="done"}': 1,
+    'upstream_request_duration_seconds_count{http_route="/shop/*", outcome="2xx"}': 1,
+    'limit_hits_total{limit="body_bytes"}': 1,
+    'limit_hits_total{job="vestibule-edge", limit="requests"}': 0,
+    'session_service_replicas{state="heard"}': 1,
+    'session_watches{scope="all"}': 1,
+    'session_store_full': 0,
+  };
+  for (const [series, count] of Object.entries(expected)) {
+    const [sample] = await prometheus.ask(`sum(${series})`);
+    assert.equal(Number(sample?.value[1]), count, series);
+  }
+  const [refreshed] = await prometheus.ask('sum(session_refreshes_total{outcome="refreshed"})');
+  const [granted] = await prometheus.ask('sum(session_refresh_provider_duration_seconds_count)');
+  assert.ok(Number(refreshed.value[1]) >= 1);
+  assert.equal(refreshed.value[1], granted.value[1]);
+});
+
 test('every query of the dashboard gives a result, or asks for what there is and did not happen', async () => {
   const there = new Set((await everything()).map((labels) => metricOf(labels)?.name));
   for (const { title, queries } of source.rows.flatMap((row) => row.panels)) {

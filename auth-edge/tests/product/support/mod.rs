@@ -340,14 +340,14 @@ impl Stack {
         self.clock.now_ms() / 1000
     }
 
-    /// The value of a counter of the edge.
+    /// The value of a counter of the edge, of all that have this label together.
     pub(crate) fn counter(&self, name: &str, label: &str) -> u64 {
         let families = self.metrics.gather();
         let family = families.iter().find(|family| family.name() == name);
         let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
         let found = metrics
             .iter()
-            .find(|metric| metric.get_label().iter().any(|pair| pair.value() == label));
-        found.map_or(0.0, |metric| metric.get_counter().get_value()) as u64
+            .filter(|metric| metric.get_label().iter().any(|pair| pair.value() == label));
+        found.map(|metric| metric.get_counter().get_value()).sum::<f64>() as u64
     }
 }
