@@ -59,6 +59,8 @@ const crowd = people(PEOPLE, stack, (page) => `/shop/${page}`, () => isOver);
 const seen = new Set();
 try {
   const firing = async () => new Set((await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname));
+  const hasLeft = async () => Number((await prometheus.ask('sum(sessions_ended_total)'))[0]?.value[1]) > 0;
+  await until(RAISED_MS, hasLeft, () => 'nobody comes and goes');
   const chosen = faults({ stack, stateDir: folder, redisPort, application }).filter(({ fault }) => fault.includes(only));
   const expected = new Set(only ? chosen.flatMap(({ alerts }) => alerts) : groups.flatMap((group) => group.rules).map(({ alert }) => alert).filter(Boolean));
   for (const { fault, alerts, begin, remedy } of chosen) {
