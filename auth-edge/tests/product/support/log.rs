@@ -1,11 +1,14 @@
 //! What an edge on this very thread writes to its log: for tests on a runtime of one thread.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
+use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A changed file is looked at within ten seconds; only a failing test waits longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -37,8 +40,13 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
+/// Who writes nowhere, on all threads: while a log is the only subscriber there is, `tracing` lets whichever thread comes first decide
+/// whether a record is of interest, and a thread of another test, which has no log, decides that it never is.
+static OF_OTHER_THREADS: Once = Once::new();
+
 impl Log {
     pub(crate) fn begin() -> Self {
+        OF_OTHER_THREADS.call_once(|| tracing_subscriber::registry().with(LevelFilter::INFO).init());
         let written = Written::default();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
