@@ -1,55 +1,13 @@
 //! A route table that changes while requests run.
 
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
-use tracing::Level;
 
-use crate::support::{Browser, Stack, Upstream};
+use crate::support::{Browser, Stack, Upstream, Warnings};
 
 /// A changed file is taken over within ten seconds; only a failing test waits longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-
-/// Warnings of everything that runs in this process.
-#[derive(Clone, Default)]
-struct Records(Arc<Mutex<Vec<String>>>);
-
-impl Records {
-    fn listen() -> Self {
-        let records = Self::default();
-        let writer = records.clone();
-        tracing_subscriber::fmt()
-            .with_max_level(Level::WARN)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .init();
-        records
-    }
-
-    /// Whether one record has all of these words.
-    fn have(&self, words: &[&str]) -> bool {
-        let records = self.0.lock().unwrap();
-        records
-            .iter()
-            .any(|record| words.iter().all(|word| record.contains(word)))
-    }
-}
-
-impl io::Write for Records {
-    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        self.0
-            .lock()
-            .unwrap()
-            .push(String::from_utf8_lossy(record).into_owned());
-        Ok(record.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 fn table(upstream: &Upstream, paths: &[&str]) -> String {
     let rule = |path: &&str| {
@@ -74,7 +32,7 @@ async fn until(browser: &mut Browser, path: &str, status: u16, meanwhile: &str) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_table_is_taken_over_and_a_wrong_one_leaves_the_old_one_in_force() {
-    let records = Records::listen();
+    let warnings = Warnings::listen();
     let upstream = Upstream::start().await;
     let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), table(&upstream, &["/stays", "/old"])).unwrap();
@@ -98,7 +56,7 @@ async fn a_changed_table_is_taken_over_and_a_wrong_one_leaves_the_old_one_in_for
     std::fs::write(file.path(), wrong).unwrap();
     let path = file.path().to_str().unwrap();
     let deadline = Instant::now() + LONGEST_WAIT;
-    while !records.have(&[path, "the changed file is refused"]) {
+    while !warnings.have(&[path, "the changed file is refused"]) {
         assert!(Instant::now() < deadline, "the wrong table is not logged");
         assert_eq!(browser.get("/wrong").await.status, 404);
         tokio::time::sleep(Duration::from_millis(20)).await;

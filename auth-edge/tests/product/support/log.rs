@@ -1,14 +1,12 @@
 //! What an edge on this very thread writes to its log: for tests on a runtime of one thread.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use tracing::level_filters::LevelFilter;
+use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A changed file is looked at within ten seconds; only a failing test waits longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -40,13 +38,48 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
-/// Who writes nowhere, on all threads: while a log is the only subscriber there is, `tracing` lets whichever thread comes first decide
-/// whether a record is of interest, and a thread of another test, which has no log, decides that it never is.
-static OF_OTHER_THREADS: Once = Once::new();
+/// The warnings of all threads that have no log of their own. It is there as soon as any log is: while one is the only subscriber,
+/// `tracing` lets whichever thread comes first decide whether a record is of interest, and a thread of another test, which has no log,
+/// decides that it never is.
+static WARNINGS: LazyLock<Written> = LazyLock::new(|| {
+    let written = Written::default();
+    tracing_subscriber::fmt()
+        .with_max_level(Level::WARN)
+        .with_ansi(false)
+        .with_writer(written.clone())
+        .init();
+    written
+});
+
+/// What threads without a log warn of from now on, those of other tests among them.
+pub(crate) struct Warnings(&'static Written);
+
+impl Warnings {
+    pub(crate) fn listen() -> Self {
+        Self(&WARNINGS)
+    }
+
+    /// Whether one of them has all of these words.
+    pub(crate) fn have(&self, words: &[&str]) -> bool {
+        self.0.has(words)
+    }
+}
+
+impl Written {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+
+    fn has(&self, words: &[&str]) -> bool {
+        let text = self.text();
+        text.lines()
+            .any(|record| words.iter().all(|word| record.contains(word)))
+    }
+}
 
 impl Log {
     pub(crate) fn begin() -> Self {
-        OF_OTHER_THREADS.call_once(|| tracing_subscriber::registry().with(LevelFilter::INFO).init());
+        LazyLock::force(&WARNINGS);
         let written = Written::default();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
@@ -60,20 +93,17 @@ impl Log {
 
     /// Everything written so far.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.written.0.lock().unwrap()).into_owned()
+        self.written.text()
     }
 
     /// Waits for a record that holds all of these.
     pub(crate) async fn wait_for(&self, texts: &[&str]) {
         let deadline = Instant::now() + LONGEST_WAIT;
         loop {
-            let written = self.text();
-            if written
-                .lines()
-                .any(|record| texts.iter().all(|text| record.contains(text)))
-            {
+            if self.written.has(texts) {
                 return;
             }
+            let written = self.text();
             assert!(Instant::now() < deadline, "no record holds {texts:?}:\n{written}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

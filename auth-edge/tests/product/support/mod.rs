@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use browser::{Answer, Browser, NAVIGATION};
 pub(crate) use certificates::Certificates;
-pub(crate) use log::Log;
+pub(crate) use log::{Log, Warnings};
 use session_service::SessionService;
 pub(crate) use upstream::Upstream;
 
