@@ -88,7 +88,7 @@ export function suite(driver) {
       writeFileSync(join(process.env.PROVIDERS_RESULTS, `${driver.name}.json`), JSON.stringify({ kind: 'Provider', name: driver.name, version: driver.version, columns: STEPS, results }, null, 2));
     });
 
-    const warnings = () => stack.logs('edge').split('\n').filter((line) => / (WARN|ERROR) /.test(line));
+    const warnings = () => stack.logs('edge').split('\n').filter((line) => / (WARN|ERROR) |outcome="failure"/.test(line)); // audit records too
 
     /** That an answer of the edge is a redirect; or why it is not, as the edge's log has it. */
     async function isRedirect(answer) {
