@@ -71,7 +71,7 @@ downloaded() {
 # a crate of this workspace is ours
 notices() {
   work=$(mktemp -d)
-  cargo tree --quiet --locked --edges normal --prefix none --no-dedupe --format '{p}: {l}' "$@" | sed 's/ (proc-macro)//' | grep -v -e '^:' -e ' (/' | LC_ALL=C sort -u > "$work/crates"
+  cargo tree --quiet --locked --edges normal --prefix none --no-dedupe --format '{p}: {l}' "$@" | sed 's/ (proc-macro)//' | grep -v -e '^$' -e '^:' -e ' (/' | LC_ALL=C sort -u > "$work/crates"
   mkdir "$work/texts"
   while IFS=: read -r package licence; do
     echo "$package:$licence"

@@ -76,9 +76,9 @@ test('a service holds its program, the authorities and the licences, and nothing
 });
 
 test('what an image is made of travels with its licences', () => {
-  for (const [name, file, crate] of [['edge', 'licences/services.txt', 'tokio'], ['session-svc', 'licences/services.txt', 'redis'], ['web', 'licences/static-web-server.txt', 'tokio'], ['web', 'pages/licences.md', 'react']]) {
+  for (const [name, file, what] of [['edge', 'licences/services.txt', /^tokio v.*: MIT$/m], ['session-svc', 'licences/services.txt', /^redis v.*: BSD-3-Clause$/m], ['web', 'licences/static-web-server.txt', /^tokio v.*: MIT$/m], ['web', 'pages/licences.md', /react\b.*MIT/]]) {
     const text = contents(name).read(file).toString();
-    assert.match(text, new RegExp(`${crate}\\b.*MIT`), `${name}: ${file}`);
+    assert.match(text, what, `${name}: ${file}`);
     assert.match(text, /Permission is hereby granted/, `${name}: ${file}`);
   }
 });
