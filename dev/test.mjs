@@ -1,4 +1,4 @@
-// `make test`: installs what the tests need, runs every suite one after another and closes on a count.
+// `make test`: installs what the tests need, runs every suite and closes on a count.
 //
 //   node dev/test.mjs                       everything
 //   node dev/test.mjs --only web,python     some suites
@@ -272,11 +272,11 @@ const SUITES = [
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
-  { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
   { name: 'docs', what: 'the documents as a site, and its search in a real browser', needs: ['chromium'], prepare: [() => installPackages('web', say), site], run: () => nodeTests(ROOT, 'dev/tests/docs', '.test.mjs') },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
@@ -285,7 +285,7 @@ const SUITES = [
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'pods', 'redis', 'chromium', 'openssl', 'kubectl'], prepare: [provider, web, images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
 ];
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });
+const { values } = parseArgs({ options: { only: { type: 'string' }, totals: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });
 const wanted = values.only?.split(',') ?? SUITES.map(({ name }) => name);
 const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
 if (unknown.length > 0) {
@@ -293,28 +293,60 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+/**
+ * Suites that measure no time and need no more than a core run beside others that wait most of the time, in a process of their own;
+ * what they print comes when they are done.
+ */
+const BESIDE = { first: 'providers', last: 'browser', suites: ['docs', 'supply-chain', 'settings', 'kubernetes'] };
+
 const totals = [];
+
+/** Runs a suite and counts it; one that cannot run, or runs nothing, counts as a failure. */
+async function runSuite(suite) {
+  say(`${suite.name}: ${suite.what}`);
+  const begun = Date.now();
+  let result;
+  try {
+    for (const step of suite.prepare ?? []) await step();
+    result = await suite.run();
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`);
+    result = { code: 1, passed: 0, failed: 0 };
+  }
+  const ran = result.passed + result.failed;
+  if (ran === 0 || (result.code !== 0 && result.failed === 0)) {
+    process.stdout.write(`${suite.name}: ${ran === 0 ? 'ran no test' : `its runner ended with code ${result.code}`}; this counts as a failure\n`);
+    result.failed += 1;
+  }
+  totals.push({ name: suite.name, ...result, seconds: Math.round((Date.now() - begun) / 1000) });
+}
+
+/** Begins these suites in another process; gives a function that waits for them, shows what they printed, and counts them. */
+async function besides(suites) {
+  await pythonPackages(); // both processes need them
+  const file = join(scratch, 'beside.json');
+  const child = spawn('nice', ['-n', '10', process.execPath, import.meta.filename, '--only', suites.map(({ name }) => name).join(), '--totals', file], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const from of [child.stdout, child.stderr]) from.setEncoding('utf8').on('data', (chunk) => (output += chunk));
+  const ended = new Promise((resolve) => child.on('error', resolve).on('close', resolve));
+  return async () => {
+    await ended;
+    process.stdout.write(output);
+    const counted = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];
+    totals.push(...counted, ...suites.filter(({ name }) => !counted.some((total) => total.name === name)).map(({ name }) => ({ name, passed: 0, failed: 1, seconds: 0 })));
+  };
+}
+
 try {
   const chosen = SUITES.filter(({ name }) => wanted.includes(name));
   if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
   await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
-  for (const suite of chosen) {
-    say(`${suite.name}: ${suite.what}`);
-    const begun = Date.now();
-    let result;
-    try {
-      for (const step of suite.prepare ?? []) await step();
-      result = await suite.run();
-    } catch (error) {
-      process.stderr.write(`${error.message}\n`);
-      result = { code: 1, passed: 0, failed: 0 };
-    }
-    const ran = result.passed + result.failed;
-    if (ran === 0 || (result.code !== 0 && result.failed === 0)) {
-      process.stdout.write(`${suite.name}: ${ran === 0 ? 'ran no test' : `its runner ended with code ${result.code}`}; this counts as a failure\n`);
-      result.failed += 1;
-    }
-    totals.push({ name: suite.name, ...result, seconds: Math.round((Date.now() - begun) / 1000) });
+  const isBeside = ({ name }) => BESIDE.suites.includes(name) && [BESIDE.first, BESIDE.last].every((other) => wanted.includes(other));
+  let others;
+  for (const suite of chosen.filter((one) => !isBeside(one))) {
+    if (suite.name === BESIDE.first && chosen.some(isBeside)) others = await besides(chosen.filter(isBeside));
+    await runSuite(suite);
+    if (suite.name === BESIDE.last) await others?.();
   }
 } catch (error) {
   process.stderr.write(`\n${error.message}\n`);
@@ -323,6 +355,7 @@ try {
   rmSync(scratch, { recursive: true, force: true });
 }
 
+if (values.totals) writeFileSync(values.totals, JSON.stringify(totals));
 say('summary');
 for (const { name, passed, failed, seconds } of totals) {
   process.stdout.write(`${name.padEnd(20)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${String(seconds).padStart(6)} s\n`);
