@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::clock::Clock;
 use session_proto::timestamp;
 use session_proto::v1::Device;
@@ -45,12 +45,12 @@ impl Devices {
 
 /// The beginning of an audit record: what happened, and from where.
 #[must_use]
-pub(crate) fn record_from(device: &Device, event: Event, outcome: Outcome) -> Record<'_> {
+pub(crate) fn record_from(device: &Device, event: Event, outcome: Outcome) -> AuditRecord<'_> {
     let known = |text: &str| !text.is_empty();
-    Record {
+    AuditRecord {
         client_address: Some(device.address.as_str()).filter(|text| known(text)),
         user_agent: Some(device.user_agent.as_str()).filter(|text| known(text)),
-        ..Record::new(event, outcome)
+        ..AuditRecord::new(event, outcome)
     }
 }
 

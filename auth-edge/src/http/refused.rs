@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use chassis::audit::{Event, Outcome, Record, RequestId};
+use chassis::audit::{AuditRecord, Event, Outcome, RequestId};
 use session_proto::v1::Device;
 
 use crate::http::device::record_from;
@@ -34,7 +34,7 @@ impl Refused {
             SignInStep::Login | SignInStep::Callback => Event::SignIn,
             SignInStep::LogoutToken => Event::ProviderLogout,
         };
-        Record {
+        AuditRecord {
             reason: Some(self.reason.name()),
             request_id: Some(request_id.as_str()),
             provider: Some(self.provider.as_str()).filter(|id| !id.is_empty()),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
@@ -84,7 +84,7 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
             return Ok(refusal.answer(sign_in, Some(provider), HttpError::LogoutToken(words)));
         }
     };
-    Record {
+    AuditRecord {
         actor: token.sub.as_deref().map(|subject| (token.iss.as_str(), subject)),
         provider: Some(&provider.id),
         step: Some(SignInStep::LogoutToken.name()),

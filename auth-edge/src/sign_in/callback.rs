@@ -15,7 +15,7 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use oidc::IdTokenError;
 use session_proto::v1::Session;
 
@@ -178,7 +178,7 @@ fn record(context: &CallbackContext<'_>, session: &Session) {
         .sign_in
         .devices
         .of(&head.headers, request::peer(&head.extensions));
-    Record {
+    AuditRecord {
         actor: Some((&session.issuer, &session.subject)),
         session: Some(&session.handle),
         provider: Some(&context.provider.id),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use session_proto::v1::{Cause, EndSessionsRequest};
 
 use crate::http::device::record_from;
@@ -56,7 +56,7 @@ pub(crate) async fn handle(
         // Who has proved nothing and ended nothing leaves no trace.
         if count > 0 {
             let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
-            Record {
+            AuditRecord {
                 provider: Some(&provider.id),
                 step: Some("front_channel"),
                 ended_count: Some(count),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use oidc::EndSessionRequest;
 use session_proto::client::SessionError;
 use session_proto::v1::Device;
@@ -163,7 +163,7 @@ fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>)
     } else {
         Outcome::Failure
     };
-    Record {
+    AuditRecord {
         reason: error.map(|error| error.reason.as_str_name()),
         provider,
         error: error.map(|error| error as &dyn std::error::Error),

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use prometheus::HistogramVec;
 use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
@@ -116,7 +116,7 @@ impl CallRecord {
             Code::Ok => Outcome::Success,
             _ => Outcome::Failure,
         };
-        Record {
+        AuditRecord {
             reason: outcome.reason.map(|reason| reason.as_str_name()),
             actor: call.person(),
             session: session.as_deref(),
@@ -129,7 +129,7 @@ impl CallRecord {
             cause: endings.map(|(cause, _)| cause.name()),
             ended_count: endings.map(|(_, count)| count),
             duration_us: Some(self.duration_us()),
-            ..Record::new(Event::ApiCall, judged)
+            ..AuditRecord::new(Event::ApiCall, judged)
         }
         .write();
     }

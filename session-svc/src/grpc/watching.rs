@@ -5,7 +5,7 @@
 //! - A question how far a watch has come is answered once every event known here was sent, and not before.
 //! - A watch that ends says why, unless the process drains, in which case whoever watches goes on at another replica.
 
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, unfold};
 use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
@@ -214,14 +214,14 @@ impl WatchStream {
 impl Drop for Ending {
     fn drop(&mut self) {
         let peer = self.call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
-        Record {
+        AuditRecord {
             caller: self.call.caller.shown(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
             request_id: Some(self.call.request.0.as_str()),
             rpc: Some((self.rpc.full_name(), code_name(self.code))),
             duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
             // However it ends, that is what a watch does.
-            ..Record::new(Event::WatchEnd, Outcome::Success)
+            ..AuditRecord::new(Event::WatchEnd, Outcome::Success)
         }
         .write();
     }

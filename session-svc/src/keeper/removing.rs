@@ -3,7 +3,7 @@
 //! Invariants: removing needs no reading, so that a record that is sealed with a key that is not in the ring, was written by a newer
 //! release or is damaged ends like any other; an answer of the store that is lost is no failure.
 
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 
 use super::{Keeper, KeeperError};
 use crate::session::change::{ChangeKind, SessionChange};
@@ -106,11 +106,11 @@ impl Keeper {
 
 /// Writes the audit record of a session that ended; whose request did it is known by the task that answers it.
 fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
-    Record {
+    AuditRecord {
         actor,
         session: Some(&handle.to_string()),
         cause: Some(cause.name()),
-        ..Record::new(Event::SessionEnd, Outcome::Success)
+        ..AuditRecord::new(Event::SessionEnd, Outcome::Success)
     }
     .write();
 }

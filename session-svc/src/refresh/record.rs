@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use chassis::audit::{Event, Outcome, Record};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::traces::TARGET;
 use tracing::Span;
 use tracing::field::Empty;
@@ -62,7 +62,7 @@ impl RefreshRecord {
             _ => Outcome::Failure,
         };
         let named = |name: fn(&ApiTarget) -> &str| target.map(name).filter(|name| !name.is_empty());
-        Record {
+        AuditRecord {
             reason: (judged == Outcome::Failure).then(|| outcome.name()),
             actor: Some((&self.person.0, &self.person.1)),
             session: Some(&self.session.to_string()),
@@ -73,7 +73,7 @@ impl RefreshRecord {
             audience: named(ApiTarget::audience),
             resource: named(ApiTarget::resource),
             duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
-            ..Record::new(Event::TokenRefresh, judged)
+            ..AuditRecord::new(Event::TokenRefresh, judged)
         }
         .write();
     }

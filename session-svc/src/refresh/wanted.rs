@@ -14,6 +14,9 @@ pub(super) struct Wanted {
     api: Option<(ApiTarget, ApiTokenSource)>,
     /// The generation of the access token seen, or the version the API's token seen came with; 0 for none.
     seen: u64,
+    /// The generation of the access token that is shown for another API's; 0 where none is. Who has seen a newer one is not told
+    /// that an older one was refused.
+    shown: u64,
 }
 
 impl Wanted {
@@ -22,6 +25,7 @@ impl Wanted {
         Self {
             api: None,
             seen: seen.tokens.access_generation(),
+            shown: 0,
         }
     }
 
@@ -29,6 +33,10 @@ impl Wanted {
     pub(super) fn api(seen: &Session, target: ApiTarget, source: ApiTokenSource) -> Self {
         Self {
             seen: seen.tokens.api.get(&target).map_or(0, |held| held.version),
+            shown: match source {
+                ApiTokenSource::AccessToken => seen.tokens.access_generation(),
+                ApiTokenSource::RefreshToken => 0,
+            },
             api: Some((target, source)),
         }
     }
@@ -57,7 +65,9 @@ impl Wanted {
     pub(super) fn holder(&self, process: &str) -> String {
         match &self.api {
             None => format!("{process}.{}", self.seen),
-            Some((target, _)) => format!("{process}.{}.{}", self.seen, name_of(target, &[])),
+            Some((target, _)) => {
+                format!("{process}.{}.{}.{}", self.seen, self.shown, name_of(target, &[]))
+            }
         }
     }
 
@@ -94,4 +104,36 @@ pub(super) fn name_of(target: &ApiTarget, owner: &[u8]) -> Name {
     parts.extend([target.audience(), target.resource()].map(str::as_bytes));
     parts.extend(target.scopes().iter().map(String::as_bytes));
     index::hashed(&parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::access::tests::session;
+
+    /// Else it would be told that its own token is refused, though only the one before was.
+    #[test]
+    fn who_has_seen_a_newer_token_joins_no_exchange_that_shows_an_older_one() {
+        let before = session(true, true, SessionState::Active);
+        let mut after = before.clone();
+        after.tokens.generation += 1;
+        let target = ApiTarget::new("orders", "", &[]);
+        let wanted = |seen: &Session, source| Wanted::api(seen, target.clone(), source);
+        let (old, new) = (
+            wanted(&before, ApiTokenSource::AccessToken),
+            wanted(&after, ApiTokenSource::AccessToken),
+        );
+        assert_ne!(old, new);
+        assert_ne!(old.holder("process"), new.holder("process"));
+        assert_eq!(
+            old.lease(before.handle),
+            new.lease(after.handle),
+            "one exchange at a time"
+        );
+        assert_eq!(
+            wanted(&before, ApiTokenSource::RefreshToken),
+            wanted(&after, ApiTokenSource::RefreshToken),
+            "the refresh token is the session's newest in any case"
+        );
+    }
 }

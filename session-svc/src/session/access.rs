@@ -97,4 +97,4 @@ pub(crate) fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> 
 
 #[cfg(test)]
 #[path = "access_tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,7 @@ use crate::session::{Device, Scope, SessionId, SessionTokens, StoredToken};
 const MARGIN_MS: u64 = 60_000;
 const EXPIRES_MS: u64 = 1_000_000;
 
-pub(in crate::session) fn session(access: bool, refresh: bool, state: SessionState) -> Session {
+pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Session {
     let access = access.then(|| AccessToken {
         value: StoredToken::new("token".to_owned()),
         token_type: "Bearer".to_owned(),

@@ -6,8 +6,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::hex;
-
 /// Digits of a request ID.
 const DIGITS: usize = 32;
 
@@ -21,9 +19,8 @@ impl RequestId {
     #[must_use]
     pub fn of(random: [u8; DIGITS / 2]) -> Self {
         let mut digits = [b'0'; DIGITS];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(random) {
-            pair.copy_from_slice(&hex::pair(byte));
-        }
+        // There is room for two digits of each byte.
+        let _ = base16ct::lower::encode(&random, &mut digits);
         Self(digits)
     }
 

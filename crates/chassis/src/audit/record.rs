@@ -32,7 +32,7 @@ impl Outcome {
 
 /// One record; what is not known stays out. The fields' meanings are in `docs/audit-log.md`.
 #[derive(Clone, Debug)]
-pub struct Record<'a> {
+pub struct AuditRecord<'a> {
     /// What happened.
     pub event: Event,
     /// How it ended.
@@ -85,7 +85,7 @@ pub struct Record<'a> {
     pub duration_us: Option<u64>,
 }
 
-impl Record<'_> {
+impl AuditRecord<'_> {
     /// A record of this event.
     #[must_use]
     pub fn new(event: Event, outcome: Outcome) -> Self {
@@ -180,12 +180,12 @@ pub fn reloaded(setting: &str, path: Option<&Path>, outcome: Result<(), &(dyn st
         Ok(()) => Outcome::Success,
         Err(_) => Outcome::Failure,
     };
-    Record {
+    AuditRecord {
         setting: Some(setting),
         path: path.as_deref(),
         reason: outcome.is_err().then_some("refused"),
         error: outcome.err(),
-        ..Record::new(Event::ConfigurationReload, judged)
+        ..AuditRecord::new(Event::ConfigurationReload, judged)
     }
     .write();
 }

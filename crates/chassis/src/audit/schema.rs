@@ -82,7 +82,7 @@ mod tests {
     use tracing_subscriber::registry::Registry;
 
     use super::*;
-    use crate::audit::{Outcome, Record};
+    use crate::audit::{AuditRecord, Outcome};
 
     const MANUAL: &str = include_str!("../../../../docs/audit-log.md");
 
@@ -138,7 +138,7 @@ mod tests {
         let names = FieldNames::default();
         let subscriber = Registry::default().with(names.clone());
         tracing::subscriber::with_default(subscriber, || {
-            Record::new(Event::SignIn, Outcome::Success).write();
+            AuditRecord::new(Event::SignIn, Outcome::Success).write();
         });
         let mut fields = names.0.lock().unwrap().clone();
         assert!(fields.remove("message"), "for people who read records as lines");

@@ -7,8 +7,6 @@ use std::sync::OnceLock;
 
 use ring::{digest, hmac};
 
-use super::hex;
-
 /// Keeps the hashes of subjects apart from every other use of the same key.
 const CONTEXT: &[u8] = b"vestibule audit subject v1\0";
 
@@ -41,12 +39,18 @@ impl SubjectForm {
             Self::Hashed => {
                 let mut context = digest::Context::new(&digest::SHA256);
                 parts.iter().for_each(|part| context.update(part));
-                format!("sha256:{}", hex::encode(context.finish().as_ref()))
+                format!(
+                    "sha256:{}",
+                    base16ct::lower::encode_string(context.finish().as_ref())
+                )
             }
             Self::Keyed(key) => {
                 let mut context = hmac::Context::with_key(key);
                 parts.iter().for_each(|part| context.update(part));
-                format!("hmac-sha256:{}", hex::encode(context.sign().as_ref()))
+                format!(
+                    "hmac-sha256:{}",
+                    base16ct::lower::encode_string(context.sign().as_ref())
+                )
             }
         }
     }

@@ -7,7 +7,6 @@
 use ring::{digest, hmac};
 
 use super::line::{self, HASH_BYTES, Hash};
-use crate::audit::hex;
 use crate::secret::Secret;
 
 /// Least bytes of a key: what the hash gives (RFC 2104, section 3).
@@ -86,6 +85,6 @@ impl Chain {
 
     /// The hash of the last record, in hexadecimal digits.
     pub(crate) fn last_hash(&self) -> String {
-        hex::encode(&self.last)
+        base16ct::lower::encode_string(&self.last)
     }
 }

@@ -6,8 +6,8 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
-use crate::audit::hex::encode as hex;
 use crate::audit::schema;
+use base16ct::lower::{self, encode_string};
 
 /// Bytes of a hash.
 pub(crate) const HASH_BYTES: usize = 32;
@@ -26,21 +26,9 @@ const END: &str = "\"}";
 
 /// The hash of these digits.
 pub(crate) fn parse_hash(digits: &str) -> Option<Hash> {
-    let digits = digits.as_bytes();
-    if digits.len() != 2 * HASH_BYTES {
-        return None;
-    }
     let mut hash = [0; HASH_BYTES];
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        if !pair
-            .iter()
-            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-        {
-            return None;
-        }
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(hash)
+    let decoded = lower::decode(digits, &mut hash).ok()?;
+    (decoded.len() == HASH_BYTES).then_some(hash)
 }
 
 /// A digest's bytes as a hash.
@@ -64,13 +52,13 @@ pub(super) fn begin(line: &mut Vec<u8>, head: &str, sequence: u64, fields: &[u8]
     // Writing to a vector cannot fail.
     let _ = write!(line, "{sequence},");
     line.extend_from_slice(fields);
-    let _ = write!(line, ",\"prev\":\"{}\"", hex(previous));
+    let _ = write!(line, ",\"prev\":\"{}\"", encode_string(previous));
 }
 
 /// Writes the rest of it.
 pub(super) fn close(line: &mut Vec<u8>, hash: &Hash) {
     line.extend_from_slice(BEFORE_HASH.as_bytes());
-    line.extend_from_slice(hex(hash).as_bytes());
+    line.extend_from_slice(encode_string(hash).as_bytes());
     line.extend_from_slice(END.as_bytes());
     line.push(b'\n');
 }
@@ -201,7 +189,10 @@ mod tests {
 
     #[test]
     fn digits_that_are_no_hash_are_none() {
-        assert_eq!(parse_hash(&hex(&[7; HASH_BYTES])), Some([7; HASH_BYTES]));
+        assert_eq!(
+            parse_hash(&encode_string(&[7; HASH_BYTES])),
+            Some([7; HASH_BYTES])
+        );
         for wrong in ["", "00", &"+1".repeat(HASH_BYTES), &"AA".repeat(HASH_BYTES)] {
             assert_eq!(parse_hash(wrong), None, "{wrong}");
         }

@@ -17,7 +17,7 @@ use super::file::{AuditFile, LastRecord};
 use super::measures::Measures;
 use super::settings::{AuditSettings, Destination};
 use super::writer::{Output, Writer};
-use crate::audit::{Event, Outcome, hex};
+use crate::audit::{Event, Outcome};
 use crate::clock;
 use crate::random;
 use crate::readiness::{Condition, Readiness, Weight};
@@ -122,7 +122,7 @@ impl AuditLog {
                 (Output::File(file), last)
             }
         };
-        let instance = hex::encode(&random::bytes::<8>()?);
+        let instance = base16ct::lower::encode_string(&random::bytes::<8>()?);
         let chain = Chain::begin(settings.key.clone(), process.service, &instance);
         let shared = Arc::new(Shared {
             pending: Mutex::default(),

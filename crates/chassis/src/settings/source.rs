@@ -8,7 +8,6 @@ use ring::digest;
 
 use super::nearest::nearest;
 use super::{CommandLine, Mistake, Service, Setting, Warning};
-use crate::audit::hex;
 use crate::files::{self, Snapshot};
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
@@ -83,7 +82,7 @@ impl Source {
                 context.update(part.as_bytes());
             }
         }
-        hex::encode(context.finish().as_ref())
+        base16ct::lower::encode_string(context.finish().as_ref())
     }
 
     /// The file a secret was read from, if it was, as it was then.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::super::line::{Hash, Line, parse_hash};
 use super::ChainSummary;
 use super::finding::Place;
-use crate::audit::{Event, hex};
+use crate::audit::Event;
 
 /// One record of a chain, by its number and its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Chains {
                 last: Position {
                     instance: instance.to_owned(),
                     sequence: last.sequence,
-                    hash: hex::encode(&last.hash),
+                    hash: base16ct::lower::encode_string(&last.hash),
                 },
                 last_at: last.at.clone(),
                 is_closed: last.is_close,

@@ -3,7 +3,6 @@
 use super::Expectations;
 use super::chains::{Chains, Position, Seen, SeenChain};
 use super::finding::{Finding, Place, Problem};
-use crate::audit::hex;
 
 /// Judges all chains.
 pub(super) fn all(chains: &Chains, expected: &Expectations, findings: &mut Vec<Finding>) {
@@ -97,7 +96,7 @@ fn notes(instance: &str, seen: &Seen, chains: &Chains, findings: &mut Vec<Findin
 fn is_in(known: &Position, chain: &SeenChain) -> bool {
     chain
         .at(known.sequence)
-        .is_some_and(|seen| hex::encode(&seen.hash) == known.hash)
+        .is_some_and(|seen| base16ct::lower::encode_string(&seen.hash) == known.hash)
 }
 
 fn end(instance: &str, chain: &SeenChain, findings: &mut Vec<Finding>) {
@@ -111,7 +110,8 @@ fn end(instance: &str, chain: &SeenChain, findings: &mut Vec<Finding>) {
 fn anchor(known: &Position, chains: &Chains, findings: &mut Vec<Finding>) {
     let goes_on = |chain: &SeenChain| {
         chain.records.first().is_some_and(|first| {
-            first.sequence == known.sequence + 1 && hex::encode(&first.previous) == known.hash
+            first.sequence == known.sequence + 1
+                && base16ct::lower::encode_string(&first.previous) == known.hash
         })
     };
     let chain = chains.get(&known.instance);
