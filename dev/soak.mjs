@@ -2,16 +2,15 @@
 // every few seconds, have to be flat in the last half, and are plotted under target/soak. The answers are judged as those of `make chaos`.
 //
 //   node dev/soak.mjs [--minutes 60] [--profile debug|release]
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { judge as judgeHistory } from './chaos/check.mjs';
 import { processFigures } from './chaos/growth.mjs';
-import { History, now, readHistory, watchStalls } from './chaos/history.mjs';
-import { gather } from './chaos/people.mjs';
+import { now, readHistory } from './chaos/history.mjs';
 import { Random } from './chaos/random.mjs';
-import { openWorld } from './chaos/world.mjs';
+import { recorded } from './chaos/recording.mjs';
 import { PLACE } from './chaos.mjs';
 import { pause } from './lib/net.mjs';
 import { judge } from './soak/judge.mjs';
@@ -53,32 +52,16 @@ async function sample(world, history, series, at) {
 
 /** Runs for so many minutes; gives what was judged, of figures and of answers. */
 async function soak({ minutes, folder, profile, say }) {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  const world = await openWorld({ folder: join(folder, 'state'), topology: 'redis', profile, edgeEnv: EDGE_ENV });
-  const file = join(folder, 'history.jsonl');
-  const history = new History(file);
-  history.add({ type: 'run', seed: SEED, seconds: minutes * 60, topology: 'redis', begin: now() });
-  const crowd = gather(world, history, new Random(SEED));
-  const stopStalls = watchStalls(history);
   const series = new Map();
-  let isOver = false;
-  const running = crowd.run(() => isOver);
-  try {
+  const run = { seed: SEED, seconds: minutes * 60 };
+  const file = await recorded({ folder, run, random: new Random(SEED), topology: 'redis', profile, edgeEnv: EDGE_ENV }, async ({ world, history, people }) => {
+    people.begin();
     const began = performance.now();
     for (let at = 0; at <= minutes * MINUTE_MS; at = performance.now() - began) {
       await sample(world, history, series, at);
       await pause(SAMPLE_MS);
     }
-  } finally {
-    isOver = true;
-    await running;
-    stopStalls();
-    crowd.close();
-    await world.close();
-    for (const line of readHistory(world.providerLog)) history.add({ type: 'provider', ...line });
-    await history.close();
-  }
+  });
   const all = [...series.values()];
   writeFileSync(join(folder, 'series.json'), JSON.stringify(all));
   writeFileSync(join(folder, 'soak.svg'), plot(all));

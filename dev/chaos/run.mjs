@@ -1,18 +1,14 @@
 // One seed: people in the world, faults on schedule, then everything healed, looked at, ended, and looked at again. What happened is written to
 // a history, which the checker judges.
-import { mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-
 import { pause, until } from '../lib/net.mjs';
 import { judge } from './check.mjs';
 import { makeFaults } from './faults.mjs';
 import { isLeft, processFigures } from './growth.mjs';
-import { History, now, readHistory, watchStalls } from './history.mjs';
-import { gather } from './people.mjs';
+import { now, readHistory } from './history.mjs';
 import { Random } from './random.mjs';
+import { recorded } from './recording.mjs';
 import { hasGrown } from './rules/growth.mjs';
 import { describe, schedule, topologyOf } from './schedule.mjs';
-import { openWorld } from './world.mjs';
 
 const CALM_MS = 3_000; // of everything being well, before people go
 const RECOVERY_LIMIT_MS = 120_000; // after which waiting for a recovery is given up; the bound that is judged is the checker's
@@ -61,38 +57,18 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
  * Runs a seed for some seconds of faults. Gives {seed, folder, violations, counts}; everything it wrote is below `folder`.
  */
 export async function runSeed({ seed, seconds, folder, profile, kinds, among, life, topology = topologyOf(seed), say = () => {} }) {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
   const random = new Random(seed).branch();
   const faults = schedule(seed, seconds, { topology, kinds, among });
-  const world = await openWorld({ folder: join(folder, 'state'), topology, faults, profile });
-  const file = join(folder, 'history.jsonl');
-  const history = new History(file);
-  history.add({ type: 'run', seed, seconds, topology, begin: now() });
-  const crowd = gather(world, history, random, life);
-  const stopStalls = watchStalls(history);
-  world.network.onStall = (stall) => history.add(stall);
-  let isOver = false;
-  let running;
-  try {
+  const file = await recorded({ folder, run: { seed, seconds }, random, life, topology, faults, profile }, async ({ world, history, crowd, people }) => {
     for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
     const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
-    running = crowd.run(() => isOver);
+    people.begin();
     await makeFaults(world, history, faults, (fault) => say(`${(fault.at / 1_000).toFixed(1)} s: ${describe(fault)} for ${fault.lasts} ms`));
     await recover(world, history, crowd.browsers);
     await pause(CALM_MS);
-    isOver = true;
-    await running;
+    await people.stop();
     await takeStock(world, crowd.browsers);
     await leave(world, history, { ...crowd, baseline });
-  } finally {
-    isOver = true;
-    await running;
-    stopStalls();
-    crowd.close();
-    await world.close();
-    for (const line of readHistory(world.providerLog)) history.add({ type: 'provider', ...line });
-    await history.close();
-  }
+  });
   return { seed, topology, folder, ...judge(readHistory(file)) };
 }
