@@ -26,7 +26,7 @@ import { Child } from './lib/child.mjs';
 import { freePort, probe, startBalancer, until } from './lib/net.mjs';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const READY_MS = 20_000; // debug programs on a busy two-core machine; more with options.readyMs
+const READY_MS = 60_000; // debug programs on a busy two-core machine; more with options.readyMs
 
 /** Path of one of the two programs. `profile` is debug or release. */
 export function binary(name, profile = 'debug') {
@@ -55,7 +55,7 @@ export function binary(name, profile = 'debug') {
  * @param {string} [options.providerLog] file where the provider writes down what it granted (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
- * @param {number} [options.readyMs] how long a process may take to become ready (20,000)
+ * @param {number} [options.readyMs] how long a process may take to become ready (60,000)
  * @param {object} [options.env] further environment by process name
  * @param {string[]} [options.redisArgs] further arguments of redis-server
  * @param {string} [options.routes] route table of the edges (dev/routes.toml)
@@ -73,6 +73,16 @@ export function binary(name, profile = 'debug') {
  *   OIDC_ISSUER_URL among them no provider is started and the services use that one
  */
 export async function startStack(options = {}) {
+  try {
+    return await startOnce(options);
+  } catch (error) {
+    // Another program took a port between its choice and its use: once more, with other ones.
+    if (options.ports || !/EADDRINUSE|[Aa]ddress (already )?in use|is taken; choose/.test(error.message)) throw error;
+    return startOnce(options);
+  }
+}
+
+async function startOnce(options) {
   const { edges = 1, sessionServices = 1, store = 'file:', ports = {}, profile = 'debug', onStep = () => {} } = options;
   for (const program of ['auth-edge', 'session-svc']) {
     if (!existsSync(binary(program, profile))) throw new Error(`${binary(program, profile)} is not there: run \`cargo build\` first`);

@@ -56,7 +56,11 @@ export function browserTests() {
 
   const stackOf = (options) => {
     const key = JSON.stringify(options);
-    if (!stacks.has(key)) stacks.set(key, startProduct(options));
+    if (!stacks.has(key)) {
+      const started = startProduct(options);
+      started.catch(() => stacks.delete(key)); // one that did not start is no stack of the tests to come
+      stacks.set(key, started);
+    }
     return stacks.get(key);
   };
   return {
