@@ -24,6 +24,11 @@ pub(super) struct KeptToken {
 const JWT_PARTS: usize = 3;
 
 impl KeptToken {
+    /// The decoded parts of a JWT; none of any other token.
+    pub(super) fn parts(&self) -> &[Bytes] {
+        &self.parts
+    }
+
     pub(super) fn into_token(self) -> StoredToken {
         if self.parts.is_empty() {
             StoredToken::new(self.text)

@@ -15,6 +15,7 @@
 //! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
 
 mod api_tokens;
+mod id_claims;
 mod jwt;
 pub(crate) mod keys;
 mod reseal;

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::api_tokens::{KeptApiToken, api_tokens_of_kept, kept_api_tokens};
+use super::id_claims::AroundClaims;
 use super::jwt::KeptToken;
 use super::subject;
 use super::unknown::fields_above;
@@ -25,7 +26,7 @@ use crate::session::{
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 23;
+const LAST_FIELD: u64 = 24;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -86,6 +87,9 @@ struct KeptSession {
     api_tokens: Vec<KeptApiToken>,
     #[prost(uint64, tag = "23")]
     other_grants: u64,
+    /// Instead of `id_token`, which counts where both are there: another release has written that since.
+    #[prost(message, optional, tag = "24")]
+    id_token_around_claims: Option<AroundClaims>,
 }
 
 /// A refresh whose ID token could not be judged.
@@ -155,10 +159,15 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     } else {
         device_to_kept(&session.last_seen_on, session.created_at_ms)
     };
+    let user = subject::without(session.user.text(), &session.subject);
+    let id_token = token(&session.tokens.id_token);
+    let around_claims = id_token
+        .as_ref()
+        .and_then(|token| AroundClaims::of(token.parts(), &user));
     let kept = KeptSession {
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: subject::without(session.user.text(), &session.subject),
+        user,
         attributes: attributes_to_kept(&session.attributes),
         access_token: access.map(|access| KeptToken::from(&access.value)),
         token_type: access.map(type_to_kept).unwrap_or_default(),
@@ -167,7 +176,8 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
             .unwrap_or_default(),
         scope: session.tokens.scope.text(),
         refresh_token: token(&session.tokens.refresh),
-        id_token: token(&session.tokens.id_token),
+        id_token: id_token.filter(|_| around_claims.is_none()),
+        id_token_around_claims: around_claims,
         token_generation: session.tokens.generation,
         provider_sid: session.provider_sid.clone(),
         authenticated_after_ms: since(session.authenticated_at_ms.unwrap_or(UNKNOWN_MS)),
@@ -222,7 +232,10 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         access,
         scope: Scope::of_text(kept.scope),
         refresh: kept.refresh_token.map(KeptToken::into_token),
-        id_token: kept.id_token.map(KeptToken::into_token),
+        id_token: match (kept.id_token, kept.id_token_around_claims) {
+            (Some(token), _) => Some(token.into_token()),
+            (None, around) => around.and_then(|around| around.with(&kept.user)),
+        },
         generation: kept.token_generation,
         pending,
         api: api_tokens_of_kept(kept.api_tokens, at),
