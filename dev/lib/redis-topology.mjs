@@ -12,7 +12,7 @@ import { freePort, until } from './net.mjs';
 const MASTER = 'sessions';
 const AGREEMENT_MS = 60_000; // until servers that were started, or failed over, know everything again
 const ASK_MS = 2_000;
-const EVENTS = 'vestibule:e'; // in a cluster, its master also has the events
+const EVENTS = 'vestibule:e'; // in a cluster, the master that has this key fails: like every other it has a share of the events
 
 // What docs/operating.md says to set.
 const SETTINGS = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '3', '--repl-diskless-sync-delay', '0'];

@@ -149,7 +149,7 @@ pub struct Lease {
     pub holder: String,
 }
 
-/// Something published by a write, in the order the store saw the writes.
+/// Something published by a write. Those of one record come in the order of its writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUpdate {
     /// The sealed event, and the position to resume after it.
@@ -269,7 +269,7 @@ pub trait SessionStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Everything published after `after` (or from now on), across replicas. Ends with an error when the
+    /// Everything published after `after` (or from now on), across replicas; of two records in any order. Ends with an error when the
     /// store's events cannot be read; never silently loses one: a gap is sent as `Missed`.
     async fn published(
         &self,

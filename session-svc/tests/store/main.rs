@@ -27,6 +27,7 @@ mod memory;
 mod proxy;
 mod redis;
 mod redis_cluster;
+mod redis_cluster_events;
 mod redis_lists;
 mod redis_secured;
 mod redis_sentinel;

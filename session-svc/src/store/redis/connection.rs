@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::answers::{Consequence, consequence};
 use super::connections::Connections;
-use super::nodes::Node;
+use super::nodes::{self, Node};
 use super::source::{ANSWER_TIMEOUT, ConnectionSource, Unsaid, Wire, is_master, not_the_master};
 use super::span::{self, Named};
 
@@ -159,15 +159,24 @@ impl WorkerConnection {
         self.0.connections.verify_all();
     }
 
-    /// A connection apart for a listener that waits for up to `answer_timeout`, and the signal that it is to be let go.
+    /// A connection apart for a listener that waits for up to `answer_timeout`, to the server that has this key; and the signal that it
+    /// is to be let go.
     pub(super) async fn listener(
         &self,
+        key: &[u8],
         answer_timeout: Duration,
     ) -> RedisResult<(Wire, watch::Receiver<()>)> {
         let let_go = self.0.connections.let_go.subscribe();
         let source = Arc::clone(&self.0.connections.source.borrow());
-        let wire = bounded(source.connect(answer_timeout).boxed()).await?;
-        Ok((wire, let_go))
+        let wire = bounded(async {
+            if let ConnectionSource::Cluster(_) = *source {
+                let owner = nodes::owner(self, key).await?;
+                source.connect_to_node(&owner, answer_timeout).await
+            } else {
+                source.connect(answer_timeout).await
+            }
+        });
+        Ok((wire.boxed().await?, let_go))
     }
 
     async fn send<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {

@@ -1,104 +1,79 @@
-//! The stream of published events, read once per replica and handed to every listener.
+//! The published events of one store: those of one stream, or of the streams of a cluster together.
 //!
 //! Invariants
-//! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
-//! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
-//!   dropped oldest first, so if that one is there, nothing behind it was dropped.
-//! - When the server does not answer for `READ_TIMEOUT`, when its answers come late, or when it is not the master any more, every
-//!   listener's stream ends with an error. An old answer does not count: what counts is when its request was sent.
+//! - A listener hears all streams or none: when one of them cannot be heard, its own stream ends with an error.
+//! - The events of one record are heard in the order of its writes; in a cluster those of two records are not.
+//! - Replicas that are set to divide events hear all streams, whichever of them they write to themselves.
+//! - What was lost of one stream is told as missed, for it may have been anybody's.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::stream::{self, BoxStream, StreamExt as _};
-use redis::{ErrorKind, Pipeline, RedisResult, Value};
-use tokio::sync::{broadcast, watch};
+use futures_util::future::{ready, try_join_all};
+use futures_util::stream::{BoxStream, StreamExt as _, select_all};
+use tokio::sync::Semaphore;
 
-use crate::store::{StoreError, StoreUpdate};
+use crate::store::url::EventStreams;
+use crate::store::{Name, StoreError, StoreUpdate};
 
 use super::connection::WorkerConnection;
-use super::entries::{EntryContent, Id, StreamEntry, parse_entries, parse_read, unexpected};
-use super::source::{Wire, not_the_master};
-use super::unavailable;
+use super::entries::EntryContent;
+use super::keys::KeyNames;
+use super::partitions::{neighbours, partition_of};
+use super::positions::Positions;
+use super::stream::StreamFeed;
 
-/// Events the stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
-pub(super) const KEPT_EVENTS: u64 = 8_192;
+/// Events a server's only stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
+const KEPT_EVENTS: u64 = 8_192;
 
-/// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
-const READ_WAIT: Duration = Duration::from_millis(200);
+/// Events each of a cluster's streams keeps: twice as many together.
+const KEPT_EVENTS_EACH: u64 = 512;
 
-/// Longest round trip of a read, the server's wait apart: what is read is no older.
-const LATE: Duration = Duration::from_millis(250);
-
-/// Without any answer for this long the subscription counts as lost: endings must be seen within a second.
-const READ_TIMEOUT: Duration = READ_WAIT.saturating_add(LATE);
-
-/// Pause before connecting again.
-const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
-
-/// How long a new listener waits for the reader to be connected.
-const FIRST_CONNECTED: Duration = Duration::from_secs(2);
-
-/// Events a slow listener may be behind in memory; beyond it reads the stream itself.
-const BEHIND: usize = 1_024;
-
-/// Entries read at a time.
-const READ_AT_ONCE: usize = 256;
-
-/// How long, and how often, an event is retried whose write is done (cluster only).
-const PUBLISH_FOR: Duration = Duration::from_secs(30);
-const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
-
-/// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command that needs any, and none
-/// behind a write, so that an ending is published although the server is full.
-const ADD: &str = r"
-redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
-return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
-";
-
-/// What the reader sends its listeners.
-#[derive(Clone)]
-enum TailItem {
-    Entry(StreamEntry),
-    /// Read the stream yourself, some of it was dropped.
-    Gap,
-    /// The server does not answer.
-    Cut,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("published events cannot be heard at the moment")]
-struct EventsUnavailable;
-
-fn events_unavailable() -> StoreError {
-    StoreError::Unavailable(Box::new(EventsUnavailable))
-}
+/// What comes in one of a cluster's streams within this time after another event is read with the next: a busy stream costs a replica
+/// a hundred reads a second at most, and an event that comes alone waits for nothing.
+const READ_TOGETHER: Duration = Duration::from_millis(10);
 
 /// The events of one store.
 pub(super) struct EventFeed {
-    shared: Arc<FeedState>,
-    reader: OnceLock<()>,
+    keys: KeyNames,
+    /// The stream every release knows; in a cluster the others behind it.
+    streams: Vec<StreamFeed>,
+    /// Which of a cluster's streams are written to.
+    written: EventStreams,
 }
 
-struct FeedState {
-    connection: WorkerConnection,
-    key: Vec<u8>,
-    tail: broadcast::Sender<TailItem>,
-    connected: watch::Sender<bool>,
+/// Where an event of a record is published by its own script.
+pub(super) struct Published {
+    /// Streams of a cluster, of which the script takes the first its node has; none where there is one stream.
+    pub(super) streams: Vec<Vec<u8>>,
+    /// How many events a stream keeps.
+    pub(super) kept: u64,
 }
 
 impl EventFeed {
-    pub(super) fn new(connection: WorkerConnection, key: Vec<u8>) -> Self {
-        let shared = FeedState {
-            connection,
-            key,
-            tail: broadcast::Sender::new(BEHIND),
-            connected: watch::Sender::new(false),
-        };
+    /// The stream every release knows, alone.
+    pub(super) fn of_one(connection: WorkerConnection, keys: &KeyNames) -> Self {
+        let (key, turn) = (keys.events().to_vec(), Arc::new(Semaphore::new(1)));
+        let only = StreamFeed::new(connection, key, KEPT_EVENTS, Duration::ZERO, turn);
         Self {
-            shared: Arc::new(shared),
-            reader: OnceLock::new(),
+            keys: keys.clone(),
+            streams: vec![only],
+            written: EventStreams::One,
+        }
+    }
+
+    /// All streams of a cluster.
+    pub(super) fn of_cluster(connection: &WorkerConnection, keys: &KeyNames, written: EventStreams) -> Self {
+        let turn = Arc::new(Semaphore::new(1));
+        let stream =
+            |key, kept, pause| StreamFeed::new(connection.clone(), key, kept, pause, Arc::clone(&turn));
+        let one = stream(keys.events().to_vec(), KEPT_EVENTS, Duration::ZERO);
+        let others = keys.event_partitions().into_iter();
+        let others = others.map(|key| stream(key, KEPT_EVENTS_EACH, READ_TOGETHER));
+        Self {
+            keys: keys.clone(),
+            streams: std::iter::once(one).chain(others).collect(),
+            written,
         }
     }
 
@@ -107,283 +82,90 @@ impl EventFeed {
         &self,
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
-        self.reader
-            .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(&self.shared)))));
-        let mut connected = self.shared.connected.subscribe();
-        let first = tokio::time::timeout(FIRST_CONNECTED, connected.wait_for(|connected| *connected)).await;
-        if !first.is_ok_and(|first| first.is_ok()) {
-            return Err(events_unavailable());
-        }
-        let tail = self.shared.tail.subscribe();
-        let mut follower = FeedFollower {
-            shared: Arc::clone(&self.shared),
-            tail,
-            last: Id(0, 0),
-            behind: false,
-            pending: VecDeque::new(),
-            ended: false,
+        let resumed = match &after {
+            None => Some(self.newest().await?),
+            Some(position) => self.resumed(position).await?,
         };
-        // A cut before `subscribe` would not be noticed.
-        if !*self.shared.connected.borrow() {
-            return Err(events_unavailable());
-        }
-        match after.as_deref().map(Id::parse) {
-            None => follower.last = self.shared.newest().await.map_err(unavailable)?,
-            Some(Some(id)) => {
-                follower.last = id;
-                follower.behind = true;
-            }
-            Some(None) => follower.skip().await?,
-        }
-        Ok(follower.stream())
-    }
-
-    /// ID of the newest entry.
-    pub(super) async fn position(&self) -> Result<String, StoreError> {
-        let newest = self.shared.newest().await.map_err(unavailable)?;
-        Ok(newest.to_string())
-    }
-
-    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
-    /// and nobody waits longer than until listeners know that they receive nothing.
-    pub(super) async fn publish(&self, content: EntryContent) {
-        if !matches!(
-            tokio::time::timeout(READ_TIMEOUT, self.shared.add(&content)).await,
-            Ok(Ok(_))
-        ) {
-            self.publish_later(content);
-        }
-    }
-
-    /// Publishes in the background.
-    pub(super) fn publish_later(&self, content: EntryContent) {
-        let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
-            let since = Instant::now();
-            while let Err(error) = shared.add(&content).await {
-                if since.elapsed() > PUBLISH_FOR {
-                    tracing::error!(
-                        error = &error as &dyn std::error::Error,
-                        "an event could not be published in time and is lost"
-                    );
-                    return;
-                }
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "an event could not be published yet and is retried"
-                );
-                tokio::time::sleep(PUBLISH_PAUSE).await;
-            }
+        let (positions, begins) = match resumed {
+            Some(positions) => (positions, None),
+            None => (self.newest().await?, Some(Ok(StoreUpdate::Missed))),
+        };
+        let streams = self.streams.iter().zip(positions.ids());
+        let heard = try_join_all(streams.map(|(stream, id)| stream.follow(*id))).await?;
+        let heard = heard.into_iter().enumerate();
+        let heard = select_all(heard.map(|(at, heard)| heard.map(move |heard| (at, heard)).boxed()));
+        let updates = heard.scan(Some(positions), |positions, (at, heard)| {
+            let update = positions.as_mut().map(|positions| Ok(positions.told(at, heard?)));
+            // One that cannot be heard ends them all.
+            positions.take_if(|_| matches!(update, Some(Err(_))));
+            ready(update)
         });
-    }
-}
-
-impl FeedState {
-    async fn add(&self, content: &EntryContent) -> RedisResult<String> {
-        let mut command = redis::cmd("EVAL");
-        command.arg(ADD).arg(1).arg(&self.key).arg(KEPT_EVENTS);
-        match content {
-            EntryContent::Event(payload) => command.arg("e").arg(&payload[..]),
-            EntryContent::Mark => command.arg("mark").arg(""),
-            EntryContent::Gap => command.arg("gap").arg(""),
-        };
-        self.connection.once(&command).await
+        Ok(futures_util::stream::iter(begins).chain(updates).boxed())
     }
 
-    fn ask_for_newest(&self) -> redis::Cmd {
-        let mut command = redis::cmd("XREVRANGE");
-        command.arg(&self.key).arg("+").arg("-").arg("COUNT").arg(1);
-        command
+    /// The newest position.
+    pub(super) async fn position(&self) -> Result<String, StoreError> {
+        Ok(self.newest().await?.to_string())
     }
 
-    /// ID of the newest entry; there is one afterwards.
-    async fn newest(&self) -> RedisResult<Id> {
-        let entries = parse_entries(self.connection.read(&self.ask_for_newest()).await?)?;
-        match entries.first() {
-            Some(entry) => Ok(entry.id),
-            None => Id::parse(&self.add(&EntryContent::Mark).await?).ok_or_else(unexpected),
-        }
-    }
-
-    /// Entries after `last`, and whether none in between were dropped.
-    async fn after(&self, last: Id) -> RedisResult<(Vec<StreamEntry>, bool)> {
-        let mut pipeline = Pipeline::new();
-        pipeline
-            .cmd("XRANGE")
-            .arg(&self.key)
-            .arg(format!("({last}"))
-            .arg("+")
-            .arg("COUNT")
-            .arg(READ_AT_ONCE);
-        still_there(&mut pipeline, &self.key, last);
-        let (entries, began): (Value, Value) = self.connection.together(&pipeline).await?;
-        Ok((parse_entries(entries)?, !parse_entries(began)?.is_empty()))
-    }
-}
-
-fn still_there(pipeline: &mut Pipeline, key: &[u8], last: Id) {
-    pipeline
-        .cmd("XRANGE")
-        .arg(key)
-        .arg(last.to_string())
-        .arg(last.to_string());
-}
-
-/// Reads the stream for all listeners until the store is dropped.
-async fn read_on(shared: Weak<FeedState>) {
-    while let Some(alive) = shared.upgrade() {
-        let began = begin(&alive).await;
-        drop(alive);
-        let outcome = match began {
-            Ok((mut wire, mut let_go, last)) => {
-                tokio::select! {
-                    outcome = listen(&shared, &mut wire, last) => outcome,
-                    _ = let_go.changed() => Err(not_the_master()),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        let Some(alive) = shared.upgrade() else { return };
-        if let Err(error) = outcome {
-            if alive.connected.send_replace(false) {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "published events cannot be heard"
-                );
-            }
-            let _ = alive.tail.send(TailItem::Cut);
-            alive.connection.listener_broke();
-        }
-        drop(alive);
-        tokio::time::sleep(RECONNECT_PAUSE).await;
-    }
-}
-
-async fn begin(shared: &FeedState) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
-    let (mut wire, let_go) = shared.connection.listener(READ_TIMEOUT).await?;
-    let last = shared.newest().await?;
-    // The stream does not count as read before an answer came on this connection, and in time.
-    let question = shared.ask_for_newest();
-    in_time(LATE, question.query_async::<Value>(&mut wire)).await?;
-    if !shared.connected.send_replace(true) {
-        tracing::info!("published events are heard");
-    }
-    Ok((wire, let_go, last))
-}
-
-/// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
-async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    let sent_at = Instant::now();
-    match tokio::time::timeout(bound, answer).await {
-        Ok(answer) if sent_at.elapsed() <= bound => answer,
-        _ => Err((ErrorKind::Io, "the answer came late").into()),
-    }
-}
-
-async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
-    loop {
-        let Some(alive) = shared.upgrade() else {
-            return Ok(());
-        };
-        let mut pipeline = Pipeline::new();
-        let wait_ms = u64::try_from(READ_WAIT.as_millis()).unwrap_or(0);
-        pipeline
-            .cmd("XREAD")
-            .arg("COUNT")
-            .arg(READ_AT_ONCE)
-            .arg("BLOCK")
-            .arg(wait_ms);
-        pipeline.arg("STREAMS").arg(&alive.key).arg(last.to_string());
-        still_there(&mut pipeline, &alive.key, last);
-        drop(alive);
-        let (read, began): (Value, Value) = in_time(READ_TIMEOUT, pipeline.query_async(wire)).await?;
-        let entries = parse_read(read)?;
-        let Some(alive) = shared.upgrade() else {
-            return Ok(());
-        };
-        if parse_entries(began)?.is_empty() {
-            let _ = alive.tail.send(TailItem::Gap);
-            last = alive.newest().await?;
-            continue;
-        }
-        for entry in entries {
-            last = entry.id;
-            let _ = alive.tail.send(TailItem::Entry(entry));
-        }
-    }
-}
-
-struct FeedFollower {
-    shared: Arc<FeedState>,
-    tail: broadcast::Receiver<TailItem>,
-    last: Id,
-    /// Whether the stream has to be read before the tail says anything new.
-    behind: bool,
-    pending: VecDeque<StoreUpdate>,
-    ended: bool,
-}
-
-impl FeedFollower {
-    fn stream(self) -> BoxStream<'static, Result<StoreUpdate, StoreError>> {
-        stream::unfold(self, |mut follower| async move {
-            if follower.ended {
-                return None;
-            }
-            let next = follower.next().await;
-            follower.ended = next.is_err();
-            Some((next, follower))
-        })
-        .boxed()
-    }
-
-    async fn next(&mut self) -> Result<StoreUpdate, StoreError> {
-        loop {
-            if let Some(published) = self.pending.pop_front() {
-                return Ok(published);
-            }
-            if self.behind {
-                self.catch_up().await?;
-                continue;
-            }
-            match self.tail.recv().await {
-                Ok(TailItem::Entry(entry)) => self.take(entry),
-                Ok(TailItem::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
-                Ok(TailItem::Cut) | Err(broadcast::error::RecvError::Closed) => {
-                    return Err(events_unavailable());
+    /// Where the script of a write to this record publishes its event; nowhere if that is a step of its own.
+    pub(super) fn published_with(&self, name: Name) -> Published {
+        match self.written {
+            EventStreams::One => Published {
+                streams: Vec::new(),
+                kept: KEPT_EVENTS,
+            },
+            EventStreams::Partitioned => {
+                let near = neighbours(partition_of(&self.keys.record(name)));
+                Published {
+                    streams: near.map(|near| self.streams[1 + near].key().to_vec()).into(),
+                    kept: KEPT_EVENTS_EACH,
                 }
             }
         }
     }
 
-    async fn catch_up(&mut self) -> Result<(), StoreError> {
-        let (entries, intact) = self.shared.after(self.last).await.map_err(unavailable)?;
-        if !intact {
-            return self.skip().await;
+    /// Publishes by itself what a write to this record could not publish in its script.
+    pub(super) async fn publish(&self, name: Name, event: Vec<u8>) {
+        self.stream_of(name)
+            .publish(EntryContent::Event(event.into()))
+            .await;
+    }
+
+    /// Tells listeners that an event of this record may have been missed, in the background.
+    pub(super) fn publish_gap(&self, name: Name) {
+        self.stream_of(name).publish_later(EntryContent::Gap);
+    }
+
+    async fn newest(&self) -> Result<Positions, StoreError> {
+        let newest = self.streams.iter().map(StreamFeed::newest);
+        Ok(Positions::new(try_join_all(newest).await?))
+    }
+
+    /// Where a listener goes on that was at this position; `None` where nobody can tell what it missed.
+    async fn resumed(&self, position: &str) -> Result<Option<Positions>, StoreError> {
+        let Some(positions) = Positions::parse(position) else {
+            return Ok(None);
+        };
+        if positions.ids().len() == self.streams.len() {
+            return Ok(Some(positions));
         }
-        self.behind = entries.len() == READ_AT_ONCE;
-        entries.into_iter().for_each(|entry| self.take(entry));
-        Ok(())
+        // A position of a replica that knew one stream: it missed nothing if there was nothing in the others.
+        let [first] = positions.ids() else { return Ok(None) };
+        let others = &self.streams[1..];
+        let used = try_join_all(others.iter().map(StreamFeed::is_used)).await?;
+        if used.contains(&true) {
+            return Ok(None);
+        }
+        let newest = try_join_all(others.iter().map(StreamFeed::newest)).await?;
+        Ok(Some(Positions::new([vec![*first], newest].concat())))
     }
 
-    /// Goes on at the newest entry and says that something was missed.
-    async fn skip(&mut self) -> Result<(), StoreError> {
-        self.last = self.shared.newest().await.map_err(unavailable)?;
-        self.behind = false;
-        self.pending.push_back(StoreUpdate::Missed);
-        Ok(())
-    }
-
-    fn take(&mut self, entry: StreamEntry) {
-        if entry.id > self.last {
-            self.last = entry.id;
-            match entry.content {
-                EntryContent::Event(payload) => self.pending.push_back(StoreUpdate::Event {
-                    position: entry.id.to_string(),
-                    payload: payload.to_vec(),
-                }),
-                EntryContent::Gap => self.pending.push_back(StoreUpdate::Missed),
-                EntryContent::Mark => {}
-            }
+    /// Which stream has the events of a record.
+    fn stream_of(&self, name: Name) -> &StreamFeed {
+        match self.written {
+            EventStreams::Partitioned => &self.streams[1 + partition_of(&self.keys.record(name))],
+            EventStreams::One => &self.streams[0],
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Lists of records, page by page.
 //!
-//! First come the entries that are in the order of creation, newest first; then those that are found in the order of expiry alone:
-//! provider sessions', and what was written by releases that knew no other order or was left half done by a node that went away.
+//! A set of few entries is read at once. Of a large one first come the entries that are in the order of creation, newest first; then
+//! those that are found in the order of expiry alone: what was written by releases that knew no other order, or was left half done by a
+//! node that went away.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -52,6 +53,29 @@ impl From {
     }
 }
 
+/// Sets apart a cursor in another place than the one that is written: its number follows.
+const ELSEWHERE: [u8; 8] = [
+    u8::MAX,
+    u8::MAX,
+    u8::MAX,
+    u8::MAX,
+    u8::MAX,
+    u8::MAX,
+    u8::MAX,
+    u8::MAX - 1,
+];
+
+fn in_place(place: usize, inner: &Cursor) -> Cursor {
+    let place = u8::try_from(place).unwrap_or(u8::MAX);
+    Cursor([&ELSEWHERE[..], &[place], &inner.0].concat())
+}
+
+/// The place a cursor is in, if it is another than the one that is written, and the cursor there; none at the beginning.
+fn elsewhere(cursor: &Cursor) -> Option<(usize, Option<Cursor>)> {
+    let (place, inner) = cursor.as_bytes().strip_prefix(&ELSEWHERE)?.split_first()?;
+    Some((usize::from(*place), Cursor::from_bytes(inner)))
+}
+
 fn in_expiry(score: u64, member: &[u8]) -> Cursor {
     Cursor([&NEVER_CREATED[..], &score.to_be_bytes(), member].concat())
 }
@@ -96,18 +120,76 @@ impl RecordReads {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Listing, StoreError> {
-        let (location, from) = (self.keys.index(index), From::read(after));
         let limit = limit.clamp(1, LOOKED_AT);
-        if self.scattered {
-            self.list_scattered(&location, from, limit).await
+        let locations = self.keys.indexes(index);
+        let (place, after) = match after.and_then(elsewhere) {
+            Some((place, inner)) => (place, inner),
+            None => (0, after.cloned()),
+        };
+        let Some(location) = locations.get(place) else {
+            return Ok(Listing::default());
+        };
+        let from = From::read(after.as_ref());
+        let mut listing = if self.scattered {
+            self.list_scattered(location, from, limit).await?
         } else {
-            self.list_at_once(&location, from, limit).await
+            self.list_at_once(location, from, limit).await?
+        };
+        if let Some((first, true)) = locations.first().map(|first| (first, place > 0)) {
+            listing.entries = self.not_in(first, listing.entries).await?;
+            let cursors = listing.entries.iter_mut().map(|entry| &mut entry.cursor);
+            cursors
+                .chain(&mut listing.next)
+                .for_each(|cursor| *cursor = in_place(place, cursor));
         }
+        if listing.next.is_none() && place + 1 < locations.len() {
+            listing.next = Some(in_place(place + 1, &Cursor(Vec::new())));
+        }
+        Ok(listing)
     }
 
-    /// Whether more than `count` entries are in the order of creation.
+    /// Those of the entries that are not in another place as well, because their records were written since.
+    async fn not_in(&self, location: &IndexLocation, entries: Vec<Entry>) -> Result<Vec<Entry>, StoreError> {
+        let whole = self.whole(location).await?;
+        let mut left = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let is_there = match &whole {
+                Some(whole) => whole.contains(&IndexMember::new(entry.created_at_ms, entry.name)),
+                None => self.is_ordered(location, &entry).await?,
+            };
+            left.extend((!is_there).then_some(entry));
+        }
+        Ok(left)
+    }
+
+    /// All entries of a list in a small set, newest first; `None` if it is in a large one.
+    async fn whole(&self, location: &IndexLocation) -> Result<Option<Vec<IndexMember>>, StoreError> {
+        let call = scripts::WHOLE.call().key(location.key.clone());
+        let ends: Option<Vec<Vec<u8>>> = call
+            .arg(location.begins.as_slice())
+            .read(&self.connection)
+            .await?;
+        Ok(ends.map(|ends| {
+            let mut ends: Vec<_> = ends.into_iter().map(IndexMember).collect();
+            ends.sort_unstable_by(|one, other| other.cmp(one));
+            ends
+        }))
+    }
+
+    /// Whether a list has more than `count` entries; in a large set, in the order of creation.
     pub(super) async fn has_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
-        let location = self.keys.index(index);
+        for location in self.keys.indexes(index) {
+            if self.has_more_in(&location, count).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn has_more_in(&self, location: &IndexLocation, count: usize) -> Result<bool, StoreError> {
+        if let Some(whole) = self.whole(location).await? {
+            return Ok(whole.len() > count);
+        }
         let past_any = [u8::MAX; NEVER_CREATED.len() + 1];
         let mut command = redis::cmd("ZRANGE");
         command.arg(&location.order);
@@ -165,6 +247,14 @@ impl RecordReads {
     ) -> Result<Listing, StoreError> {
         let (mut entries, from) = match from {
             From::Created(after) => {
+                if let Some(whole) = self.whole(location).await? {
+                    let behind = whole.into_iter().filter(|end| after.is_empty() || end.0 < after);
+                    let mut behind = behind.filter_map(|end| listed(location, end, None));
+                    let page: Vec<Entry> = behind.by_ref().take(limit).collect();
+                    let next = behind.next().and(page.last()).map(|last| last.cursor.clone());
+                    let entries = self.leading_on(location, page).await?;
+                    return Ok(Listing { entries, next });
+                }
                 let (page, next) = self.ordered(location, &after, limit).await?;
                 if next.is_some() {
                     let entries = self.leading_on(location, page).await?;

@@ -4,10 +4,11 @@
 //! ```text
 //! sNAME   a record as `codec` writes it, expiring at its time
 //! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
-//! oXX     those of them that are listed by creation, in that order; half as many sets
+//! oXX     the entries of a large one in the order of creation; half as many sets
 //! lNAME   a lease: "serial:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
+//! e{N}    in a cluster: the streams its events are divided into, see `partitions`
 //! w       what replicas acknowledge, for a second; in a cluster one in each slot
 //! ```
 //!
@@ -18,17 +19,18 @@
 //! - The time is the server's: keys expire by it, and `now_ms` follows it (see `clock`).
 //! - An index cannot leak: entries are scored by their record's expiry, every write to their set trims what is
 //!   past, and the set itself expires with its last entry. It cannot lie: a listing looks for each record.
-//! - A list costs a page: entries of a person are a range of the set that orders them. That set is an aid: what is missing in it is
-//!   found in the order of expiry.
+//! - A list costs a page: a small set is read at once, and in a large one the entries of a list are a range of the set that orders them.
+//!   That set is an aid: what is missing in it is found in the order of expiry.
 //! - Fences come from the server's clock in microseconds; they grow unless that clock is set back, and
 //!   every write is refused by its version anyway.
 //!
-//! In a cluster a record, its indexes and the events live on different nodes, so there is no common script.
+//! In a cluster a record and its indexes live on different nodes, so there is no common script.
 //! Entries are written (or prolonged) before their record and removed after it: what a crash leaves is
 //! an entry without a record, which listings skip and expiry clears, never a record without its entry.
-//! The event follows the write; should its node be away it is retried for a while, during which listeners
-//! are cut off from the same node and know that they receive nothing. If the answer to a write was lost, listeners
-//! learn that they may have missed something. Only a replica that dies between a write and its event loses it.
+//! Where events are divided (`event_streams`), the event is published by the script of the write, in a stream on the same node. Where that node has none of the streams the event
+//! may stand in (slots in many pieces, or on their way to another node), it follows the write; should its node be away it is retried for
+//! a while, during which listeners are cut off from the same node and know that they receive nothing. If the answer to a write was
+//! lost, listeners learn that they may have missed something. Only a replica that dies between such a write and its event loses it.
 //!
 //! Deliberately absent: reads from replicas, which could show a session that was ended.
 
@@ -46,6 +48,8 @@ mod keys;
 mod lists;
 mod master;
 mod nodes;
+mod partitions;
+mod positions;
 mod quorum;
 mod reads;
 mod reload;
@@ -55,6 +59,7 @@ mod sentinels;
 mod servers;
 mod source;
 mod span;
+mod stream;
 mod writes;
 
 use std::path::Path;
@@ -127,11 +132,15 @@ impl RedisStore {
             clock.synchronise(&connection).await
         };
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
-        let keys = KeyNames::new(&settings.prefix);
+        let keys = KeyNames::new(&settings.prefix, &settings.list_sets);
         let scattered = matches!(settings.topology, Topology::Cluster(_));
+        let events = match settings.event_streams {
+            Some(written) => EventFeed::of_cluster(&connection, &keys, written),
+            None => EventFeed::of_one(connection.clone(), &keys),
+        };
         let shared = RedisShared {
             clock,
-            events: Arc::new(EventFeed::new(connection.clone(), keys.events().to_owned())),
+            events: Arc::new(events),
             acknowledgements: Acknowledgements {
                 connection: connection.another(),
                 keys: keys.clone(),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use redis::cluster_routing::Slot;
-use redis::{FromRedisValue as _, Value};
+use redis::{ErrorKind, FromRedisValue as _, RedisResult, Value};
 
+use super::connection::WorkerConnection;
 use super::writes::Writes;
-use super::{RedisStore, unavailable};
+use super::{RedisStore, partitions, unavailable};
 use crate::store::StoreError;
 use crate::store::url::ServerAddress;
 
@@ -43,7 +44,7 @@ impl Writes {
         let ranges = self.ranges().await?;
         let masters = ranges
             .into_iter()
-            .filter_map(|(_, servers)| servers.into_iter().next());
+            .filter_map(|range| range.servers.into_iter().next());
         let mut nodes: Vec<Node> = masters
             .map(|ServerAddress { host, port }| Node::Master { host, port })
             .collect();
@@ -58,23 +59,31 @@ impl Writes {
             return Ok(Vec::new());
         }
         let ranges = self.ranges().await?.into_iter();
-        let of_masters = ranges.filter_map(|(slot, servers)| {
-            let ServerAddress { host, port } = servers.into_iter().next()?;
-            Some(((host, port), slot))
+        let of_masters = ranges.filter_map(|range| {
+            let ServerAddress { host, port } = range.servers.into_iter().next()?;
+            Some(((host, port), Slot::new(range.first)?))
         });
         let of_masters: BTreeMap<_, _> = of_masters.collect();
         Ok(of_masters.into_values().collect())
     }
 
-    /// The first slot and the servers of each range of slots, its master first.
-    async fn ranges(&self) -> Result<Vec<(Slot, Vec<ServerAddress>)>, StoreError> {
-        let slots: Vec<Value> = self
-            .connection
-            .read(redis::cmd("CLUSTER").arg("SLOTS"))
-            .await
-            .map_err(unavailable)?;
-        Ok(slots.into_iter().filter_map(servers).collect())
+    async fn ranges(&self) -> Result<Vec<SlotRange>, StoreError> {
+        ranges(&self.connection).await.map_err(unavailable)
     }
+}
+
+/// The master of a cluster that has the slot of this key.
+pub(super) async fn owner(connection: &WorkerConnection, key: &[u8]) -> RedisResult<ServerAddress> {
+    let slot = partitions::slot_number(key);
+    let ranges = ranges(connection).await?.into_iter();
+    let mut ranges = ranges.filter(|range| (range.first..=range.last).contains(&slot));
+    let owner = ranges.next().and_then(|range| range.servers.into_iter().next());
+    owner.ok_or_else(|| (ErrorKind::Io, "no node has the slot").into())
+}
+
+async fn ranges(connection: &WorkerConnection) -> RedisResult<Vec<SlotRange>> {
+    let ranges: Vec<Value> = connection.read(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+    Ok(ranges.into_iter().filter_map(SlotRange::read).collect())
 }
 
 impl RedisStore {
@@ -86,7 +95,7 @@ impl RedisStore {
         let ranges = self.writes.ranges().await?;
         let mut replicas: Vec<ServerAddress> = ranges
             .into_iter()
-            .flat_map(|(_, servers)| servers.into_iter().skip(1))
+            .flat_map(|range| range.servers.into_iter().skip(1))
             .collect();
         replicas.sort_unstable_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
         replicas.dedup();
@@ -94,13 +103,24 @@ impl RedisStore {
     }
 }
 
-/// The servers of a range of slots: first slot, last slot, master, replicas.
-fn servers(range: Value) -> Option<(Slot, Vec<ServerAddress>)> {
-    let range: Vec<Value> = Vec::from_redis_value(range).ok()?;
-    let mut range = range.into_iter();
-    let first = Slot::new(u16::from_redis_value(range.next()?).ok()?)?;
-    let servers: Option<Vec<ServerAddress>> = range.skip(1).map(server).collect();
-    Some((first, servers?))
+/// A range of slots and its servers, the master first.
+struct SlotRange {
+    first: u16,
+    last: u16,
+    servers: Vec<ServerAddress>,
+}
+
+impl SlotRange {
+    /// First slot, last slot, master, replicas.
+    fn read(range: Value) -> Option<Self> {
+        let range: Vec<Value> = Vec::from_redis_value(range).ok()?;
+        let mut range = range.into_iter();
+        let first = u16::from_redis_value(range.next()?).ok()?;
+        let last = u16::from_redis_value(range.next()?).ok()?;
+        let servers: Option<Vec<ServerAddress>> = range.map(server).collect();
+        let servers = servers?;
+        Some(Self { first, last, servers })
+    }
 }
 
 /// `[host, port, ID, …]`.

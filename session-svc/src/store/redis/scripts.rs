@@ -1,7 +1,8 @@
 //! What is done on the server in one step.
 //!
 //! `KEYS` of a write are the record's, the events' and two sets of each index, by expiry and by creation; in a cluster the record's
-//! alone. Commands are those the documented access list grants.
+//! alone, and the names of streams that may be on the same node stand where the members of indexes stand elsewhere (Redis lets a
+//! script use a key it does not declare, on its own node). Commands are those the documented access list grants.
 //! Values are compared as bytes: a record's version stands at the offset `codec` says.
 
 use std::sync::OnceLock;
@@ -14,10 +15,12 @@ use super::connection::WorkerConnection;
 use super::unavailable;
 
 /// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
-/// `mode` is a condition of ZADD or empty. Gives what was trimmed and the last expiry.
+/// `mode` is a condition of ZADD or empty. Gives what was trimmed, the last expiry, and what is to be ordered by creation as well: nothing
+/// in a small set, which is read at once; all of it when it has just become a large one; from then on each that is entered.
 const ENTER_INDEX: &str = r"
+local small = 128
 local function enter(key, mode, expires, member)
-  if mode == '' then redis.call('ZADD', key, expires, member) else redis.call('ZADD', key, mode, expires, member) end
+  local is_new = (mode == '' and redis.call('ZADD', key, expires, member) or redis.call('ZADD', key, mode, expires, member)) == 1
   local time = redis.call('TIME')
   local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
   local past = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
@@ -25,16 +28,19 @@ local function enter(key, mode, expires, member)
   local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
   last = last and string.format('%.0f', last)
   if last then redis.call('PEXPIREAT', key, last) end
-  return past, last
+  local beyond = redis.call('ZRANGE', key, small, small + 1)
+  if #beyond == 0 then return past, last, {} end
+  if #beyond == 1 and is_new then return past, last, redis.call('ZRANGE', key, 0, -1) end
+  return past, last, {member}
 end
 ";
 
-/// Does the same to the set that orders an index by creation: `member` is the one entered, or empty.
+/// Does the same to the set that orders an index by creation.
 const ORDER_INDEX: &str = r"
-local function order(key, member, past, last)
-  if member ~= '' then redis.call('ZADD', key, 0, member) end
+local function order(key, members, past, last)
+  for _, member in ipairs(members) do redis.call('ZADD', key, 0, member) end
   if #past > 0 then redis.call('ZREM', key, unpack(past)) end
-  if last and member ~= '' then redis.call('PEXPIREAT', key, last) end
+  if last and #members > 0 then redis.call('PEXPIREAT', key, last) end
 end
 ";
 
@@ -42,21 +48,39 @@ end
 const ENTER_ALL: &str = r"
 local function enter_all(expires, at)
   for i = 3, #KEYS, 2 do
-    local member = ARGV[at + (i - 3) / 2]
-    local past, last = enter(KEYS[i], '', expires, member)
-    order(KEYS[i + 1], i == 3 and member or '', past, last)
+    local past, last, ordered = enter(KEYS[i], '', expires, ARGV[at + (i - 3) / 2])
+    order(KEYS[i + 1], ordered, past, last)
   end
 end
 ";
 
+/// All entries of a list in a small set, without what they begin with; false if the set is a large one.
+const WHOLE_LIST: &str = r"
+local function whole_list(key, begins)
+  local all, own = redis.call('ZRANGE', key, 0, 128), {}
+  if #all > 128 then return false end
+  for _, entry in ipairs(all) do
+    if string.sub(entry, 1, #begins) == begins then own[#own + 1] = string.sub(entry, #begins + 1) end
+  end
+  return own
+end
+";
+
+/// Publishes in the stream `key`; in a cluster, where there is none, in the first of the streams from `ARGV[at]` on that this node
+/// has. Gives whether it did.
 const PUBLISH: &str = r"
-local function publish(key, kept, event)
-  if key then redis.call('XADD', key, 'MAXLEN', '~', kept, '*', 'e', event) end
+local function publish(key, kept, event, at)
+  if key then redis.call('XADD', key, 'MAXLEN', '~', kept, '*', 'e', event) return true end
+  for i = at, #ARGV do
+    local added = redis.pcall('XADD', ARGV[i], 'MAXLEN', '~', kept, '*', 'e', event)
+    if type(added) == 'string' then return true end
+  end
+  return false
 end
 ";
 
 /// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives 1, or 0 if the name is
-/// taken, or 2 if that key is there.
+/// taken, or 2 if that key is there, or 3 if it is done and its event is yet to be published.
 pub(super) static INSERT: Stored = Stored::new(
     "insert",
     &[
@@ -68,14 +92,15 @@ pub(super) static INSERT: Stored = Stored::new(
 if ARGV[5] ~= '' and redis.call('EXISTS', ARGV[5]) == 1 then return 2 end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return 0 end
 enter_all(ARGV[2], 6)
-publish(KEYS[2], ARGV[3], ARGV[4])
+if not publish(KEYS[2], ARGV[3], ARGV[4], 6) then return 3 end
 return 1
 ",
     ],
 );
 
 /// ARGV: value, expiry, events kept, event, expected version, whether there is an event, bytes of the value before its
-/// payload, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record. Entries are written
+/// payload, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record, or 3 if it is done and its event is
+/// yet to be published. Entries are written
 /// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
 pub(super) static REPLACE: Stored = Stored::new(
     "replace",
@@ -90,14 +115,15 @@ if header == '' then return 0 end
 if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then enter_all(ARGV[2], 8) end
-if ARGV[6] == '1' then publish(KEYS[2], ARGV[3], ARGV[4]) end
+if ARGV[6] == '1' and not publish(KEYS[2], ARGV[3], ARGV[4], 8) then return 3 end
 return 2
 ",
     ],
 );
 
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
-/// key without it. Gives the record that was there. Outside a cluster it reads from the record which indexes
+/// key without it, and outside a cluster for each number of sets there is how many bytes of a name are in their keys, and which
+/// number the last of them is a multiple of. Gives the record that was there, and whether its event was published. Outside a cluster it reads from the record which indexes
 /// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
 /// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
 pub(super) static REMOVE: Stored = Stored::new(
@@ -113,9 +139,13 @@ local function leave(value)
     if not low then return end
     local length = high % 128 * 256 + low
     local head, name = string.sub(value, at, at + 1), string.sub(value, at + 2, at + 1 + length)
-    local second = string.byte(name, 2) or 0
-    local keys = {'i' .. string.sub(name, 1, 2), 'o' .. string.sub(name, 1, 1) .. string.char(second - second % 2)}
-    local begins = string.sub(name, 3)
+    local keys, begins = {}, string.sub(name, 3)
+    for i = 5, #ARGV, 2 do
+      local bytes, cut = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
+      local last = string.byte(name, bytes) or 0
+      keys[#keys + 1] = 'i' .. string.sub(name, 1, bytes - 1) .. string.char(last - last % cut)
+      keys[#keys + 1] = 'o' .. string.sub(name, 1, bytes - 1) .. string.char(last - last % (2 * cut))
+    end
     if head ~= '\128\16' then
       keys, begins = {'I' .. string.sub(name, 1, 2), 'O' .. string.sub(name, 1, 2)}, head .. name
     end
@@ -127,8 +157,7 @@ local value = redis.call('GET', KEYS[1])
 if not value then return false end
 redis.call('DEL', KEYS[1])
 if KEYS[2] then leave(value) end
-publish(KEYS[2], ARGV[1], ARGV[2])
-return value
+return {value, publish(KEYS[2], ARGV[1], ARGV[2], 5) and 1 or 0}
 ",
     ],
 );
@@ -143,7 +172,9 @@ return value
 /// Strings are compared byte by byte: Lua's own comparison goes by the server's locale.
 pub(super) static LIST: Stored = Stored::new(
     "list",
-    &[r"
+    &[
+        WHOLE_LIST,
+        r"
 local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local score, member, looked_at = ARGV[5], ARGV[6], math.max(ARGV[7], 1)
 local function is_behind(a, b)
@@ -176,22 +207,23 @@ local function find(entries, scores)
     found[#found + 1] = scores[entry] or ''
   end
 end
+local whole = score == '' and whole_list(KEYS[1], begins)
+if whole then
+  -- Newest first, which a small set is not kept in.
+  table.sort(whole, is_behind)
+  local page, at = {}, 1
+  while whole[at] and after ~= '' and not is_behind(after, whole[at]) do at = at + 1 end
+  for i = at, math.min(at + limit - 1, #whole) do page[#page + 1] = begins .. whole[i] end
+  find(page, {})
+  local next = whole[at + limit] and string.sub(page[#page], #begins + 1)
+  return {next and 'o' or '', next or '', '', unpack(found)}
+end
 if score == '' then
   local from = begins .. (after == '' and string.rep('\255', 9) or after)
   local page = redis.call('ZRANGE', KEYS[2], '(' .. from, '[' .. begins, 'BYLEX', 'REV', 'LIMIT', 0, limit)
   find(page, {})
   if #page >= limit then return {'o', string.sub(page[#page], #begins + 1), '', unpack(found)} end
   limit, score = limit - #page, '-inf'
-  if after == '' then
-    ordered = {}
-    for _, entry in ipairs(page) do ordered[entry] = true end
-    -- Most lists end here: of a small set all is seen at once, and nothing else is ours.
-    local all, others = redis.call('ZRANGE', KEYS[1], 0, looked_at), true
-    for i, entry in ipairs(all) do
-      if i > looked_at or string.sub(entry, 1, #begins) == begins and not ordered[entry] then others = false break end
-    end
-    if others then return {'', '', '', unpack(found)} end
-  end
 end
 local members, at, count = {}, 1, looked_at
 repeat
@@ -217,28 +249,35 @@ end
 find(entries, scores)
 if members[at] then is_last = false end
 return {is_last and '' or 'x', score, member, unpack(found)}
-"],
+",
+    ],
 );
 
+/// KEYS: the set of an index by expiry. ARGV: what its entries begin with. Gives the ends of all entries of a list in a small set;
+/// nothing if it is a large one.
+pub(super) static WHOLE: Stored = Stored::new("whole", &[WHOLE_LIST, "return whole_list(KEYS[1], ARGV[1])"]);
+
 /// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on. Gives the last
-/// expiry, and what was trimmed.
+/// expiry, how many were trimmed, these, and what is to be ordered.
 pub(super) static ENTER: Stored = Stored::new(
     "enter",
     &[
         ENTER_INDEX,
         r"
-local past, last = enter(KEYS[1], 'GT', ARGV[1], ARGV[2])
-return {last or '', unpack(past)}
+local past, last, ordered = enter(KEYS[1], 'GT', ARGV[1], ARGV[2])
+local answer = {last or '', tostring(#past), unpack(past)}
+for _, member in ipairs(ordered) do answer[#answer + 1] = member end
+return answer
 ",
     ],
 );
 
-/// KEYS: the set that orders an index. ARGV: index member or nothing, last expiry, what was trimmed. For clusters.
+/// KEYS: the set that orders an index. ARGV: what `ENTER` gave. For clusters.
 pub(super) static ORDER: Stored = Stored::new(
     "order",
     &[
         ORDER_INDEX,
-        "order(KEYS[1], ARGV[1], {unpack(ARGV, 3)}, ARGV[2] ~= '' and ARGV[2])",
+        "order(KEYS[1], {unpack(ARGV, 3 + ARGV[2])}, {unpack(ARGV, 3, 2 + ARGV[2])}, ARGV[1] ~= '' and ARGV[1])",
     ],
 );
 

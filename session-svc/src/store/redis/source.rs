@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::store::url::{Login, RedisSettings, ServerAddress, TlsSettings, Topology};
 
-use super::master::Master;
+use super::master::{MakeClient, Master};
 
 /// Longest wait for a connection, TLS and authentication included.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -108,7 +108,14 @@ impl ConnectionLike for Wire {
 pub(super) enum ConnectionSource {
     Single(Client),
     Sentinel(Master),
-    Cluster(Box<ClusterClient>),
+    Cluster(Box<ClusterNodes>),
+}
+
+/// How a cluster is reached.
+pub(super) struct ClusterNodes {
+    all: ClusterClient,
+    /// Makes the client of a single node.
+    make: MakeClient,
 }
 
 impl ConnectionSource {
@@ -132,13 +139,9 @@ impl ConnectionSource {
                 });
                 let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
                 let probe = format!("{}:w", settings.prefix);
-                let settings = settings.clone();
-                let make = move |server: &ServerAddress| {
-                    let info = connection_info(server, &settings, &settings.login, settings.database)?;
-                    client(info, certificates.clone())
-                };
+                let make = make(settings.clone(), certificates.clone());
                 let let_go = let_go.clone();
-                ConnectionSource::Sentinel(Master::follow(sentinels, master, Box::new(make), probe, let_go))
+                ConnectionSource::Sentinel(Master::follow(sentinels, master, make, probe, let_go))
             }
             Topology::Cluster(nodes) => {
                 let nodes = nodes
@@ -147,10 +150,12 @@ impl ConnectionSource {
                 let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
                 let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
                 builder = builder.response_timeout(ANSWER_TIMEOUT);
-                if let Some(certificates) = certificates {
+                if let Some(certificates) = certificates.clone() {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
                 }
-                ConnectionSource::Cluster(Box::new(builder.build()?))
+                let all = builder.build()?;
+                let make = make(settings.clone(), certificates);
+                ConnectionSource::Cluster(Box::new(ClusterNodes { all, make }))
             }
         })
     }
@@ -160,12 +165,12 @@ impl ConnectionSource {
         let (client, unsaid) = match self {
             Self::Single(client) => (client.clone(), Unsaid::Believed),
             Self::Sentinel(master) => (master.client().await?, Unsaid::Refused),
-            Self::Cluster(client) => {
+            Self::Cluster(nodes) => {
                 let config = ClusterConfig::new()
                     .set_connection_timeout(CONNECT_TIMEOUT)
                     .set_response_timeout(answer_timeout);
                 return Ok(Wire::Cluster(
-                    client.get_async_connection_with_config(config).await?,
+                    nodes.all.get_async_connection_with_config(config).await?,
                 ));
             }
         };
@@ -179,12 +184,35 @@ impl ConnectionSource {
         Ok(Wire::Server(connection))
     }
 
+    /// A new connection to one node of a cluster.
+    pub(super) async fn connect_to_node(
+        &self,
+        node: &ServerAddress,
+        answer_timeout: Duration,
+    ) -> RedisResult<Wire> {
+        let Self::Cluster(nodes) = self else {
+            return self.connect(answer_timeout).await;
+        };
+        let client = (nodes.make)(node)?;
+        let config = connection_config(answer_timeout);
+        let connection = client.get_multiplexed_async_connection_with_config(&config);
+        Ok(Wire::Server(connection.await?))
+    }
+
     /// Looks for the master, where there are Sentinels.
     pub(super) fn look(&self) {
         if let Self::Sentinel(master) = self {
             master.look();
         }
     }
+}
+
+/// Makes the client of a server that keeps sessions.
+fn make(settings: RedisSettings, certificates: Option<TlsCertificates>) -> MakeClient {
+    Box::new(move |server| {
+        let info = connection_info(server, &settings, &settings.login, settings.database)?;
+        client(info, certificates.clone())
+    })
 }
 
 /// A connection to one server, whatever its role.

@@ -7,8 +7,7 @@ use futures_util::future::try_join_all;
 use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec};
 
 use super::connection::WorkerConnection;
-use super::entries::EntryContent;
-use super::events::{EventFeed, KEPT_EVENTS};
+use super::events::{EventFeed, Published};
 use super::keys::{IndexLocation, IndexMember, KeyNames};
 use super::scripts::{self, ScriptCall};
 
@@ -35,15 +34,15 @@ impl Writes {
             .call()
             .arg(codec::encode(record))
             .arg(expiry(record));
-        let call = call.arg(KEPT_EVENTS).arg(event.as_slice()).arg(barrier);
-        match self.write::<u8>(call, record).await? {
-            0 => Ok(Inserted::Taken),
-            2 => Ok(Inserted::Barred),
-            _ => {
-                self.publish(Some(event)).await;
-                Ok(Inserted::Done)
-            }
+        let published = self.events.published_with(record.name);
+        let call = call.arg(published.kept).arg(event.as_slice()).arg(barrier);
+        match self.write::<u8>(call, record, published).await? {
+            0 => return Ok(Inserted::Taken),
+            2 => return Ok(Inserted::Barred),
+            3 => self.events.publish(record.name, event).await,
+            _ => {}
         }
+        Ok(Inserted::Done)
     }
 
     pub(super) async fn replace(
@@ -56,19 +55,19 @@ impl Writes {
         let value = codec::encode(record);
         let head_bytes = value.len() - record.payload.len();
         let call = scripts::REPLACE.call().arg(value).arg(expiry(record));
-        let call = call.arg(KEPT_EVENTS).arg(event.as_deref().unwrap_or_default());
+        let published = self.events.published_with(record.name);
+        let call = call.arg(published.kept).arg(event.as_deref().unwrap_or_default());
         let call = call
             .arg(expected.to_be_bytes().as_slice())
             .arg(u8::from(event.is_some()))
             .arg(head_bytes);
-        match self.write::<u8>(call, record).await? {
-            0 => Ok(Replaced::Missing),
-            1 => Ok(Replaced::Stale),
-            _ => {
-                self.publish(event).await;
-                Ok(Replaced::Done)
-            }
+        match self.write::<u8>(call, record, published).await? {
+            0 => return Ok(Replaced::Missing),
+            1 => return Ok(Replaced::Stale),
+            3 => self.events.publish(record.name, event.unwrap_or_default()).await,
+            _ => {}
         }
+        Ok(Replaced::Done)
     }
 
     /// Removes a record; one that cannot be read is removed and answered with `Corrupt`.
@@ -79,24 +78,35 @@ impl Writes {
         if !self.scattered {
             call = call.key(self.keys.events().to_vec());
         }
-        let call = call.arg(KEPT_EVENTS).arg(event.as_slice());
-        let call = call.arg(self.keys.prefix()).arg(own);
-        let removed: Option<Vec<u8>> = self.done(call.run(&self.connection).await).await?;
-        let Some(removed) = removed else { return Ok(None) };
-        self.publish(Some(event)).await;
+        let published = self.events.published_with(name);
+        let call = call.arg(published.kept).arg(event.as_slice());
+        let mut call = call.arg(self.keys.prefix()).arg(own).arg(published.streams);
+        if !self.scattered {
+            for (bytes, multiple) in self.keys.set_names() {
+                call = call.arg(bytes).arg(multiple);
+            }
+        }
+        let removed: Option<(Vec<u8>, bool)> = self.done(name, call.run(&self.connection).await)?;
+        let Some((removed, is_published)) = removed else {
+            return Ok(None);
+        };
+        if !is_published {
+            self.events.publish(name, event).await;
+        }
         let removed = codec::decode(name, &removed)?;
         self.leave(&removed).await;
         Ok(Some(removed))
     }
 
     /// Calls `call` with the record's key and, where one script can change them together, the events' and
-    /// the indexes' keys and entries.
+    /// the indexes' keys and entries; in a cluster with the streams its node may have.
     async fn write<T: redis::FromRedisValue>(
         &self,
         call: ScriptCall,
         record: &Record,
+        published: Published,
     ) -> Result<T, StoreError> {
-        let mut call = call.key(self.keys.record(record.name));
+        let mut call = call.key(self.keys.record(record.name)).arg(published.streams);
         if !self.scattered {
             call = call.key(self.keys.events().to_vec());
             for location in self.locations(record) {
@@ -104,7 +114,7 @@ impl Writes {
                 call = call.key(location.key).key(location.order).arg(member);
             }
         }
-        self.done(call.run(&self.connection).await).await
+        self.done(record.name, call.run(&self.connection).await)
     }
 
     fn locations<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
@@ -112,10 +122,10 @@ impl Writes {
     }
 
     /// In a cluster: publishes a gap for a write that may have been done although its answer was lost.
-    async fn done<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn done<T>(&self, name: Name, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.scattered) {
-            // It may have been done all the same.
-            self.events.publish_later(EntryContent::Gap);
+            // It may have been done all the same, and not published.
+            self.events.publish_gap(name);
         }
         answer
     }
@@ -123,32 +133,20 @@ impl Writes {
     /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
         if self.scattered {
-            let locations = self.locations(record).enumerate();
-            try_join_all(locations.map(|(at, location)| self.enter_at(record, location, at == 0))).await?;
+            let locations = self.locations(record);
+            try_join_all(locations.map(|location| self.enter_at(record, location))).await?;
         }
         Ok(())
     }
 
-    async fn enter_at(
-        &self,
-        record: &Record,
-        location: IndexLocation,
-        is_ordered: bool,
-    ) -> Result<(), StoreError> {
+    async fn enter_at(&self, record: &Record, location: IndexLocation) -> Result<(), StoreError> {
         let member = IndexMember::member(record, &location);
         let call = scripts::ENTER.call().arg(expiry(record)).arg(member.as_slice());
-        let trimmed: Vec<Vec<u8>> = call.key(location.key).run(&self.connection).await?;
-        let Some((last, past)) = trimmed.split_first() else {
-            return Ok(());
-        };
-        if !is_ordered && past.is_empty() {
+        let entered: Vec<Vec<u8>> = call.key(location.key).run(&self.connection).await?;
+        if entered.len() <= NOTHING_TO_ORDER {
             return Ok(());
         }
-        let member = if is_ordered { &member[..] } else { &[] };
-        let mut call = scripts::ORDER.call().arg(member).arg(last.as_slice());
-        for past in past {
-            call = call.arg(past.as_slice());
-        }
+        let call = scripts::ORDER.call().arg(entered);
         if let Err(error) = call.key(location.order).run::<()>(&self.connection).await {
             // It is found all the same, behind those that are in order.
             tracing::debug!(
@@ -162,7 +160,8 @@ impl Writes {
     /// In a cluster: takes a removed record out of its indexes. What fails is left to listings and to expiry.
     async fn leave(&self, record: &Record) {
         if self.scattered {
-            for location in self.locations(record) {
+            let all = record.indexes.iter().flat_map(|index| self.keys.indexes(*index));
+            for location in all {
                 let member = IndexMember::member(record, &location);
                 for key in [&location.key, &location.order] {
                     let mut command = redis::cmd("ZREM");
@@ -177,14 +176,10 @@ impl Writes {
             }
         }
     }
-
-    /// In a cluster: publishes what a write could not publish in its own script.
-    async fn publish(&self, event: Option<Vec<u8>>) {
-        if let Some(event) = event.filter(|_| self.scattered) {
-            self.events.publish(EntryContent::Event(event.into())).await;
-        }
-    }
 }
+
+/// Parts of the answer to an entry that has nothing to be done in the order of creation.
+const NOTHING_TO_ORDER: usize = 2;
 
 /// The last instant the server counts exactly, some 285,000 years from now: scores are doubles.
 const LATEST_MS: u64 = (1 << 53) - 1;

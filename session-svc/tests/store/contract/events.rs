@@ -3,10 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use session_svc::store::{Inserted, Replaced, SessionStore, StoreUpdate};
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use session_svc::store::{Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate};
 
-use super::{Bench, fresh_name, next, received, record, said};
+use super::{Bench, WAIT_MAX, fresh_name, next, received, record, said};
+
+type Hearing = BoxStream<'static, Result<StoreUpdate, StoreError>>;
 
 const LONG_MS: u64 = 60_000;
 
@@ -16,6 +21,32 @@ const MORE_THAN_KEPT: usize = 22_000;
 async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) {
     let one = record(&**store, LONG_MS, &[]);
     assert_eq!(store.insert(one, payload.to_vec()).await.unwrap(), Inserted::Done);
+}
+
+/// One record, each of whose writes publishes a payload: their order is promised, that of two records' is not.
+struct Publisher<'a> {
+    store: &'a Arc<dyn SessionStore>,
+    written: Record,
+}
+
+impl<'a> Publisher<'a> {
+    async fn begin(store: &'a Arc<dyn SessionStore>) -> Self {
+        let written = record(&**store, LONG_MS, &[]);
+        let inserted = store.insert(written.clone(), b"begun".to_vec()).await;
+        assert_eq!(inserted.unwrap(), Inserted::Done);
+        Self { store, written }
+    }
+
+    async fn publish_at(&mut self, store: &Arc<dyn SessionStore>, payload: &[u8]) {
+        let read = self.written.version;
+        self.written = next(&self.written, payload);
+        let replaced = store.replace(self.written.clone(), read, Some(payload.to_vec()));
+        assert_eq!(replaced.await.unwrap(), Replaced::Done);
+    }
+
+    async fn publish(&mut self, payload: &[u8]) {
+        self.publish_at(self.store, payload).await;
+    }
 }
 
 pub(crate) async fn writes_are_published_in_order_to_every_replica(bench: &Bench) {
@@ -75,9 +106,10 @@ pub(crate) async fn refused_writes_publish_nothing(bench: &Bench) {
 }
 
 pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench) {
+    let mut publisher = Publisher::begin(&bench.store).await;
     let mut stream = bench.store.published(None).await.unwrap();
     for number in 0..5_u8 {
-        publish(&bench.store, &[number]).await;
+        publisher.publish(&[number]).await;
     }
     let mut positions = Vec::new();
     for number in 0..5_u8 {
@@ -86,13 +118,38 @@ pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench
         positions.push(position);
     }
     drop(stream);
-    publish(&bench.other, &[5]).await;
+    publisher.publish_at(&bench.other, &[5]).await;
     let mut resumed = bench.other.published(Some(positions[1].clone())).await.unwrap();
     for number in 2..6_u8 {
         assert_eq!(received(&mut resumed).await.0, [number]);
     }
-    publish(&bench.store, &[6]).await;
+    publisher.publish(&[6]).await;
     assert_eq!(received(&mut resumed).await.0, [6]);
+}
+
+pub(crate) async fn of_many_records_every_event_is_heard_from_a_position_on(bench: &Bench) {
+    let position = bench.store.position().await.unwrap();
+    let numbers = 0..100_u8;
+    for number in numbers.clone() {
+        publish(&bench.store, &[number]).await;
+    }
+    let mut stream = bench.other.published(Some(position)).await.unwrap();
+    let (mut heard, mut half) = (Vec::new(), None);
+    for _ in numbers.clone() {
+        let (payload, position) = received(&mut stream).await;
+        heard.extend(payload);
+        half = half.or((heard.len() == 50).then_some(position));
+    }
+    // Whoever goes on from the middle hears the rest, each once.
+    let mut resumed = bench.store.published(half).await.unwrap();
+    let mut rest = heard[..50].to_vec();
+    for _ in 50..100 {
+        rest.extend(received(&mut resumed).await.0);
+    }
+    for mut heard in [heard, rest] {
+        heard.sort_unstable();
+        assert_eq!(heard, numbers.clone().collect::<Vec<_>>());
+    }
 }
 
 pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
@@ -127,13 +184,47 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    let mut resumed = bench.store.published(Some(position)).await.unwrap();
-    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
-    // The listener that slept through all of it is told as well, sooner or later.
-    while said(&mut stream).await != StoreUpdate::Missed {}
+    // Another listener at that position is told, and so is the one that slept through all of it. Of what was not dropped some may come
+    // first; a listener that is cut off under this load goes on where it was.
+    let mut resumed = heard_after(&bench.store, &position).await;
+    for stream in [&mut resumed, &mut stream] {
+        let is_missed = |update: &StoreUpdate| *update == StoreUpdate::Missed;
+        heard_until(&bench.store, stream, &position, is_missed).await;
+    }
+    let position = bench.store.position().await.unwrap();
     publish(&bench.store, b"last").await;
     for stream in [&mut resumed, &mut stream] {
-        while received(stream).await.0 != b"last" {}
+        let is_last =
+            |update: &StoreUpdate| matches!(update, StoreUpdate::Event { payload, .. } if payload == b"last");
+        heard_until(&bench.store, stream, &position, is_last).await;
+    }
+}
+
+/// Listens until an update is the one waited for; from a position on again, where the stream was cut.
+async fn heard_until(
+    store: &Arc<dyn SessionStore>,
+    stream: &mut Hearing,
+    position: &str,
+    is_it: impl Fn(&StoreUpdate) -> bool,
+) {
+    loop {
+        match tokio::time::timeout(WAIT_MAX, stream.next()).await.unwrap() {
+            Some(Ok(update)) if is_it(&update) => return,
+            Some(Ok(_)) => {}
+            Some(Err(_)) | None => *stream = heard_after(store, position).await,
+        }
+    }
+}
+
+/// What is published after a position, once it can be heard.
+async fn heard_after(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
+    let began = Instant::now();
+    loop {
+        match store.published(Some(position.to_owned())).await {
+            Ok(stream) => return stream,
+            Err(_) if began.elapsed() < WAIT_MAX => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
@@ -147,11 +238,11 @@ pub(crate) async fn a_stream_tells_only_what_comes_after_it_began(bench: &Bench)
 pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
     // Also in a store nothing was ever written to.
     let first = bench.store.position().await.unwrap();
-    publish(&bench.store, b"one").await;
+    let mut publisher = Publisher::begin(&bench.store).await;
     let second = bench.other.position().await.unwrap();
-    publish(&bench.other, b"two").await;
+    publisher.publish_at(&bench.other, b"two").await;
     let mut stream = bench.store.published(Some(first)).await.unwrap();
-    assert_eq!(received(&mut stream).await.0, b"one");
+    assert_eq!(received(&mut stream).await.0, b"begun");
     assert_eq!(received(&mut stream).await.0, b"two");
     let mut stream = bench.other.published(Some(second)).await.unwrap();
     assert_eq!(received(&mut stream).await.0, b"two");

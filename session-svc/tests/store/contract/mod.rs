@@ -161,6 +161,7 @@ macro_rules! cases {
             events: writes_are_published_in_order_to_every_replica,
             events: refused_writes_publish_nothing,
             events: a_stream_resumes_after_a_position_without_loss,
+            events: of_many_records_every_event_is_heard_from_a_position_on,
             events: a_foreign_position_is_told_as_missed,
             events: a_position_that_was_dropped_is_told_as_missed,
             events: a_stream_tells_only_what_comes_after_it_began,

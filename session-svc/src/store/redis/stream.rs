@@ -1,0 +1,433 @@
+//! One stream of published events, read once per replica and handed to every listener.
+//!
+//! Invariants
+//! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
+//! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
+//!   dropped oldest first, so if that one is there, nothing behind it was dropped.
+//! - When the server does not answer for `READ_TIMEOUT`, when its answers come late, or when it is not the master any more, every
+//!   listener's stream ends with an error. An old answer does not count: what counts is when its request was sent.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use redis::{ErrorKind, Pipeline, RedisResult, ServerErrorKind, Value};
+use tokio::sync::{Semaphore, broadcast, watch};
+
+use crate::store::StoreError;
+
+use super::connection::WorkerConnection;
+use super::entries::{EntryContent, Id, StreamEntry, parse_entries, parse_read, unexpected};
+use super::source::{Wire, not_the_master};
+use super::unavailable;
+
+/// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
+const READ_WAIT: Duration = Duration::from_millis(200);
+
+/// Longest round trip of a read, the server's wait apart: what is read is no older.
+const LATE: Duration = Duration::from_millis(250);
+
+/// Without any answer for this long the subscription counts as lost: endings must be seen within a second.
+const READ_TIMEOUT: Duration = READ_WAIT.saturating_add(LATE);
+
+/// Pause before connecting again.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a new listener waits for the reader to be connected: in a cluster over TLS some thirty handshakes take place at once.
+const FIRST_CONNECTED: Duration = Duration::from_secs(5);
+
+/// Which part of the events kept a slow listener may be behind in memory; beyond it reads the stream itself.
+const BEHIND_ONE_IN: u64 = 8;
+
+/// Entries read at a time.
+const READ_AT_ONCE: usize = 256;
+
+/// How long, and how often, an event is retried whose write is done (cluster only).
+const PUBLISH_FOR: Duration = Duration::from_secs(30);
+const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
+
+/// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command that needs any, and none
+/// behind a write, so that an ending is published although the server is full.
+const ADD: &str = r"
+redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
+return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
+";
+
+/// What the reader sends its listeners.
+#[derive(Clone)]
+enum TailItem {
+    Entry(StreamEntry),
+    /// Read the stream yourself, some of it was dropped.
+    Gap,
+    /// The server does not answer.
+    Cut,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("published events cannot be heard at the moment")]
+struct EventsUnavailable;
+
+pub(super) fn events_unavailable() -> StoreError {
+    StoreError::Unavailable(Box::new(EventsUnavailable))
+}
+
+/// What a listener hears, each with the position it is behind.
+pub(super) enum Heard {
+    /// An event was published.
+    Event(Id, Arc<[u8]>),
+    /// Events before this position were lost, or may have been.
+    Missed(Id),
+}
+
+/// What one stream tells.
+pub(super) type Hearing = BoxStream<'static, Result<Heard, StoreError>>;
+
+/// The events of one stream.
+pub(super) struct StreamFeed {
+    shared: Arc<FeedState>,
+    reader: OnceLock<()>,
+}
+
+struct FeedState {
+    connection: WorkerConnection,
+    key: Vec<u8>,
+    /// Events kept for resuming.
+    kept: u64,
+    /// Pause after a read that brought something, so that what comes soon afterwards is read together.
+    pause: Duration,
+    /// Held while connecting: the handshakes of a cluster's streams are not to keep the answers of those that are heard already.
+    turn: Arc<Semaphore>,
+    tail: broadcast::Sender<TailItem>,
+    connected: watch::Sender<bool>,
+}
+
+impl StreamFeed {
+    pub(super) fn new(
+        connection: WorkerConnection,
+        key: Vec<u8>,
+        kept: u64,
+        pause: Duration,
+        turn: Arc<Semaphore>,
+    ) -> Self {
+        let behind = usize::try_from(kept / BEHIND_ONE_IN).unwrap_or(1).max(1);
+        let shared = FeedState {
+            connection,
+            key,
+            kept,
+            pause,
+            turn,
+            tail: broadcast::Sender::new(behind),
+            connected: watch::Sender::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+            reader: OnceLock::new(),
+        }
+    }
+
+    /// Its key.
+    pub(super) fn key(&self) -> &[u8] {
+        &self.shared.key
+    }
+
+    /// Streams what is published after `after`.
+    pub(super) async fn follow(&self, after: Id) -> Result<Hearing, StoreError> {
+        self.reader
+            .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(&self.shared)))));
+        let mut connected = self.shared.connected.subscribe();
+        let first = tokio::time::timeout(FIRST_CONNECTED, connected.wait_for(|connected| *connected)).await;
+        if !first.is_ok_and(|first| first.is_ok()) {
+            return Err(events_unavailable());
+        }
+        let tail = self.shared.tail.subscribe();
+        let follower = FeedFollower {
+            shared: Arc::clone(&self.shared),
+            tail,
+            last: after,
+            behind: true,
+            pending: VecDeque::new(),
+            ended: false,
+        };
+        // A cut before `subscribe` would not be noticed.
+        if !*self.shared.connected.borrow() {
+            return Err(events_unavailable());
+        }
+        Ok(follower.stream())
+    }
+
+    /// ID of the newest entry; there is one afterwards.
+    pub(super) async fn newest(&self) -> Result<Id, StoreError> {
+        self.shared.newest().await.map_err(unavailable)
+    }
+
+    /// Whether anything was ever published in it.
+    pub(super) async fn is_used(&self) -> Result<bool, StoreError> {
+        let newest = self.shared.connection.read(&self.shared.ask_for_newest()).await;
+        let newest = parse_entries(newest.map_err(unavailable)?).map_err(unavailable)?;
+        // A mark stands in an empty stream alone, and goes with the first that is dropped.
+        Ok(newest
+            .first()
+            .is_some_and(|entry| !matches!(entry.content, EntryContent::Mark)))
+    }
+
+    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
+    /// and nobody waits longer than until listeners know that they receive nothing.
+    pub(super) async fn publish(&self, content: EntryContent) {
+        if !matches!(
+            tokio::time::timeout(READ_TIMEOUT, self.shared.add(&content)).await,
+            Ok(Ok(_))
+        ) {
+            self.publish_later(content);
+        }
+    }
+
+    /// Publishes in the background.
+    pub(super) fn publish_later(&self, content: EntryContent) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let since = Instant::now();
+            while let Err(error) = shared.add(&content).await {
+                if since.elapsed() > PUBLISH_FOR {
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "an event could not be published in time and is lost"
+                    );
+                    return;
+                }
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "an event could not be published yet and is retried"
+                );
+                tokio::time::sleep(PUBLISH_PAUSE).await;
+            }
+        });
+    }
+}
+
+impl FeedState {
+    async fn add(&self, content: &EntryContent) -> RedisResult<String> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(ADD).arg(1).arg(&self.key).arg(self.kept);
+        match content {
+            EntryContent::Event(payload) => command.arg("e").arg(&payload[..]),
+            EntryContent::Mark => command.arg("mark").arg(""),
+            EntryContent::Gap => command.arg("gap").arg(""),
+        };
+        self.connection.once(&command).await
+    }
+
+    fn ask_for_newest(&self) -> redis::Cmd {
+        let mut command = redis::cmd("XREVRANGE");
+        command.arg(&self.key).arg("+").arg("-").arg("COUNT").arg(1);
+        command
+    }
+
+    /// ID of the newest entry; there is one afterwards.
+    async fn newest(&self) -> RedisResult<Id> {
+        let entries = parse_entries(self.connection.read(&self.ask_for_newest()).await?)?;
+        match entries.first() {
+            Some(entry) => Ok(entry.id),
+            None => Id::parse(&self.add(&EntryContent::Mark).await?).ok_or_else(unexpected),
+        }
+    }
+
+    /// Entries after `last`, and whether none in between were dropped.
+    async fn after(&self, last: Id) -> RedisResult<(Vec<StreamEntry>, bool)> {
+        let mut pipeline = Pipeline::new();
+        pipeline
+            .cmd("XRANGE")
+            .arg(&self.key)
+            .arg(format!("({last}"))
+            .arg("+")
+            .arg("COUNT")
+            .arg(READ_AT_ONCE);
+        still_there(&mut pipeline, &self.key, last);
+        let (entries, began): (Value, Value) = self.connection.together(&pipeline).await?;
+        Ok((parse_entries(entries)?, !parse_entries(began)?.is_empty()))
+    }
+}
+
+fn still_there(pipeline: &mut Pipeline, key: &[u8], last: Id) {
+    pipeline
+        .cmd("XRANGE")
+        .arg(key)
+        .arg(last.to_string())
+        .arg(last.to_string());
+}
+
+/// Reads the stream for all listeners until the store is dropped.
+async fn read_on(shared: Weak<FeedState>) {
+    while let Some(alive) = shared.upgrade() {
+        let began = begin(&alive).await;
+        drop(alive);
+        let outcome = match began {
+            Ok((mut wire, mut let_go, last)) => {
+                tokio::select! {
+                    outcome = listen(&shared, &mut wire, last) => outcome,
+                    _ = let_go.changed() => Err(not_the_master()),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        let Some(alive) = shared.upgrade() else { return };
+        if let Err(error) = outcome {
+            if alive.connected.send_replace(false) {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "published events cannot be heard"
+                );
+            }
+            let _ = alive.tail.send(TailItem::Cut);
+            alive.connection.listener_broke();
+        }
+        drop(alive);
+        tokio::time::sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+async fn begin(shared: &FeedState) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
+    let turn = shared.turn.acquire().await;
+    let (mut wire, let_go) = shared.connection.listener(&shared.key, READ_TIMEOUT).await?;
+    drop(turn);
+    let last = shared.newest().await?;
+    // The stream does not count as read before an answer came on this connection, and in time.
+    let question = shared.ask_for_newest();
+    in_time(LATE, question.query_async::<Value>(&mut wire)).await?;
+    if !shared.connected.send_replace(true) {
+        tracing::info!("published events are heard");
+    }
+    Ok((wire, let_go, last))
+}
+
+/// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
+async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    let sent_at = Instant::now();
+    match tokio::time::timeout(bound, answer).await {
+        Ok(answer) if sent_at.elapsed() <= bound => answer,
+        _ => Err((ErrorKind::Io, "the answer came late").into()),
+    }
+}
+
+async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
+    loop {
+        let Some(alive) = shared.upgrade() else {
+            return Ok(());
+        };
+        let mut pipeline = Pipeline::new();
+        let wait_ms = u64::try_from(READ_WAIT.as_millis()).unwrap_or(0);
+        pipeline
+            .cmd("XREAD")
+            .arg("COUNT")
+            .arg(READ_AT_ONCE)
+            .arg("BLOCK")
+            .arg(wait_ms);
+        pipeline.arg("STREAMS").arg(&alive.key).arg(last.to_string());
+        still_there(&mut pipeline, &alive.key, last);
+        drop(alive);
+        let answer = in_time(READ_TIMEOUT, pipeline.query_async::<(Value, Value)>(wire)).await;
+        let Some(alive) = shared.upgrade() else {
+            return Ok(());
+        };
+        let (read, began) = match answer {
+            // The stream has moved to another node of a cluster, with all its entries.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::Moved) => {
+                let moved = alive.connection.listener(&alive.key, READ_TIMEOUT);
+                (*wire, _) = in_time(LATE, moved).await?;
+                continue;
+            }
+            answer => answer?,
+        };
+        let entries = parse_read(read)?;
+        if parse_entries(began)?.is_empty() {
+            let _ = alive.tail.send(TailItem::Gap);
+            last = alive.newest().await?;
+            continue;
+        }
+        let pause = if entries.is_empty() {
+            Duration::ZERO
+        } else {
+            alive.pause
+        };
+        for entry in entries {
+            last = entry.id;
+            let _ = alive.tail.send(TailItem::Entry(entry));
+        }
+        drop(alive);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+struct FeedFollower {
+    shared: Arc<FeedState>,
+    tail: broadcast::Receiver<TailItem>,
+    last: Id,
+    /// Whether the stream has to be read before the tail says anything new.
+    behind: bool,
+    pending: VecDeque<Heard>,
+    ended: bool,
+}
+
+impl FeedFollower {
+    fn stream(self) -> Hearing {
+        stream::unfold(self, |mut follower| async move {
+            if follower.ended {
+                return None;
+            }
+            let next = follower.next().await;
+            follower.ended = next.is_err();
+            Some((next, follower))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Result<Heard, StoreError> {
+        loop {
+            if let Some(published) = self.pending.pop_front() {
+                return Ok(published);
+            }
+            if self.behind {
+                self.catch_up().await?;
+                continue;
+            }
+            match self.tail.recv().await {
+                Ok(TailItem::Entry(entry)) => self.take(entry),
+                Ok(TailItem::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
+                Ok(TailItem::Cut) | Err(broadcast::error::RecvError::Closed) => {
+                    return Err(events_unavailable());
+                }
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), StoreError> {
+        let (entries, intact) = self.shared.after(self.last).await.map_err(unavailable)?;
+        if !intact {
+            return self.skip().await;
+        }
+        self.behind = entries.len() == READ_AT_ONCE;
+        entries.into_iter().for_each(|entry| self.take(entry));
+        Ok(())
+    }
+
+    /// Goes on at the newest entry and says that something was missed.
+    async fn skip(&mut self) -> Result<(), StoreError> {
+        self.last = self.shared.newest().await.map_err(unavailable)?;
+        self.behind = false;
+        self.pending.push_back(Heard::Missed(self.last));
+        Ok(())
+    }
+
+    fn take(&mut self, entry: StreamEntry) {
+        if entry.id > self.last {
+            self.last = entry.id;
+            match entry.content {
+                EntryContent::Event(payload) => self.pending.push_back(Heard::Event(entry.id, payload)),
+                EntryContent::Gap => self.pending.push_back(Heard::Missed(entry.id)),
+                EntryContent::Mark => {}
+            }
+        }
+    }
+}

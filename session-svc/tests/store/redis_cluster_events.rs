@@ -1,0 +1,219 @@
+//! The events of a cluster: divided over its nodes, heard by everybody, beside a release that knows one stream, and on the move.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::SystemClock;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{Record, SessionStore, StoreError, StoreUpdate, open as open_store};
+
+use crate::cluster::Cluster;
+use crate::contract::{next, received, record, said};
+use crate::redis_server::{Engine, RedisServer, record_key};
+
+type Hearing = BoxStream<'static, Result<StoreUpdate, StoreError>>;
+
+/// The stream releases know that know no other.
+const ONE: &str = "vestibule:e";
+
+async fn connect(url: &str) -> Arc<dyn SessionStore> {
+    let settings: StoreSettings = url.parse().unwrap();
+    open_store(&settings, Arc::new(SystemClock)).await.unwrap()
+}
+
+/// The address of replicas that divide events.
+fn divided(cluster: &Cluster) -> String {
+    format!("{}?event_streams=32", cluster.url())
+}
+
+async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) -> Record {
+    let one = record(&**store, 600_000, &[]);
+    store.insert(one.clone(), payload.to_vec()).await.unwrap();
+    one
+}
+
+/// The lines of an answer that are streams' names.
+fn streams(node: &RedisServer) -> Vec<String> {
+    let names = node.ask(&format!("KEYS {ONE}*"));
+    let names = names.lines().filter(|line| line.starts_with(ONE));
+    names.map(str::to_owned).collect()
+}
+
+fn length(node: &RedisServer, stream: &str) -> usize {
+    let answer = node.ask(&format!("XLEN {stream}"));
+    answer.trim().trim_start_matches(':').parse().unwrap()
+}
+
+/// What is published after a position, once it can be heard.
+async fn heard_again(store: &Arc<dyn SessionStore>, position: &str) -> Hearing {
+    loop {
+        match store.published(Some(position.to_owned())).await {
+            Ok(stream) => return stream,
+            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The next event, whatever was missed before.
+async fn next_event(stream: &mut Hearing) -> Vec<u8> {
+    loop {
+        if let StoreUpdate::Event { payload, .. } = said(stream).await {
+            return payload;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_node_publishes_the_events_of_its_own_records_and_everybody_hears_all() {
+    let cluster = Cluster::start(Engine::Redis);
+    let (store, other) = (
+        connect(&divided(&cluster)).await,
+        connect(&divided(&cluster)).await,
+    );
+    let mut stream = other.published(None).await.unwrap();
+    let mut records = [0; 3];
+    for number in 0..150_u8 {
+        let one = publish(&store, &[number]).await;
+        records[cluster.owner(&record_key(one.name))] += 1;
+    }
+    let mut heard = BTreeSet::new();
+    for _ in 0..150 {
+        heard.insert(received(&mut stream).await.0);
+    }
+    assert_eq!(heard.len(), 150);
+    for (node, records) in cluster.nodes.iter().zip(records) {
+        let streams = streams(node);
+        // Besides the events there is the mark of who listens, in each stream.
+        let published: usize = streams.iter().map(|stream| length(node, stream) - 1).sum();
+        assert_eq!(published, records, "{streams:?}");
+        assert!(streams.len() >= 10, "{streams:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_answer_is_lost_is_heard_or_told_as_missed() {
+    let cluster = Cluster::start(Engine::Redis);
+    let store = connect(&divided(&cluster)).await;
+    let one = publish(&store, b"created").await;
+    let position = store.position().await.unwrap();
+    let mut stream = store.published(Some(position.clone())).await.unwrap();
+    let owner = cluster.owner(&record_key(one.name));
+    cluster.nodes[owner].signal("STOP");
+    let lost = store.replace(next(&one, b"x"), 1, Some(b"rolled".to_vec())).await;
+    // Who listens knows that it hears nothing.
+    while let Ok(_) = stream.next().await.unwrap() {}
+    cluster.nodes[owner].signal("CONT");
+    assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
+    let mut resumed = heard_again(&store, &position).await;
+    match said(&mut resumed).await {
+        StoreUpdate::Missed => {}
+        StoreUpdate::Event { payload, .. } => assert_eq!(payload, b"rolled"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_that_write_to_one_stream_and_to_many_hear_each_other_and_an_older_release() {
+    let cluster = Cluster::start(Engine::Redis);
+    // What a replica of a release that knows one stream has written.
+    let owner = &cluster.nodes[cluster.owner(ONE)];
+    let written = owner.ask(&format!("XADD {ONE} * e by-an-older-release"));
+    assert!(written.starts_with('$'), "{written}");
+    let beside = connect(&format!("{}?event_streams=1", cluster.url())).await;
+    let ahead = connect(&format!("{}?event_streams=32", cluster.url())).await;
+    let back = connect(&format!("{}?event_streams=1", cluster.url())).await;
+    let mut streams = Vec::new();
+    for store in [&beside, &ahead, &back] {
+        streams.push(store.published(None).await.unwrap());
+    }
+    publish(&beside, b"beside").await;
+    assert_eq!(length(owner, ONE), 2);
+    publish(&ahead, b"ahead").await;
+    assert_eq!(length(owner, ONE), 2);
+    publish(&back, b"back").await;
+    assert_eq!(length(owner, ONE), 3);
+    owner.ask(&format!("XADD {ONE} * e older"));
+    let all = [&b"ahead"[..], b"back", b"beside", b"older"];
+    for stream in &mut streams {
+        let mut heard = BTreeSet::new();
+        for _ in all {
+            heard.insert(received(stream).await.0);
+        }
+        assert_eq!(heard.iter().collect::<Vec<_>>(), all);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_position_in_one_stream_is_gone_on_from_until_others_are_in_use() {
+    let cluster = Cluster::start(Engine::Redis);
+    let owner = &cluster.nodes[cluster.owner(ONE)];
+    let written = owner.ask(&format!("XADD {ONE} * e first"));
+    let position = written.lines().nth(1).unwrap().to_owned();
+    owner.ask(&format!("XADD {ONE} * e second"));
+    let one = connect(&format!("{}?event_streams=1", cluster.url())).await;
+    let many = connect(&format!("{}?event_streams=32", cluster.url())).await;
+    let mut resumed = many.published(Some(position.clone())).await.unwrap();
+    assert_eq!(received(&mut resumed).await.0, b"second");
+    publish(&one, b"third").await;
+    let (payload, of_all) = received(&mut resumed).await;
+    assert_eq!(payload, b"third");
+    publish(&many, b"fourth").await;
+    assert_eq!(received(&mut resumed).await.0, b"fourth");
+    // Nobody can tell now what was before that position in the others.
+    let mut resumed = one.published(Some(position)).await.unwrap();
+    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
+    // A position in all streams is good for everybody who knows them.
+    let mut resumed = one.published(Some(of_all)).await.unwrap();
+    assert_eq!(received(&mut resumed).await.0, b"fourth");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_moves_to_another_node_is_followed_there() {
+    let cluster = Cluster::start(Engine::Redis);
+    let store = connect(&divided(&cluster)).await;
+    let mut stream = store.published(None).await.unwrap();
+    let one = publish(&store, b"before").await;
+    let (_, position) = received(&mut stream).await;
+    let from = cluster.owner(&record_key(one.name));
+    let has_event = |name: &String| length(&cluster.nodes[from], name) > 1;
+    let name = streams(&cluster.nodes[from]).into_iter().find(has_event).unwrap();
+    move_slot(&cluster, &name, from, (from + 1) % 3);
+    // Its record stayed: the event goes into a stream beside it.
+    let read = store.replace(next(&one, b"x"), 1, Some(b"after".to_vec())).await;
+    read.unwrap();
+    for number in 0..50_u8 {
+        publish(&store, &[number]).await;
+    }
+    let mut resumed = heard_again(&store, &position).await;
+    let mut heard = BTreeSet::new();
+    while heard.len() < 51 {
+        heard.insert(received(&mut resumed).await.0);
+    }
+    assert!(heard.contains(&b"after"[..]));
+    publish(&store, b"last").await;
+    assert_eq!(next_event(&mut resumed).await, b"last");
+}
+
+/// Moves the slot of a key that is alone in it, as `redis-cli --cluster reshard` does.
+fn move_slot(cluster: &Cluster, key: &str, from: usize, to: usize) {
+    let id = |node: usize| {
+        let answer = cluster.nodes[node].ask("CLUSTER MYID");
+        answer.lines().nth(1).unwrap().to_owned()
+    };
+    let slot = cluster.nodes[from].ask(&format!("CLUSTER KEYSLOT {key}"));
+    let slot = slot.trim().trim_start_matches(':').to_owned();
+    let said = |node: usize, command: String| {
+        let answer = cluster.nodes[node].ask(&command);
+        assert!(answer.starts_with('+'), "{command}: {answer}");
+    };
+    said(to, format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(from)));
+    said(from, format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(to)));
+    let port = cluster.nodes[to].port;
+    said(from, format!("MIGRATE 127.0.0.1 {port} {key} 0 2000"));
+    for node in [to, from, 3 - to - from] {
+        said(node, format!("CLUSTER SETSLOT {slot} NODE {}", id(to)));
+    }
+}
