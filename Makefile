@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover restarts chaos chaos-defences soak
+.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover restarts chaos chaos-defences soak
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,7 +69,7 @@ soak: ## people for an hour, and what it does to memory, descriptors and keys, p
 bench: ## measures everything in 25 minutes, beside bounds and peers; writes docs/performance.md
 	@exec node bench/run.mjs
 
-bench-quick: ## measures what a change is likely to move, in three minutes; records nothing
+bench-quick capacity: ## measures what a change is likely to move, in three minutes; records nothing
 	@exec node bench/run.mjs --quick
 
 screenshots: ## makes the pictures of the README
