@@ -69,7 +69,10 @@ soak: ## people for an hour, and what it does to memory, descriptors and keys, p
 bench: ## measures everything in 25 minutes, beside bounds and peers; writes docs/performance.md
 	@exec node bench/run.mjs
 
-bench-quick capacity: ## measures what a change is likely to move, in three minutes; records nothing
+capacity: ## how many machines SESSIONS=1000000 REQUESTS=5000 want, from measured constants
+	@exec node bench/capacity.mjs $(SESSIONS) $(REQUESTS)
+
+bench-quick: ## measures what a change is likely to move, in three minutes; records nothing
 	@exec node bench/run.mjs --quick
 
 screenshots: ## makes the pictures of the README

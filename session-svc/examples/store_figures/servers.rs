@@ -77,8 +77,8 @@ impl Servers {
                     keys += 1;
                 }
             }
-            if keys > 0 {
-                println!("  {kind}: {} bytes a key, of a sample of {keys}", bytes / keys);
+            if let Some(each) = u64::checked_div(bytes, keys) {
+                println!("  {kind}: {each} bytes a key, of a sample of {keys}");
             }
         }
     }

@@ -105,7 +105,7 @@ async fn a_write_whose_answer_is_lost_is_heard_or_told_as_missed() {
     cluster.nodes[owner].signal("STOP");
     let lost = store.replace(next(&one, b"x"), 1, Some(b"rolled".to_vec())).await;
     // Who listens knows that it hears nothing.
-    while let Ok(_) = stream.next().await.unwrap() {}
+    while stream.next().await.unwrap().is_ok() {}
     cluster.nodes[owner].signal("CONT");
     assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
     let mut resumed = heard_again(&store, &position).await;
