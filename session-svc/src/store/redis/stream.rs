@@ -141,7 +141,7 @@ impl StreamFeed {
             return Err(events_unavailable());
         }
         let tail = self.shared.tail.subscribe();
-        let follower = FeedFollower {
+        let mut follower = FeedFollower {
             shared: Arc::clone(&self.shared),
             tail,
             last: after,
@@ -153,6 +153,8 @@ impl StreamFeed {
         if !*self.shared.connected.borrow() {
             return Err(events_unavailable());
         }
+        // At once, and not when somebody first asks: a cut meanwhile comes behind it, and is told.
+        follower.catch_up().await?;
         Ok(follower.stream())
     }
 

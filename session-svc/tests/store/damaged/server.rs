@@ -21,6 +21,8 @@ pub(crate) struct Server {
     pub(crate) server: RedisServer,
     pub(crate) store: Arc<dyn SessionStore>,
     connection: MultiplexedConnection,
+    /// Of a user who may use the keys of the store alone, as the documented one.
+    limited: MultiplexedConnection,
 }
 
 impl Server {
@@ -29,16 +31,27 @@ impl Server {
         let server = RedisServer::start(&[]);
         let url = format!("redis://127.0.0.1:{}", server.port);
         let settings: StoreSettings = url.parse().unwrap();
-        let (store, connection) = runtime.block_on(async {
+        let (store, connection, limited) = runtime.block_on(async {
             let store = open(&settings, Arc::new(SystemClock)).await.unwrap();
-            let client = redis::Client::open(url).unwrap();
-            (store, client.get_multiplexed_async_connection().await.unwrap())
+            let connect = async |url: &str| {
+                let client = redis::Client::open(url).unwrap();
+                client.get_multiplexed_async_connection().await.unwrap()
+            };
+            let mut connection = connect(&url).await;
+            let mut user = redis::cmd("ACL");
+            user.arg("SETUSER")
+                .arg("limited")
+                .arg(&["on", ">secret", "~vestibule:*", "+@all"]);
+            user.exec_async(&mut connection).await.unwrap();
+            let limited = connect(&url.replace("//", "//limited:secret@")).await;
+            (store, connection, limited)
         });
         Self {
             runtime,
             server,
             store,
             connection,
+            limited,
         }
     }
 
@@ -47,6 +60,11 @@ impl Server {
         command: &mut redis::Cmd,
     ) -> redis::RedisResult<T> {
         command.query_async(&mut self.connection.clone()).await
+    }
+
+    /// As a user to whom the server gives the keys of the store alone.
+    pub(crate) async fn ask_limited(&self, command: &redis::Cmd) -> redis::RedisResult<redis::Value> {
+        command.query_async(&mut self.limited.clone()).await
     }
 
     /// Nothing outside the prefix, and the server still works.

@@ -60,8 +60,8 @@ async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl F
     // Whoever caches was told that nothing is heard any more, or was told of the ending.
     let observed = tokio::time::timeout(WAIT_MAX, events.next()).await.unwrap();
     assert!(
-        observed.unwrap().is_err(),
-        "a stream that hears an isolated master"
+        observed.as_ref().unwrap().is_err(),
+        "a stream that hears an isolated master: {observed:?}"
     );
     honoured
 }
