@@ -47,10 +47,10 @@ export const GOALS = [
   {
     id: 'P8', work: 'memory: of a session in Redis, of both services', goal: '≤ 1,300 bytes; ≤ 25 MiB at rest, ≤ 60 MiB loaded', peers: 'stored',
     checks: [
-      { row: 'P8 bytes', atMost: () => 1300 },
+      ...['P8 bytes', 'P8 bytes of most'].map((row) => ({ row, atMost: () => 1300 })),
       ...['edge', 'session'].flatMap((name) => [{ row: `P8 ${name} at rest`, atMost: () => 25 }, { row: `P8 ${name} loaded`, atMost: () => 60 }]),
     ],
-    why: 'a session holds its ID token for the provider’s logout, and stands in a list by person and one by provider session ([scaling](scaling.md)).',
+    why: 'a session holds its ID token for the provider’s logout, and stands in a list by person and one by provider session; lists share 65,536 sets, each of which is a key of its own at a hundred thousand sessions and costs little at a million ([scaling](scaling.md)).',
     closes: '`EDGE_STORE_ID_TOKEN=false`, where the provider’s logout needs no hint: 450 bytes less.',
   },
   {

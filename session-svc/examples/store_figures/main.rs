@@ -5,7 +5,8 @@
 //! cargo run --release --example store_figures -- redis://127.0.0.1:6379 100000     at 1/100, 1/10 and all of it
 //! cargo run --release --example store_figures -- redis-cluster://127.0.0.1:7001,127.0.0.1:7002,… 1000,100000,1000000
 //! cargo run --release --example store_figures -- file:/tmp/sessions 1000000        the same, and opening it
-//! cargo run --release --example store_figures -- redis://127.0.0.1:6379 1000000 expire
+//! cargo run --release --example store_figures -- redis://127.0.0.1:6379 1000000 bytes      bytes alone
+//! cargo run --release --example store_figures -- redis://127.0.0.1:6379 1000000 expire     that nothing stays
 //! ```
 //! The store should be empty; on Redis everything is counted, whoever wrote it. Of a cluster all masters are to be among the nodes named.
 
@@ -41,7 +42,7 @@ const STAYS_MS: u64 = 86_400_000;
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, counts, rest @ ..] = arguments.as_slice() else {
-        println!("usage: store_figures SESSION_STORE COUNT[,COUNT…] [expire]");
+        println!("usage: store_figures SESSION_STORE COUNT[,COUNT…] [bytes|expire]");
         return;
     };
     let settings: StoreSettings = url.parse().unwrap();
@@ -53,11 +54,12 @@ async fn main() {
         renewed: vault(&["cd", "ab"]),
     };
     let last = *counts.last().unwrap();
-    if rest.first().is_some_and(|mode| mode == "expire") {
+    let mode = rest.first().map_or("", String::as_str);
+    if mode == "expire" {
         measured.expire(last).await;
         return;
     }
-    measured.grow(&counts).await;
+    measured.grow(&counts, mode != "bytes").await;
     if let StoreSettings::File(path) = &settings {
         let bytes = std::fs::metadata(path).unwrap().len();
         println!("file: {:.0} bytes a session", bytes as f64 / last as f64);
@@ -93,7 +95,7 @@ struct Measured {
 }
 
 impl Measured {
-    async fn grow(&self, counts: &[u64]) {
+    async fn grow(&self, counts: &[u64], with_operations: bool) {
         let empty = self.used().await;
         let mut written = 0;
         for target in counts {
@@ -109,7 +111,9 @@ impl Measured {
                 (after.1 - before.1) * 1e6 / each,
             );
             written = *target;
-            self.operations(written).await;
+            if with_operations {
+                self.operations(written).await;
+            }
             if let (Some(empty), Some(full)) = (empty, self.used().await) {
                 println!(
                     "  {:.0} bytes a session, of {} sealed",
