@@ -145,7 +145,7 @@ async fn created(caller: &Client, count: usize) -> Vec<String> {
 
 async fn end(caller: &mut Client, handle: String) {
     let request = v1::EndSessionRequest {
-        handle,
+        by: Some(v1::end_session_request::By::Handle(handle)),
         ..Default::default()
     };
     assert!(caller.end_session(request).await.unwrap().into_inner().ended);
