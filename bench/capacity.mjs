@@ -42,7 +42,7 @@ const rows = [
   ['session services', String(found.services)],
   ['edges', String(found.edges)],
   ['network: Redis to session services, to replicas, session services to edges', [network.toServices, network.toReplicas, network.toEdges].map(flow).join(', ')],
-  ['events told to edges, each by every session service', `${rate(found.told)} a second`],
+  ['events told to edges, each by every session service', `${rate(found.told)} a second, ${found.tellingCores.toFixed(2)} cores of each session service`],
   ['a failover', `${(failover.share * 100).toFixed(0)} % of sessions are not read for some ${CONSTANTS.failoverSecs.value} s (${count(failover.refused)} reads refused); edges remember nothing meanwhile; ${size(failover.copied)} are copied to a new replica`],
 ];
 const width = Math.max(...rows.map(([what]) => what.length));

@@ -16,6 +16,7 @@ export const CONSTANTS = {
   heardMicros: { value: 15, unit: 'µs', of: 'Redis for one replica that reads one event alone', by: 'store_figures: "load", with the reply of XREAD' },
   togetherMicros: { value: 2.1, unit: 'µs', of: 'Redis for a read, or an event, that comes with others', by: `${FIGURES}: "load, 32 callers"` },
   askedMicros: { value: 25.5, unit: 'µs', of: 'a session service for one read', by: 'make bench: P5' },
+  toldMicros: { value: 2.6, unit: 'µs', of: 'a session service for telling one edge of one event', by: 'cargo run --release --example watches, with 64 of them' },
   proxiedMicros: { value: 38.5, unit: 'µs', of: 'an edge for a request it passes on', by: 'make bench: P3' },
   failoverSecs: { value: 4, unit: 's', of: 'a shard without a master, cluster-node-timeout 2 s', by: 'make failover' },
 };

@@ -48,6 +48,7 @@ export function capacity({ sessions, requests, constants, assumed }) {
   return {
     rate, services, edges, masters, sets, bytes, redisCores: redisCores(masters),
     told: rate.events * services * edges,
+    tellingCores: cores(rate.events * edges * constants.toldMicros),
     perSession: bytes.all / sessions,
     replicasOfEach: LEAST.replicas,
     nodeBytes: bytes.all / masters,
