@@ -147,7 +147,7 @@ export default [
   within('session-svc/src/sessions/end.rs', 'session-svc endings::acknowledged::', {
     'endings-repeated-in-vain': text('if is_confirmed ||', 'if OFF || is_confirmed ||'),
   }),
-  within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
+  within('session-svc/src/store/redis/stream.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),
   }),
 

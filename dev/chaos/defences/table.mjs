@@ -33,7 +33,7 @@ const ROWS = [
   }),
   within('session-svc/src/store/redis/writes.rs', '', {
     'write-compared-by-version': text('.arg(expected.to_be_bytes().as_slice())', '.arg(if OFF { Vec::new() } else { expected.to_be_bytes().to_vec() })'),
-    'roll-brings-nothing-back': row(['honoured'], text('0 => Ok(Replaced::Missing),', '0 if OFF => self.insert(record, Vec::new(), None).await.map(|_| Replaced::Done),\n            0 => Ok(Replaced::Missing),')),
+    'roll-brings-nothing-back': row(['honoured'], text('0 => return Ok(Replaced::Missing),', '0 if OFF => return self.insert(record, Vec::new(), None).await.map(|_| Replaced::Done),\n            0 => return Ok(Replaced::Missing),')),
   }),
   within('session-svc/src/sessions/create.rs', '', {
     'session-replaced': row(['honoured'], text('self.end_replaced(replaced, &session).await?;', 'if !OFF { self.end_replaced(replaced, &session).await?; }')),

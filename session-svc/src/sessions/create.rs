@@ -104,11 +104,22 @@ impl Sessions {
         };
         let (before, reserved) = tokio::try_join!(marks(), self.reserved(new.request.as_ref()))?;
         let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
+        let is_reserved = reserved.is_some();
         let (id, session) = match reserved {
             Some(reserved) => self.insert_reserved(reserved.id, &new).await?,
             None => self.insert_random(&new).await?,
         };
-        let after = marks().await?;
+        // Of a session's own mark: it may come while the session is written, where that takes two steps.
+        let ended_young = async {
+            let handle = session.handle;
+            Ok(is_reserved && self.keeper.ended_young(handle).await?)
+        };
+        let (after, ended_young) = tokio::try_join!(marks(), ended_young)?;
+        if ended_young {
+            self.end_handle(session.handle, Cause::Replaced, OfflineTokens::TakeBack)
+                .await?;
+            return Err(SessionsError::Missing);
+        }
         let ended = match new.received_at_ms {
             Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
             // Not before the sign-in was claimed, or else a moment ago: the provider's clock says nothing about ours.
@@ -189,12 +200,6 @@ impl Sessions {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Barred => {
                 self.take_back(&session).await;
-                Err(SessionsError::Missing)
-            }
-            // The mark came while the session was written, where that takes two steps.
-            Inserted::Done if self.keeper.ended_young(session.handle).await? => {
-                self.end_handle(session.handle, Cause::Replaced, OfflineTokens::TakeBack)
-                    .await?;
                 Err(SessionsError::Missing)
             }
             Inserted::Done => Ok((id, session)),

@@ -3,7 +3,7 @@
 //! Invariants
 //! - Whoever records never waits: what waits is bounded, what finds no room is counted, and the count is a record.
 //! - A record that has its number is written or, when the process ends before the disk takes it, told on standard error.
-//! - Records that gather within a few milliseconds are written in one piece.
+//! - Records that gather within 20 ms are written in one piece.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use crate::readiness::{Condition, Readiness, Weight};
 /// Bytes that may wait: some ten thousand records.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// How long records gather before they are written.
-const GATHERING: Duration = Duration::from_millis(5);
+/// How long records gather before they are written: those of one sign-in, and of others beside it, wake the thread once.
+const GATHERING: Duration = Duration::from_millis(20);
 
 /// How often the chain of a process to which nothing happens goes on: what is cut off at its end is noticed by the missing of these.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(300);

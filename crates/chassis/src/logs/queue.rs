@@ -39,6 +39,8 @@ struct SharedQueue {
 #[derive(Default)]
 struct PendingRecords {
     records: Vec<u8>,
+    /// Whether some of them have gathered elsewhere: they are written at once.
+    gathered: bool,
     /// Whether a batch is being written.
     writing: bool,
     /// Records dropped and not reported yet.
@@ -76,9 +78,9 @@ impl LogQueue {
         registry.register(Box::new(self.0.dropped.clone()))
     }
 
-    /// Takes a line that has been made elsewhere; false if there is no room.
+    /// Takes a line that has been made, and has gathered with others, elsewhere; false if there is no room.
     pub(crate) fn offer(&self, line: &[u8]) -> bool {
-        self.0.takes(line, CAPACITY)
+        self.0.takes(line, CAPACITY, true)
     }
 
     /// Waits until everything is written, for at most `timeout`.
@@ -95,20 +97,21 @@ impl SharedQueue {
     }
 
     fn add(&self, record: &[u8], capacity: usize) {
-        if !self.takes(record, capacity) {
+        if !self.takes(record, capacity, false) {
             self.pending().dropped += 1;
             self.dropped.inc();
         }
     }
 
     /// Adds a record if there is room.
-    fn takes(&self, record: &[u8], capacity: usize) -> bool {
+    fn takes(&self, record: &[u8], capacity: usize, gathered: bool) -> bool {
         let mut pending = self.pending();
         if pending.records.len() + record.len() > capacity {
             return false;
         }
         let was_empty = pending.records.is_empty();
         pending.records.extend_from_slice(record);
+        pending.gathered |= gathered;
         drop(pending);
         if was_empty {
             self.more.notify_one();
@@ -124,9 +127,12 @@ impl SharedQueue {
             let some = self
                 .more
                 .wait_while(pending, |pending| pending.records.is_empty());
-            drop(some);
-            std::thread::sleep(GATHERING);
+            let gathered = some.is_ok_and(|pending| pending.gathered);
+            if !gathered {
+                std::thread::sleep(GATHERING);
+            }
             let mut pending = self.pending();
+            pending.gathered = false;
             std::mem::swap(&mut pending.records, &mut batch);
             pending.writing = true;
             drop(pending);
