@@ -322,8 +322,12 @@ fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> 
         }
         None => None,
     };
+    let path = settings.session_service_ca.clone();
     let client = ClientSettings {
         tls,
+        on_renewal: Some(Arc::new(move |outcome| {
+            audit::reloaded("EDGE_SESSION_SVC_CA_FILE", path.as_deref(), outcome);
+        })),
         annotate: Some(Arc::new(annotate)),
         watch_silence: SILENCE_MAX,
         ..ClientSettings::new(settings.session_service.clone())

@@ -60,7 +60,7 @@ use tonic::{Response, Streaming};
 pub use self::endpoint::EndpointId;
 pub use self::failure::{Advice, SessionError};
 pub use self::resolve::{Resolve, ResolveFuture, SystemResolver};
-pub use self::settings::{Annotate, ClientSettings, InvalidSettings};
+pub use self::settings::{Annotate, ClientSettings, InvalidSettings, OnRenewal};
 pub use self::tls::ClientTls;
 pub use self::watch::WatchItem;
 

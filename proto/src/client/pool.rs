@@ -4,8 +4,9 @@
 //! the choice is made here, among connections that stand: one for each address.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -37,6 +38,8 @@ pub(super) struct Pool {
     turn: AtomicUsize,
     /// Held while resolving; the certificates connections are made with.
     resolving: Mutex<Option<ClientTls>>,
+    /// What was passed over last, so that it is told once.
+    refused: std::sync::Mutex<Option<ClientTls>>,
     resolver_runs: AtomicBool,
     resolve_soon: Arc<Notify>,
     settings: ClientSettings,
@@ -67,9 +70,13 @@ impl Pool {
         Ok(Self::over(targets, settings))
     }
 
-    /// Another one for the same settings, with connections of its own.
+    /// Another one for the same settings, with connections of its own. What becomes of certificates is told by the first.
     pub(super) fn for_worker(&self) -> Self {
-        Self::over(Arc::clone(&self.targets), self.settings.clone())
+        let settings = ClientSettings {
+            on_renewal: None,
+            ..self.settings.clone()
+        };
+        Self::over(Arc::clone(&self.targets), settings)
     }
 
     fn over(targets: Arc<[Target]>, settings: ClientSettings) -> Self {
@@ -79,6 +86,7 @@ impl Pool {
             endpoints: watch::Sender::default(),
             turn: AtomicUsize::new(0),
             resolving: Mutex::new(settings.tls.clone()),
+            refused: std::sync::Mutex::default(),
             resolver_runs: AtomicBool::new(false),
             resolve_soon: Arc::default(),
             settings,
@@ -220,6 +228,15 @@ impl Pool {
             .targets
             .iter()
             .try_for_each(|target| target.check(Some(&new)));
+        let refused = usable.is_err().then(|| new.clone());
+        let before = {
+            let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *last, refused.clone())
+        };
+        let is_news = refused.is_none() || refused != before;
+        if let Some(told) = self.settings.on_renewal.as_ref().filter(|_| is_news) {
+            told(usable.as_ref().map(|()| ()).map_err(|error| error as &dyn Error));
+        }
         match usable {
             Ok(()) => {
                 tracing::info!("certificates for the session service were renewed");
@@ -227,10 +244,12 @@ impl Pool {
                 true
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "changed certificates for the session service are passed over"
-                );
+                if is_news {
+                    tracing::warn!(
+                        error = &error as &dyn Error,
+                        "changed certificates for the session service are passed over"
+                    );
+                }
                 false
             }
         }

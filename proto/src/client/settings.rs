@@ -1,5 +1,6 @@
 //! What a client needs to know.
 
+use std::error::Error;
 use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,9 @@ use super::tls::ClientTls;
 /// Adds metadata to every call, such as the trace context (`traceparent`, `tracestate`; W3C Trace Context).
 pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
 
+/// Is told that changed certificate files were taken up, or why they were passed over.
+pub type OnRenewal = Arc<dyn Fn(Result<(), &(dyn Error + 'static)>) + Send + Sync>;
+
 /// Where the session service is and how to speak to it.
 #[derive(Clone)]
 pub struct ClientSettings {
@@ -23,6 +27,8 @@ pub struct ClientSettings {
     pub resolve_interval: Duration,
     /// Certificates, for `https` addresses.
     pub tls: Option<ClientTls>,
+    /// Is told of certificate files that changed; the client logs it in any case.
+    pub on_renewal: Option<OnRenewal>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
     /// How old the state of a watch may be before it counts as lost. The client requests a heartbeat three times within that; a service of an
@@ -42,6 +48,7 @@ impl ClientSettings {
             deadline: Duration::from_secs(5),
             resolve_interval: Duration::from_secs(5),
             tls: None,
+            on_renewal: None,
             annotate: None,
             watch_silence: Duration::from_secs(1),
             resolver: Arc::new(SystemResolver),

@@ -1,9 +1,11 @@
 //! Certificates and lists that change while calls are made.
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::{Clock as _, SystemClock};
+use session_proto::client::{ClientSettings, ClientTls, SessionClient};
 use session_proto::error::reason_of;
 use session_proto::v1::session_event::Kind;
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -71,6 +73,46 @@ async fn a_new_server_certificate_serves_the_next_connection_and_running_streams
     assert!(!gets_in(&world, "edge", "ca").await);
     beat(&mut stream).await;
     assert_eq!(within(may_call(&mut client, Rpc::GetSession)).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_client_tells_once_what_becomes_of_its_changed_files() {
+    let world = world(None).await;
+    let path = |name| world.certificates.path(name);
+    let files = ClientTls::from_files(path("ca.pem"), Some((path("edge.pem"), path("edge.key"))));
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let client = SessionClient::new(ClientSettings {
+        tls: Some(files.unwrap()),
+        resolve_interval: Duration::from_millis(20),
+        on_renewal: Some(Arc::new(move |outcome| tell.send(outcome.is_ok()).unwrap())),
+        ..ClientSettings::new([format!("https://localhost:{}", world.port)])
+    });
+    let (client, read) = (client.unwrap(), v1::GetSessionRequest::default());
+    let answer = client.get_session(read.clone()).await.unwrap_err();
+    assert_eq!(answer.reason, ErrorReason::ErrInvalidArgument);
+
+    world.replace("edge.pem", b"no certificate");
+    assert_eq!(within(told.recv()).await, Some(false));
+    world.replace("edge.pem", &world.read("orders.pem"));
+    assert_eq!(
+        within(told.recv()).await,
+        Some(false),
+        "another's key, which is told too"
+    );
+    // Read again and again meanwhile, and told no more.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(told.is_empty());
+    world
+        .certificates
+        .issue("ca", "edge2", "subjectAltName=DNS:edge.internal");
+    world.replace("edge.key", &world.read("edge2.key"));
+    world.replace("edge.pem", &world.read("edge2.pem"));
+    while !within(told.recv()).await.unwrap() {}
+    // A worker's own connections are made with them too, and it tells nothing.
+    let worker = client.for_worker();
+    let answer = worker.get_session(read).await.unwrap_err();
+    assert_eq!(answer.reason, ErrorReason::ErrInvalidArgument);
+    assert!(told.is_empty());
 }
 
 #[tokio::test]
