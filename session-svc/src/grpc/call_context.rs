@@ -83,14 +83,17 @@ impl CallContext {
         Arc::clone(&self.own_durations)
     }
 
-    /// Does the work of a call to its end, whether or not the caller still waits for it: for writes of several steps,
-    /// none of which may be the last.
+    /// Does the work of a call to its end once it has begun, whether or not the caller still waits for it: for writes of several
+    /// steps, none of which may be the last.
     pub(super) async fn complete<T: Send + 'static>(
         &self,
         rpc: Rpc,
         call: &Call,
         work: impl Future<Output = Result<T, SessionsError>> + Send + 'static,
     ) -> Result<Response<T>, Status> {
+        // A call that was given up before it began, while this process stood still for one, is dropped here: its caller may have had
+        // the work done elsewhere, and done other things since.
+        tokio::task::yield_now().await;
         let call = call.clone();
         let to_the_end = async move {
             // Work that hangs for longer than any caller may wait hangs for ever.

@@ -2,4 +2,5 @@
 
 mod acknowledged;
 mod full;
+mod given_up;
 mod still;

@@ -132,11 +132,16 @@ impl Service {
         }
     }
 
+    /// Sends the process a signal, such as `STOP`, by which it stands still, and `CONT`.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// Stops it as an operator would, and waits.
     pub(crate) async fn stop(mut self) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
-        assert!(sent.success());
+        self.signal("TERM");
         let began = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             assert!(began.elapsed() < WAIT_MAX, "the service does not stop");
