@@ -235,7 +235,7 @@ impl Pool {
         };
         let is_news = refused.is_none() || refused != before;
         if let Some(told) = self.settings.on_renewal.as_ref().filter(|_| is_news) {
-            told(usable.as_ref().map(|()| ()).map_err(|error| error as &dyn Error));
+            told(usable.as_ref().copied().map_err(|error| error as &dyn Error));
         }
         match usable {
             Ok(()) => {
