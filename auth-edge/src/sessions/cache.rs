@@ -7,10 +7,11 @@
 //! - An answer to a call that began before its session was forgotten here is not kept.
 //! - Use is never forgotten: a session that was only looked at is read anew when it is used, so that it rolls.
 //! - What is not there is not remembered: a session that was just created is found at once.
-//! - Memory is bounded by `WEIGHT_MAX`.
+//! - Memory is bounded by `WEIGHT_MAX`, and what is too old to be served is dropped within a few seconds: people who are gone take none,
+//!   and their tokens do not lie here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use prost::Message as _;
@@ -44,7 +45,12 @@ const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
 /// What is remembered gets no older than this part of the time a session lives unused, so that use counts while it matters.
 const MAX_AGE_PARTS: u64 = 10;
 
+/// How often what is too old is dropped, at most.
+const SWEEP_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
 type CacheKey = [u8; 16];
+
+type Entries = quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>;
 
 /// A session and when it was read.
 #[derive(Clone, Debug)]
@@ -70,7 +76,7 @@ impl Weighter<CacheKey, CacheEntry> for ByBytes {
 /// The sessions remembered.
 #[derive(Debug)]
 pub(crate) struct SessionCache {
-    entries: quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>,
+    entries: Arc<Entries>,
     listening: Arc<Listening>,
     /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that
     /// one.
@@ -93,8 +99,14 @@ impl SessionCache {
     pub(crate) fn start(client: SessionClient, max_age: Duration) -> Self {
         let listening = Arc::new(Listening::new(max_age.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
+        let entries = Arc::new(Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes));
+        tokio::spawn(sweep(
+            Arc::downgrade(&entries),
+            Arc::downgrade(&listening),
+            max_age,
+        ));
         Self {
-            entries: quick_cache::sync::Cache::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
+            entries,
             listening,
             last_forgotten: AtomicU64::new(0),
             max_age,
@@ -218,6 +230,22 @@ impl SessionCache {
     }
 }
 
+/// Drops what is too old to be served, again and again, as long as there is the cache.
+async fn sweep(entries: Weak<Entries>, listening: Weak<Listening>, max_age: Duration) {
+    let mut turns = tokio::time::interval(max_age.max(SWEEP_INTERVAL_MIN));
+    loop {
+        turns.tick().await;
+        let (Some(entries), Some(listening)) = (entries.upgrade(), listening.upgrade()) else {
+            return;
+        };
+        drop_old(&entries, listening.now());
+    }
+}
+
+fn drop_old(entries: &Entries, now: Moment) {
+    entries.retain(|_, entry| now.since(entry.requested_at) < entry.max_age);
+}
+
 fn ends_ms(session: &CachedSession) -> u64 {
     session.expires_at.as_ref().map_or(0, timestamp::to_ms)
 }
@@ -235,7 +263,7 @@ mod tests {
         let listening = Listening::new(LONG);
         listening.complete(Moment(1), Moment(u64::MAX));
         let cache = SessionCache {
-            entries: quick_cache::sync::Cache::with_weighter(10, WEIGHT_MAX, ByBytes),
+            entries: Arc::new(Entries::with_weighter(10, WEIGHT_MAX, ByBytes)),
             listening: Arc::new(listening),
             last_forgotten: AtomicU64::new(0),
             max_age,
@@ -294,6 +322,22 @@ mod tests {
                 "{max_age:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_too_old_to_be_served_is_dropped_and_the_rest_stays() {
+        let (cache, id) = cache(LONG);
+        let requested_at = later(&cache);
+        cache.keep(&id, &session(), requested_at, true);
+        cache.keep(&SessionId::from_bytes([8; 16]), &session(), later(&cache), true);
+        assert_eq!(cache.size().0, 2);
+        let (just_before, then) = (LONG.as_micros() - 1, LONG.as_micros());
+        let after = |micros: u128| Moment(requested_at.0 + u64::try_from(micros).unwrap());
+        drop_old(&cache.entries, after(just_before));
+        assert_eq!(cache.size().0, 2);
+        drop_old(&cache.entries, after(then));
+        assert_eq!(cache.size().0, 1);
+        assert!(cache.find(&id, true, 0).is_err());
     }
 
     #[test]
