@@ -1,16 +1,18 @@
-// Raises the alerts by real faults of a real stack, with windows of seconds, and does what the runbooks say until each is over.
+// Raises every alert by real faults of a real stack, with windows of seconds, and does what the runbooks say until each is over. Mounts a disk of its own, as root.
 //
 //   node dev/alerts.mjs                   prints fault by fault what was raised after how long, and what went when it was mended
 //   node dev/alerts.mjs --only token      the faults with this word in their names
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { issue, makeAuthority } from './lib/authority.mjs';
 import { freePort, pause, until } from './lib/net.mjs';
 import { startPrometheus, targetsOf } from './lib/prometheus.mjs';
-import { faults, NOT_RAISED } from './monitoring/faults.mjs';
+import { faults, LEASE_S } from './monitoring/faults.mjs';
 import { objectiveRules } from './monitoring/objectives.mjs';
 import { people } from './monitoring/people.mjs';
 import { monitoring } from './monitoring/source.mjs';
@@ -22,6 +24,7 @@ const RAISED_MS = 120_000;
 const OVER_MS = 120_000;
 const WINDOW = '15s';
 const SLOW_MS = 1200;
+const AUDIT_DISK = '64m';
 const say = (text) => process.stdout.write(`${text}\n`);
 
 /** The same rules, looking back for seconds. */
@@ -30,6 +33,12 @@ const shortened = (groups) => groups.map(({ name, rules }) => ({
   interval: '1s',
   rules: rules.map((rule) => ({ ...rule, expr: rule.expr.replaceAll(/\[\d+[mhd]\]/g, `[${WINDOW}]`), ...(rule.for && { for: '2s' }) })),
 }));
+
+/** Of what was made here. */
+function cleanUp() {
+  execFileSync('umount', [auditDisk]);
+  rmSync(folder, { recursive: true, force: true });
+}
 
 /** An application that can be slow, or leave and come back to the same address. */
 async function startApplication() {
@@ -48,11 +57,22 @@ const groups = [...source.groups, ...objectiveRules(source).spec.groups];
 const application = await startApplication();
 const routes = join(folder, 'routes.toml');
 writeFileSync(routes, ['shop', 'slow'].map((path) => `[[route]]\npath = "/${path}/*"\nguard = "${path === 'shop' ? 'api' : 'none'}"\nupstream = "http://127.0.0.1:${application.port}"\n`).join(''));
-const redisPort = await freePort();
+const authority = makeAuthority(join(folder, 'authority'));
+const sessionTls = join(folder, 'session-tls');
+issue(authority, sessionTls, ['127.0.0.1'], ['serverAuth']);
+const auditDisk = join(folder, 'audit');
+mkdirSync(auditDisk);
+execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${AUDIT_DISK}`, 'tmpfs', auditDisk]);
+const ports = { redis: await freePort(), session: await freePort(), 'session-2': await freePort() };
 const stack = await startStack({
-  edges: 2, sessionServices: 2, store: 'redis', routes, stateDir: folder, ports: { redis: redisPort }, accessTokenTtl: 63,
-  edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_CONCURRENT_REQUESTS: '16', EDGE_TRUSTED_PROXIES: '127.0.0.1/32' },
-});
+  edges: 2, sessionServices: 2, store: 'redis', routes, stateDir: folder, ports, accessTokenTtl: 63,
+  edgeEnv: {
+    EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_CONCURRENT_REQUESTS: '16', EDGE_TRUSTED_PROXIES: '127.0.0.1/32',
+    EDGE_SESSION_SVC_URL: [ports.session, ports['session-2']].map((port) => `https://127.0.0.1:${port}`).join(), EDGE_SESSION_SVC_CA_FILE: authority.certificate,
+  },
+  sessionEnv: { SESSION_TLS_CERT_FILE: join(sessionTls, 'tls.crt'), SESSION_TLS_KEY_FILE: join(sessionTls, 'tls.key'), SESSION_REFRESH_LEASE: String(LEASE_S) },
+  env: { session: { AUDIT_LOG: join(auditDisk, 'session.log') } },
+}).catch((error) => { cleanUp(); throw error; });
 const prometheus = await startPrometheus({ targets: targetsOf(stack), groups: shortened(groups) });
 let isOver = false;
 const crowd = people(PEOPLE, stack, (page) => `/shop/${page}`, () => isOver);
@@ -61,7 +81,7 @@ try {
   const firing = async () => new Set((await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname));
   const hasLeft = async () => Number((await prometheus.ask('sum(sessions_ended_total)'))[0]?.value[1]) > 0;
   await until(RAISED_MS, hasLeft, () => 'nobody comes and goes');
-  const chosen = faults({ stack, stateDir: folder, redisPort, application }).filter(({ fault }) => fault.includes(only));
+  const chosen = faults({ stack, stateDir: folder, redisPort: ports.redis, application, authority, auditDisk }).filter(({ fault }) => fault.includes(only));
   const expected = new Set(only ? chosen.flatMap(({ alerts }) => alerts) : groups.flatMap((group) => group.rules).map(({ alert }) => alert).filter(Boolean));
   for (const { fault, alerts, begin, remedy } of chosen) {
     const gone = async () => { const still = await firing(); return alerts.every((name) => !still.has(name)); };
@@ -83,13 +103,13 @@ try {
     await pause(1000);
   }
   const never = [...expected].filter((name) => !seen.has(name));
-  for (const name of never) say(`${name} was not raised: ${NOT_RAISED[name] ?? 'and should have been'}`);
-  if (never.some((name) => !NOT_RAISED[name])) process.exitCode = 1;
+  for (const name of never) say(`${name} was not raised`);
+  if (never.length > 0) process.exitCode = 1;
 } finally {
   isOver = true;
   await crowd;
   await prometheus.stop();
   await stack.stop();
   application.leave();
-  rmSync(folder, { recursive: true, force: true });
+  cleanUp();
 }

@@ -8,7 +8,9 @@
 //   stack.adminUrls                    {edge: 'http://127.0.0.1:…', session: …}: /livez /readyz /metrics of each process
 //   await stack.restart('session', 'SIGKILL')   ends it with that signal (SIGTERM when left out), starts it again, waits until ready
 //   await stack.kill('edge', 'SIGKILL')         ends it and leaves it down: {code, signal}; `await stack.start('edge')` brings it back
+//   await stack.start('edge', '/other/auth-edge')              the same, of another program
 //   stack.pid('edge'), stack.logs('edge')       process id; the last 64 KiB it wrote
+//   stack.read('edge', false)                   nobody reads its standard output any more; true: again
 //   await stack.stop()                          ends everything; also removes the temporary folder
 //
 // Processes are called idp, idp-2, session, session-2, …, edge, edge-2, …, redis. The programs are taken from
@@ -210,12 +212,12 @@ async function startOnce(options) {
   const expected = new Set(); // processes somebody is ending on purpose
   let balancer;
 
-  async function start(name) {
+  async function start(name, program) {
     const { command, args, env, ready } = plan.get(name);
     onStep(`starting ${name}`);
     await groups.get(name)?.remove();
     if (options.limits?.[name]) groups.set(name, limitMemory(options.limits[name]));
-    const child = new Child(name, ...(groups.get(name)?.within(command, args) ?? [command, args]), {
+    const child = new Child(name, ...(groups.get(name)?.within(program ?? command, args) ?? [program ?? command, args]), {
       env: { ...baseEnv, ...env, ...options.env?.[name] },
       cwd: ROOT,
       logFile: join(stateDir, 'logs', `${name}.log`),
@@ -256,8 +258,8 @@ async function startOnce(options) {
 
   try {
     if (plan.has('redis')) await start('redis');
-    await Promise.all([...plan.keys()].filter((name) => name in idps || sessionNames.includes(name)).map(start));
-    await Promise.all(edgeNames.map(start));
+    await Promise.all([...plan.keys()].filter((name) => name in idps || sessionNames.includes(name)).map((name) => start(name)));
+    await Promise.all(edgeNames.map((name) => start(name)));
     if (edges > 1) balancer = await startBalancer(ports.url, edgeNames.map((name) => ports[name]));
   } catch (error) {
     await stop();
@@ -279,6 +281,7 @@ async function startOnce(options) {
     group: (name) => groups.get(name),
     pid: (name) => running.get(name)?.pid,
     logs: (name) => running.get(name)?.output ?? '',
+    read: (name, isRead) => running.get(name).read(isRead),
     start,
     kill,
     async restart(name, signal) {

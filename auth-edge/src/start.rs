@@ -15,7 +15,7 @@ use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError, Limits, ListenerRole, MemoryShare, PerClientLimit, Stopping};
-use chassis::tls::{ServerTls, TlsError, TlsFiles};
+use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
 use prometheus::Registry;
@@ -91,6 +91,7 @@ pub enum StartError {
 /// # Errors
 /// What keeps it from starting.
 pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartError> {
+    let certificates = CertificateMetrics::new(&runtime.metrics)?;
     let tls = match &settings.tls {
         Some((certificate, key)) => {
             let files = TlsFiles {
@@ -98,14 +99,19 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
                 key: key.clone(),
                 client_ca: None,
             };
-            let tls = ServerTls::load(&files)?;
+            let tls = ServerTls::load(&files)?.measured(&certificates);
             tls.follow(files);
             Some(tls)
         }
         None => None,
     };
     let (listen, ext_authz_listen) = (settings.listen, settings.ext_authz_listen);
-    let app = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
+    let app = build(
+        settings,
+        Arc::clone(&runtime.clock),
+        &runtime.metrics,
+        &certificates,
+    )?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
     tokio::spawn(probe(app.clone(), reached, runtime.shutdown.clone()));
     let fits = runtime
@@ -221,6 +227,7 @@ pub fn build(
     mut settings: EdgeSettings,
     clock: Arc<dyn Clock>,
     registry: &Registry,
+    certificates: &CertificateMetrics,
 ) -> Result<App, StartError> {
     let keys = DerivedKeys::new(&settings.secrets);
     if let Some(file) = &settings.secrets_file {
@@ -245,7 +252,7 @@ pub fn build(
     let pages = Pages::new(settings.look.look.clone());
     look::follow(&pages, &settings.look);
     let metrics = Metrics::new(registry)?;
-    let session_client = session_client(&settings)?;
+    let session_client = session_client(&settings, certificates)?;
     let lookups = CacheMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
@@ -253,7 +260,7 @@ pub fn build(
     if let Some(cache) = &session_cache {
         cache_gauges::register(registry, cache)?;
     }
-    provider_settings::measure(&mut settings.providers, registry)?;
+    provider_settings::measure(&mut settings.providers, registry, certificates)?;
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
@@ -313,7 +320,10 @@ fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
     });
 }
 
-fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> {
+fn session_client(
+    settings: &EdgeSettings,
+    certificates: &CertificateMetrics,
+) -> Result<SessionClient, StartError> {
     let tls = match &settings.session_service_ca {
         Some(ca) => {
             let identity = settings.session_service_identity.clone();
@@ -323,9 +333,15 @@ fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> 
         None => None,
     };
     let path = settings.session_service_ca.clone();
+    let own = settings.session_service_identity.clone().map(|(own, _key)| own);
+    let shown = certificates.of(CertificateUse::SessionService);
+    shown.loaded(own.as_deref());
     let client = ClientSettings {
         tls,
         on_renewal: Some(Arc::new(move |outcome| {
+            if outcome.is_ok() {
+                shown.loaded(own.as_deref());
+            }
             audit::reloaded("EDGE_SESSION_SVC_CA_FILE", path.as_deref(), outcome);
         })),
         annotate: Some(Arc::new(annotate)),

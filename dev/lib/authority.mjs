@@ -22,8 +22,24 @@ export function makeAuthority(folder) {
   return authority;
 }
 
-/** A certificate for `names` in `folder`, as cert-manager writes it: tls.crt, tls.key, ca.crt. `usages`: serverAuth, clientAuth or both. */
-export function issue(authority, folder, names, usages) {
+const stamp = (date) => date.toISOString().replace(/\.\d+/, '').replaceAll(/[-:T]/g, '');
+
+/** A certificate that counts between two dates, of which `openssl ca` alone lets one be in the past. */
+function sign(authority, scratch, files, { from, until }) {
+  const [settings, index] = ['settings', 'index'].map((name) => join(scratch, name));
+  writeFileSync(index, '');
+  writeFileSync(settings, `[ca]\ndefault_ca=own\n[own]\ndatabase=${index}\nnew_certs_dir=${scratch}\nrand_serial=yes\npolicy=any\n[any]\ncommonName=optional\n`);
+  openssl(
+    'ca', '-batch', '-notext', '-config', settings, '-md', 'sha256', '-cert', authority.certificate, '-keyfile', authority.key,
+    '-in', files.request, '-extfile', files.extensions, '-startdate', stamp(from), '-enddate', stamp(until), '-out', files.certificate,
+  );
+}
+
+/**
+ * A certificate for `names` in `folder`, as cert-manager writes it: tls.crt, tls.key, ca.crt. `usages`: serverAuth, clientAuth or both; `dates`:
+ * {from, until}, ninety days from now when left out.
+ */
+export function issue(authority, folder, names, usages, dates) {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const scratch = mkdtempSync(join(tmpdir(), 'vestibule-certificate-'));
   try {
@@ -31,7 +47,8 @@ export function issue(authority, folder, names, usages) {
     const alternative = names.map((name) => (/^[\d.]+$/.test(name) ? `IP:${name}` : `DNS:${name}`)).join(',');
     writeFileSync(extensions, `basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=${usages.join(',')}\nsubjectAltName=${alternative}\n`);
     openssl('req', ...KEY, '-subj', '/', '-keyout', key, '-out', request);
-    openssl('x509', '-req', '-in', request, '-CA', authority.certificate, '-CAkey', authority.key, '-days', String(CERTIFICATE_DAYS), '-extfile', extensions, '-out', certificate);
+    if (dates) sign(authority, scratch, { request, extensions, certificate }, dates);
+    else openssl('x509', '-req', '-in', request, '-CA', authority.certificate, '-CAkey', authority.key, '-days', String(CERTIFICATE_DAYS), '-extfile', extensions, '-out', certificate);
     // the key and its certificate belong together: whoever reads between the two copies reads again
     copyFileSync(key, join(folder, 'tls.key'));
     copyFileSync(certificate, join(folder, 'tls.crt'));

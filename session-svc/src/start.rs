@@ -12,7 +12,7 @@ use chassis::readiness::Weight;
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
-use chassis::tls::{ServerTls, TlsError};
+use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use provider_settings::checkup::{self, Part, Watched};
 use ring::rand::SystemRandom;
@@ -112,16 +112,17 @@ pub struct AccessPolicy {
 /// # Errors
 /// What keeps it from starting.
 pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartError> {
+    let certificates = CertificateMetrics::new(&runtime.metrics)?;
     let tls = match settings.tls.clone() {
         Some(files) => {
-            let tls = ServerTls::load(&files)?;
+            let tls = ServerTls::load(&files)?.measured(&certificates);
             tls.follow(files);
             Some(tls)
         }
         None => None,
     };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
-    provider_settings::measure(&mut settings.providers, &runtime.metrics)?;
+    provider_settings::measure(&mut settings.providers, &runtime.metrics, &certificates)?;
     let mut parties = Vec::new();
     for provider in &settings.providers.all {
         let party = RelyingParty::new(provider.settings.clone())?;
@@ -143,6 +144,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         &settings.store,
         settings.store_file.as_deref(),
         Arc::clone(&runtime.clock),
+        Some(certificates.of(CertificateUse::Store)),
     )
     .await?;
     tokio::spawn(store_condition::warn_of_restarts(

@@ -8,6 +8,7 @@ mod fault;
 mod peer;
 mod pem;
 mod settings;
+mod validity;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use fault::{TlsFault, expires_by, names_in};
 pub use peer::PeerCertificate;
 pub use pem::{PemError, authorities};
 pub use settings::{judge_authorities, judge_pair, read_authorities, read_pair};
+pub use validity::{CertificateMetrics, CertificateUse, ShownCertificate};
 
 use crate::audit;
 use crate::files;
@@ -66,6 +68,7 @@ pub struct ServerTls {
     current: Reloading<LoadedTls>,
     changes: watch::Sender<()>,
     recheck: Duration,
+    shown: Option<ShownCertificate>,
 }
 
 #[derive(Debug)]
@@ -84,6 +87,7 @@ impl ServerTls {
             current: Reloading::new(load(files)?),
             changes: watch::Sender::new(()),
             recheck: RECHECK_INTERVAL,
+            shown: None,
         })
     }
 
@@ -94,7 +98,14 @@ impl ServerTls {
         self
     }
 
-    /// Reads the files again whenever one changes. Needs a tokio runtime; ends with it.
+    /// Tells of the certificate in use whenever its files have been read by [`Self::follow`].
+    #[must_use]
+    pub fn measured(mut self, metrics: &CertificateMetrics) -> Self {
+        self.shown = Some(metrics.of(CertificateUse::Server));
+        self
+    }
+
+    /// Reads the files now, and again whenever one changes. Needs a tokio runtime; ends with it.
     pub fn follow(&self, tls_files: TlsFiles) {
         self.follow_every(files::POLL_INTERVAL, tls_files);
     }
@@ -107,11 +118,14 @@ impl ServerTls {
             tls_files.client_ca.as_ref(),
         ];
         let paths: Vec<PathBuf> = paths.into_iter().flatten().cloned().collect();
-        let (current, changes) = (self.current.clone(), self.changes.clone());
+        let (current, changes, shown) = (self.current.clone(), self.changes.clone(), self.shown.clone());
         files::watch_from(None, every, paths, move |_| match load(&tls_files) {
             Ok(loaded) => {
                 current.store(loaded);
                 changes.send_replace(());
+                if let Some(shown) = &shown {
+                    shown.loaded(Some(&tls_files.certificate));
+                }
                 tracing::info!(certificate = %tls_files.certificate.display(), "certificates read from their files");
                 audit::reloaded(LISTENER_CERTIFICATES, Some(&tls_files.certificate), Ok(()));
             }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use chassis::audit;
 use chassis::files::Snapshot;
 use chassis::settings::Reader;
+use chassis::tls::ShownCertificate;
 use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty, SigningAlgorithm};
 use tokio::task::JoinHandle;
 
@@ -21,6 +22,8 @@ pub struct CredentialFiles {
     key_algorithm: Option<SigningAlgorithm>,
     dpop_key: Option<PathBuf>,
     proxy: Option<PathBuf>,
+    /// The certificate, where it is measured.
+    pub(crate) shown: Option<ShownCertificate>,
     /// All of them as they were before the settings were read.
     snapshots: Vec<Snapshot>,
 }
@@ -46,6 +49,7 @@ impl CredentialFiles {
             key_algorithm,
             dpop_key,
             proxy: None,
+            shown: None,
             snapshots,
         };
         files.read_proxy(reader);
@@ -97,6 +101,11 @@ fn reload(party: &RelyingParty, files: &CredentialFiles) -> Result<(), Box<dyn s
             "changed provider credentials can not be used: correct their files; until then those before stay in use"
         );
     })?;
+    if let (Some(shown), ClientAuth::TlsClientAuth { cert_file, .. }) =
+        (&files.shown, party.credentials().auth)
+    {
+        shown.loaded(Some(&cert_file));
+    }
     tracing::info!(issuer, "took over changed provider credentials");
     Ok(())
 }

@@ -1,5 +1,7 @@
-//! How long requests to each provider take, and how they end.
+//! How long requests to each provider take, and how they end; until when the certificates count that providers are shown.
 
+use chassis::tls::CertificateMetrics;
+use oidc::ClientAuth;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use crate::ConfiguredProviders;
@@ -10,12 +12,16 @@ const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
 ];
 
-/// Measures requests to these providers into the registry, from when what speaks to them is made of their settings. There are as many
+/// Measures requests to these providers, and the certificates they are shown, into the registry, from when what speaks to them is made of their settings. There are as many
 /// labels as providers, endpoints in a provider's metadata and outcomes.
 ///
 /// # Errors
 /// They are measured already.
-pub fn measure(providers: &mut ConfiguredProviders, registry: &Registry) -> Result<(), prometheus::Error> {
+pub fn measure(
+    providers: &mut ConfiguredProviders,
+    registry: &Registry,
+    certificates: &CertificateMetrics,
+) -> Result<(), prometheus::Error> {
     let durations = HistogramVec::new(
         HistogramOpts::new(
             "provider_request_duration_seconds",
@@ -26,6 +32,11 @@ pub fn measure(providers: &mut ConfiguredProviders, registry: &Registry) -> Resu
     )?;
     registry.register(Box::new(durations.clone()))?;
     for provider in &mut providers.all {
+        if let ClientAuth::TlsClientAuth { cert_file, .. } = &provider.settings.client_auth {
+            let shown = certificates.of_provider(&provider.id);
+            shown.loaded(Some(cert_file));
+            provider.credential_files.shown = Some(shown);
+        }
         let (durations, id) = (durations.clone(), provider.id.clone());
         provider.settings.observer = Some(oidc::RequestObserver::new(move |endpoint, outcome, took| {
             let endpoint = if endpoint == oidc::DISCOVERY_DOCUMENT {

@@ -48,6 +48,11 @@ def endings(status, values):
     return f'rpc_server_call_duration_seconds_count{{{SERVICE}, rpc_method="session.v1.SessionService/EndSessions", rpc_response_status_code="{status}"}}', values
 
 
+def certificate(use, begins, ends):
+    """One that counts between two seconds of the test's time."""
+    return [gauge(f"tls_certificate_{word}_timestamp_seconds", f'{EDGE}, use="{use}"', f"{secs}x120") for word, secs in (("not_before", begins), ("not_after", ends))]
+
+
 def limit(name, values):
     return f'limit_hits_total{{{EDGE}, limit="{name}"}}', values
 
@@ -99,8 +104,13 @@ CASES = {
         90,
     ),
     "VestibuleCertificateExpires": (
-        [gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="redis-tls"', "18000x120")],
-        [gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="redis-tls"', "36000x120"), gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="shop"', "60x120")],
+        certificate("server", -70000, 18000),
+        [
+            *certificate("server", 0, 86400),
+            *certificate("session_service", 0, 3600),
+            gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="redis-tls"', "36000x120"),
+            gauge("certmanager_certificate_expiration_timestamp_seconds", 'name="shop"', "60x120"),
+        ],
         30,
     ),
     "VestibuleUpstreamUnreachable": ([upstreams("2xx", MANY), upstreams("unreachable", "0+60x120")], [upstreams("2xx", MANY), upstreams("timeout", FEW), upstreams("5xx", MANY)], 15),

@@ -19,7 +19,7 @@ ALERTS = {entry["alert"]: entry for entry in ALL_RULES if "alert" in entry}
 RECORDED = {entry["record"]: entry["expr"] for entry in ALL_RULES if "record" in entry}
 METRICS = {metric["name"]: metric for metric in yaml.safe_load((ROOT / "dev/monitoring/metrics.yaml").read_text())["metrics"]}
 NOT_OURS = {"up", "certmanager_certificate_expiration_timestamp_seconds"}
-WORDS = {"absent", "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "le", "max", "namespace", "on", "or", "rate", "sum", "time"}
+WORDS = {"absent", "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "le", "max", "min", "namespace", "on", "or", "rate", "sum", "time"}
 
 
 def promtool(*arguments):

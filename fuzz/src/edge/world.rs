@@ -11,6 +11,7 @@ use bytes::Bytes;
 use chassis::clock::SystemClock;
 use chassis::runtime::Workers;
 use chassis::settings::{Reader, Source};
+use chassis::tls::CertificateMetrics;
 use http::{HeaderMap, Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
@@ -218,7 +219,9 @@ pub(crate) async fn edge(
     let mut reader = Reader::new(&source);
     let settings = read(&mut reader);
     let (settings, _) = reader.finish(settings).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let edge = start::build(settings, Arc::new(SystemClock), &Registry::new()).unwrap();
+    let metrics = Registry::new();
+    let certificates = CertificateMetrics::new(&metrics).unwrap();
+    let edge = start::build(settings, Arc::new(SystemClock), &metrics, &certificates).unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(chassis::serve::serve(
         Workers::here(),

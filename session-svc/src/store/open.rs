@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chassis::clock::Clock;
+use chassis::tls::ShownCertificate;
 
 use super::SessionStore;
 use super::file::{FileError, FileStore};
@@ -30,12 +31,12 @@ pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn SessionStore>, OpenError> {
-    let opened: Arc<dyn SessionStore> = open_from(settings, None, clock).await?;
+    let opened: Arc<dyn SessionStore> = open_from(settings, None, clock, None).await?;
     Ok(opened)
 }
 
 /// As [`open`], with the file the settings came from: a shared store whose password or servers change there goes
-/// over to them.
+/// over to them. The certificate it is shown is told of, where that is measured.
 ///
 /// # Errors
 /// As for [`open`].
@@ -43,8 +44,9 @@ pub async fn open_from(
     settings: &StoreSettings,
     came_from: Option<&Path>,
     clock: Arc<dyn Clock>,
+    shown: Option<ShownCertificate>,
 ) -> Result<Arc<dyn InspectedStore>, OpenError> {
-    Box::pin(opened(settings, came_from, clock)).await
+    Box::pin(opened(settings, came_from, clock, shown)).await
 }
 
 /// As [`open`], for an operator, who may look into it.
@@ -55,7 +57,7 @@ pub async fn open_inspected(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn InspectedStore>, OpenError> {
-    opened(settings, None, clock).await
+    opened(settings, None, clock, None).await
 }
 
 /// Whether the files a store needs can be used, as far as that shows without opening it and without asking its engine.
@@ -74,10 +76,13 @@ async fn opened(
     settings: &StoreSettings,
     came_from: Option<&Path>,
     clock: Arc<dyn Clock>,
+    shown: Option<ShownCertificate>,
 ) -> Result<Arc<dyn InspectedStore>, OpenError> {
     Ok(match settings {
         StoreSettings::Memory => Arc::new(MemoryStore::new(clock, DEFAULT_CAPACITY)),
         StoreSettings::File(path) => Arc::new(FileStore::open(path, clock)?),
-        StoreSettings::Redis(settings) => Arc::new(RedisStore::open(settings, came_from, clock).await?),
+        StoreSettings::Redis(settings) => {
+            Arc::new(RedisStore::open(settings, came_from, clock, shown).await?)
+        }
     })
 }

@@ -200,7 +200,7 @@ async fn a_password_changed_in_the_file_of_the_address_is_used_without_a_restart
     let address = |password: &str| format!("redis://sessions:{password}@127.0.0.1:{}\n", server.port);
     std::fs::write(&file, address("first-password")).unwrap();
     let settings: StoreSettings = address("first-password").trim().parse().unwrap();
-    let store = open_from(&settings, Some(&file), Arc::new(SystemClock))
+    let store = open_from(&settings, Some(&file), Arc::new(SystemClock), None)
         .await
         .unwrap();
     store.check().await.unwrap();

@@ -18,6 +18,7 @@ use chassis::clock::{Clock, ManualClock, SystemClock};
 use chassis::runtime::Workers;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
+use chassis::tls::CertificateMetrics;
 use oidc::{ApiTokenGrant, ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::timestamp;
@@ -171,7 +172,8 @@ impl Stack {
         let settings = read(&mut reader);
         let (settings, _) = reader.finish(settings).unwrap_or_else(|wrong| panic!("{wrong}"));
         let metrics = prometheus::Registry::new();
-        let edge = start::build(settings, Arc::new(clock.clone()), &metrics).unwrap();
+        let certificates = CertificateMetrics::new(&metrics).unwrap();
+        let edge = start::build(settings, Arc::new(clock.clone()), &metrics, &certificates).unwrap();
         let stop = CancellationToken::new();
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
@@ -229,7 +231,9 @@ impl Stack {
     async fn beside_with(&self, settings: EdgeSettings, clock: ManualClock) -> Browser {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let edge = start::build(settings, Arc::new(clock), &prometheus::Registry::new()).unwrap();
+        let metrics = prometheus::Registry::new();
+        let certificates = CertificateMetrics::new(&metrics).unwrap();
+        let edge = start::build(settings, Arc::new(clock), &metrics, &certificates).unwrap();
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
             listener,

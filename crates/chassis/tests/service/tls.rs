@@ -8,7 +8,8 @@ use std::time::Duration;
 use axum::Router;
 use chassis::runtime::Workers;
 use chassis::serve;
-use chassis::tls::{ServerTls, TlsFiles};
+use chassis::tls::{CertificateMetrics, ServerTls, TlsFiles};
+use prometheus::Registry;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -26,6 +27,9 @@ const AGES: Duration = Duration::from_secs(3_600);
 
 /// Long enough for a file to be read, and below what an idle connection is kept for.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the certificates of these tests count.
+const TWO_DAYS_SECS: f64 = 172_800.0;
 
 fn files(made: &Certificates, client_ca: Option<PathBuf>) -> TlsFiles {
     TlsFiles {
@@ -98,4 +102,37 @@ async fn whom_a_new_authority_does_not_know_has_to_go_at_once() {
     std::fs::copy(made.path("other.pem"), &client_ca).unwrap();
     let end = timeout(PATIENCE, client.read_to_end(&mut Vec::new())).await;
     assert!(end.is_ok(), "it is believed until it is looked at again");
+}
+
+#[tokio::test]
+async fn until_when_the_certificate_in_use_counts_is_told_and_follows_its_file() {
+    let made = Certificates::make();
+    let files = files(&made, None);
+    let registry = Registry::new();
+    let metrics = CertificateMetrics::new(&registry).unwrap();
+    let told = |name: &str| {
+        let families = registry.gather();
+        let family = families.iter().find(|family| family.name() == name)?;
+        Some(family.get_metric().first()?.get_gauge().get_value())
+    };
+    let tls = ServerTls::load(&files).unwrap().measured(&metrics);
+    tls.follow_every(Duration::from_millis(20), files);
+    let (begins, ends) = (
+        "tls_certificate_not_before_timestamp_seconds",
+        "tls_certificate_not_after_timestamp_seconds",
+    );
+    let changed = |before: Option<f64>| async move {
+        while told(ends) == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        told(ends).zip(told(begins)).unwrap()
+    };
+    let (first_end, first_begin) = timeout(PATIENCE, changed(None)).await.unwrap();
+    assert!((first_end - first_begin - TWO_DAYS_SECS).abs() < 1.0);
+
+    // Of another second.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    made.issue("ca", "server", "subjectAltName=IP:127.0.0.1");
+    let (end, begin) = timeout(PATIENCE, changed(Some(first_end))).await.unwrap();
+    assert!(end > first_end && begin > first_begin);
 }

@@ -68,6 +68,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::clock::Clock;
+use chassis::tls::ShownCertificate;
 use futures_util::stream::BoxStream;
 use redis::RedisError;
 use tracing::Instrument as _;
@@ -116,14 +117,15 @@ struct RedisShared {
 
 impl RedisStore {
     /// Connects in the background; `fallback` is the time until the server's has been read. Follows the certificates, and
-    /// the file the settings `came_from`, as they change.
+    /// the file the settings `came_from`, as they change, and tells of the certificate `shown`.
     pub(crate) async fn open(
         settings: &RedisSettings,
         came_from: Option<&Path>,
         fallback: Arc<dyn Clock>,
+        shown: Option<ShownCertificate>,
     ) -> Result<Self, SetupError> {
         let connections = Connections::new(settings)?;
-        let following = reload::follow(&connections, settings, came_from);
+        let following = reload::follow(&connections, settings, came_from, shown);
         let connection = WorkerConnection::new(&connections);
         let clock = ServerClock::start(connection.clone(), &*fallback);
         let first_contact = async {

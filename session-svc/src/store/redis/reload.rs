@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use chassis::audit;
 use chassis::files;
+use chassis::tls::ShownCertificate;
 use tokio::task::JoinHandle;
 
 use crate::store::url::{RedisSettings, StoreSettings};
@@ -37,6 +38,7 @@ pub(super) fn follow(
     connections: &Arc<Connections>,
     settings: &RedisSettings,
     came_from: Option<&Path>,
+    shown: Option<ShownCertificate>,
 ) -> Option<Following> {
     let tls = settings.tls.as_ref();
     let certificates = tls.map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
@@ -68,6 +70,9 @@ pub(super) fn follow(
         }
         match connections.change(&settings) {
             Ok(()) => {
+                if let Some(shown) = &shown {
+                    shown.loaded(settings.tls.as_ref().and_then(|tls| tls.cert_file.as_deref()));
+                }
                 tracing::info!("the store's address and certificates were read from their files");
                 audit::reloaded(SETTING, None, Ok(()));
             }

@@ -1,0 +1,129 @@
+//! From when until when the certificates count that this process shows, as metrics.
+
+use std::path::Path;
+use std::time::Duration;
+
+use prometheus::{IntGaugeVec, Opts, Registry};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use webpki::KeyUsage;
+
+use super::{expires_by, pem};
+
+/// What a certificate is for.
+#[derive(Clone, Copy, Debug)]
+pub enum CertificateUse {
+    /// Whoever connects to our listeners is shown it.
+    Server,
+    /// The session service is shown it.
+    SessionService,
+    /// The store is shown it.
+    Store,
+    /// A provider is shown it.
+    Provider,
+}
+
+impl CertificateUse {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::SessionService => "session_service",
+            Self::Store => "store",
+            Self::Provider => "provider",
+        }
+    }
+}
+
+/// The metrics of all certificates. Clones tell together.
+#[derive(Clone, Debug)]
+pub struct CertificateMetrics {
+    not_before: IntGaugeVec,
+    not_after: IntGaugeVec,
+}
+
+impl CertificateMetrics {
+    /// Registers the metrics; there is nothing in them until a certificate is loaded.
+    ///
+    /// # Errors
+    /// They are registered already.
+    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let gauge = |name, help| {
+            let gauge = IntGaugeVec::new(Opts::new(name, help), &["use", "provider"])?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok::<_, prometheus::Error>(gauge)
+        };
+        Ok(Self {
+            not_before: gauge(
+                "tls_certificate_not_before_timestamp_seconds",
+                "From when a certificate counts that is in use, since the Unix epoch.",
+            )?,
+            not_after: gauge(
+                "tls_certificate_not_after_timestamp_seconds",
+                "Until when a certificate counts that is in use, since the Unix epoch.",
+            )?,
+        })
+    }
+
+    /// The certificate for one use.
+    #[must_use]
+    pub fn of(&self, used: CertificateUse) -> ShownCertificate {
+        ShownCertificate {
+            metrics: self.clone(),
+            used,
+            provider: String::new(),
+        }
+    }
+
+    /// The certificate a provider is shown, by the provider's id.
+    #[must_use]
+    pub fn of_provider(&self, id: &str) -> ShownCertificate {
+        ShownCertificate {
+            provider: id.to_owned(),
+            ..self.of(CertificateUse::Provider)
+        }
+    }
+}
+
+/// A certificate of ours, which changes with its file.
+#[derive(Clone, Debug)]
+pub struct ShownCertificate {
+    metrics: CertificateMetrics,
+    used: CertificateUse,
+    provider: String,
+}
+
+impl ShownCertificate {
+    /// Tells of the certificate that was just loaded from this file, or that there is none. Those of authorities in the same file
+    /// are not told of: which of them a chain needs is for who is shown it to find out.
+    pub fn loaded(&self, path: Option<&Path>) {
+        let chain = path.and_then(|path| pem::certificates(path).ok());
+        let found = chain.and_then(|chain| chain.first().and_then(|own| validity(own)));
+        let labels = [self.used.name(), self.provider.as_str()];
+        let gauges = [&self.metrics.not_before, &self.metrics.not_after];
+        match found {
+            Some(times) => {
+                for (gauge, secs) in gauges.into_iter().zip(times) {
+                    let secs = i64::try_from(secs).unwrap_or(i64::MAX);
+                    gauge.with_label_values(&labels).set(secs);
+                }
+            }
+            // There may have been none before either.
+            None => gauges.into_iter().for_each(|gauge| {
+                let _ = gauge.remove_label_values(&labels);
+            }),
+        }
+    }
+}
+
+/// From when and until when a certificate counts, in seconds since the Unix epoch.
+fn validity(certificate: &[u8]) -> Option<[u64; 2]> {
+    let der = CertificateDer::from(certificate);
+    let parsed = webpki::EndEntityCert::try_from(&der).ok()?;
+    // The library tells what it finds transgressed: long ago the certificate did not count yet, one day it will not any more.
+    let long_ago = UnixTime::since_unix_epoch(Duration::ZERO);
+    let not_before =
+        match parsed.verify_for_usage(&[], &[], &[], long_ago, KeyUsage::server_auth(), None, None) {
+            Err(webpki::Error::CertNotValidYet { not_before, .. }) => not_before.as_secs(),
+            _ => 0,
+        };
+    Some([not_before, expires_by(certificate, u64::MAX)?])
+}
