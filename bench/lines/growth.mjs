@@ -38,7 +38,7 @@ export async function growth({ sessions, say, cleanup }) {
 
 /** CPU time of an operation, in the process and in its server, at each number of sessions. */
 function points(what, text) {
-  const found = text.split(/^(?=\d+ sessions;)/m).slice(1).map((part) => {
+  const found = text.split(/^(?=\d+ sessions;)/m).filter((part) => /^\d+ sessions;/.test(part)).map((part) => {
     const [, here, there] = new RegExp(`${what}: ([\\d.]+) µs here, ([\\d.]+) µs in the server`).exec(part) ?? [];
     return { sessions: Number.parseInt(part, 10), micros: Number(here) + Number(there) };
   });

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use chassis::clock::SystemClock;
 use chassis::secret::{Reloading, Secret};
+use rustix::time::{ClockId, clock_gettime};
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, SessionStore, open};
 use session_svc::vault::{KeyRing, Vault};
@@ -196,8 +197,6 @@ impl Measured {
 }
 
 fn own_cpu_secs() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-    let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
-    (ticks(11) + ticks(12)) / 100.0
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
