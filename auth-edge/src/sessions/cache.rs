@@ -7,7 +7,7 @@
 //! - An answer to a call that began before its session was forgotten here is not kept.
 //! - Use is never forgotten: a session that was only looked at is read anew when it is used, so that it rolls.
 //! - What is not there is not remembered: a session that was just created is found at once.
-//! - Memory is bounded by `WEIGHT_MAX`, and what is too old to be served is dropped within a few seconds: people who are gone take none,
+//! - Memory is bounded by `WEIGHT_MAX`, and what is too old to be served is dropped within as long again: people who are gone take none,
 //!   and their tokens do not lie here.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,7 +12,8 @@
 //! - The format byte names how a text is sealed; what is inside is [`wire`]'s business. A text of another format is
 //!   refused as such, and left alone (docs/decisions/stored-format.md).
 //!
-//! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
+//! Deliberately absent: compression, which would tell a listener on the store how alike two claims are. That an ID token says word for word what the
+//! session keeps of the person is all that a length tells (`id_claims`).
 
 mod api_tokens;
 mod id_claims;

@@ -25,10 +25,8 @@ async fn an_ending_given_up_before_it_began_ends_nothing_when_the_service_goes_o
         by: Some(v1::end_session_request::By::Handle(handle.clone())),
         ..Default::default()
     };
-    for _ in 0..10 {
-        service.signal("STOP");
-        // All its threads, before they are called.
-        tokio::time::sleep(GIVEN_UP_AFTER / 4).await;
+    for round in 1..=10 {
+        service.stand_still().await;
         let mut another = caller.clone();
         let ending =
             async { tokio::join!(another.end_sessions(all.clone()), caller.end_session(one.clone())) };
@@ -37,7 +35,10 @@ async fn an_ending_given_up_before_it_began_ends_nothing_when_the_service_goes_o
         tokio::time::sleep(GIVEN_UP_AFTER).await;
         service.signal("CONT");
         assert!(given_up.is_err(), "{given_up:?}");
-        tokio::time::sleep(GIVEN_UP_AFTER).await;
+        // Each call has its record once it is over; what it should not have begun is seen by the next round at the latest.
+        while service.told().matches("CANCELLED").count() < 2 * round {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         assert!(
             service.listed("ada").await.contains_key(&handle),
             "{}",

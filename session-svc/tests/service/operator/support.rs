@@ -139,6 +139,22 @@ impl Service {
         assert!(sent.unwrap().success());
     }
 
+    /// Stops all its threads where they are, and waits until they stand still.
+    pub(crate) async fn stand_still(&self) {
+        self.signal("STOP");
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            stat.rsplit(") ").next().unwrap().starts_with('T')
+        };
+        let tasks = format!("/proc/{}/task", self.child.id());
+        while !std::fs::read_dir(&tasks)
+            .unwrap()
+            .all(|task| is_stopped(task.unwrap()))
+        {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// Stops it as an operator would, and waits.
     pub(crate) async fn stop(mut self) {
         self.signal("TERM");
