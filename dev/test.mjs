@@ -173,6 +173,14 @@ function stream(command, args, options = {}) {
   });
 }
 
+const SAID_LINES = 20; // of what a failed suite says last, repeated under the summary
+
+/** What a runner says of its failed tests at the end of its output, from the line it begins with. */
+const saidOf = (output, begins) => {
+  const at = output.lastIndexOf(begins);
+  return at < 0 ? [] : output.slice(at + begins.length).split('\n').filter((line) => line.trim() !== '').slice(0, SAID_LINES);
+};
+
 const sum = (text, pattern) => [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0);
 
 async function cargo() {
@@ -187,7 +195,8 @@ async function cargo() {
   // an ignored test is one that did not run: it counts against the suite
   const skipped = sum(output, /^test result: .*?(\d+) ignored/gm);
   if (skipped > 0) process.stdout.write(`${skipped} ignored tests count as failed\n`);
-  return { code, passed: sum(output, /^test result: .*?(\d+) passed/gm), failed: sum(output, /^test result: .*?(\d+) failed/gm) + skipped + gone.length };
+  const said = [most, rest].flatMap((part) => saidOf(part.output, '\nfailures:\n\n----'));
+  return { code, said, passed: sum(output, /^test result: .*?(\d+) passed/gm), failed: sum(output, /^test result: .*?(\d+) failed/gm) + skipped + gone.length };
 }
 
 async function nodeTests(cwd, folder, ending) {
@@ -196,19 +205,19 @@ async function nodeTests(cwd, folder, ending) {
   const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
   const results = [await nodeFiles(cwd, most, FILES_AT_ONCE), await nodeFiles(cwd, spared, 1)];
   const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
-  return { code: Math.max(...results.map(({ code }) => Math.abs(code))), passed: total('passed'), failed: total('failed') };
+  return { code: Math.max(...results.map(({ code }) => Math.abs(code))), said: results.flatMap(({ said }) => said), passed: total('passed'), failed: total('failed') };
 }
 
 let reports = 0;
 async function nodeFiles(cwd, files, atOnce) {
-  if (files.length === 0) return { code: 0, passed: 0, failed: 0 };
+  if (files.length === 0) return { code: 0, said: [], passed: 0, failed: 0 };
   const report = join(scratch, `node-${(reports += 1)}.tap`);
-  const { code } = await stream(process.execPath, [
+  const { code, output } = await stream(process.execPath, [
     '--test', `--test-concurrency=${atOnce}`, '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, ...files,
   ], { cwd });
   const tap = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const failed = sum(tap, /^# (?:fail|cancelled|skipped|todo) (\d+)$/gm);
-  return { code, passed: sum(tap, /^# pass (\d+)$/gm), failed };
+  return { code, said: saidOf(output, 'failing tests:\n'), passed: sum(tap, /^# pass (\d+)$/gm), failed };
 }
 
 /** Providers and applications; the tables of docs/providers.md are what the run found. */
@@ -239,7 +248,7 @@ async function unittest(folder) {
   const { code, output } = await stream(PYTHON, ['-m', 'unittest', '-v'], { cwd: join(ROOT, 'dev/tests', folder), env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } });
   const ran = sum(output, /^Ran (\d+) tests? in/gm);
   const bad = Math.min(ran, sum(output, /(?:failures|errors|skipped|unexpected successes)=(\d+)/g));
-  return { code, passed: ran - bad, failed: bad };
+  return { code, said: saidOf(output.replace(/^(?:FAIL|ERROR): /m, '\nfirst failure:\n$&'), '\nfirst failure:\n'), passed: ran - bad, failed: bad };
 }
 
 // ---------------------------------------------------------------- the suites
@@ -311,7 +320,7 @@ async function runSuite(suite) {
     result = await suite.run();
   } catch (error) {
     process.stderr.write(`${error.message}\n`);
-    result = { code: 1, passed: 0, failed: 0 };
+    result = { code: 1, said: error.message.split('\n').slice(0, SAID_LINES), passed: 0, failed: 0 };
   }
   const ran = result.passed + result.failed;
   if (ran === 0 || (result.code !== 0 && result.failed === 0)) {
@@ -350,7 +359,7 @@ try {
   }
 } catch (error) {
   process.stderr.write(`\n${error.message}\n`);
-  totals.push({ name: 'what the tests need', passed: 0, failed: 1, seconds: 0 });
+  totals.push({ name: 'what the tests need', said: error.message.split('\n').slice(0, SAID_LINES), passed: 0, failed: 1, seconds: 0 });
 } finally {
   rmSync(scratch, { recursive: true, force: true });
 }
@@ -360,6 +369,7 @@ say('summary');
 for (const { name, passed, failed, seconds } of totals) {
   process.stdout.write(`${name.padEnd(20)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${String(seconds).padStart(6)} s\n`);
 }
+for (const { name, failed, said = [] } of totals) if (failed > 0 && said.length > 0) process.stdout.write(`\n${name}:\n${said.map((line) => `  ${line}\n`).join('')}`);
 const count = (key) => totals.reduce((total, suite) => total + suite[key], 0);
 process.stdout.write(`\n${count('passed')} passed, ${count('failed')} failed\n`);
 process.exitCode = count('failed') === 0 ? 0 : 1;
