@@ -253,14 +253,15 @@ impl SessionService for Api {
         let outcome = async {
             let target = arguments::api_target(&request)?;
             let caller = call.caller.shown().unwrap_or_default();
-            let (handle, force) = (handle?, request.force_refresh);
+            let (session, force) = (self.sessions.get(handle?).await?, request.force_refresh);
+            call.is_about_person(&session.issuer, &session.subject);
             let granted = match &target {
                 None => {
                     self.sessions
-                        .access_token(handle, &request.scopes, force, caller)
+                        .access_token(session, &request.scopes, force, caller)
                         .await?
                 }
-                Some(target) => self.sessions.api_token(handle, target, force, caller).await?,
+                Some(target) => self.sessions.api_token(&session, target, force, caller).await?,
             };
             Ok(v1::GetAccessTokenResponse {
                 access_token: granted.access.value.text().into_inner(),

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::ports::{TokenRefreshError, WaitingCaller};
 use super::{Sessions, SessionsError};
 use crate::session::access::{Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, still_good};
-use crate::session::{AccessToken, Handle, Scope, Session};
+use crate::session::{AccessToken, Scope, Session};
 
 /// A token that was handed out.
 #[derive(Clone, Debug)]
@@ -17,17 +17,16 @@ pub struct GrantedToken {
 }
 
 impl Sessions {
-    /// Hands out an access token that carries the scopes required, refreshing it first where that is needed. `caller` is
-    /// the caller's identity, for the record of the refresh.
+    /// Hands out an access token of a session that was just read which carries the scopes required, refreshing it first where
+    /// that is needed. `caller` is the caller's identity, for the record of the refresh.
     pub async fn access_token(
         &self,
-        handle: Handle,
+        session: Session,
         scopes: &[String],
         force_refresh: bool,
         caller: &str,
     ) -> Result<GrantedToken, SessionsError> {
         let since = Instant::now();
-        let session = self.keeper.load(handle).await?;
         let requirements = TokenRequirements {
             scopes,
             force_refresh,

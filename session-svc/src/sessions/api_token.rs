@@ -7,25 +7,24 @@ use super::ports::{TokenRefreshError, WaitingCaller};
 use super::{Sessions, SessionsError};
 use crate::session::access::{TokenRefusal, still_good};
 use crate::session::api_token::{ApiDecision, decide_api};
-use crate::session::{ApiTarget, ApiToken, Handle, Session};
+use crate::session::{ApiTarget, ApiToken, Session};
 
 impl Sessions {
-    /// Hands out an access token for an API with the scopes of the target: the one the session holds, or one that is requested
-    /// from the provider, for which the session's own may have to be refreshed first. `caller` is the caller's identity, for
-    /// the record of the grant.
+    /// Hands out an access token for an API with the scopes of the target: the one held by a session that was just read, or one
+    /// that is requested from the provider, for which the session's own may have to be refreshed first. `caller` is the caller's
+    /// identity, for the record of the grant.
     pub async fn api_token(
         &self,
-        handle: Handle,
+        session: &Session,
         target: &ApiTarget,
         force: bool,
         caller: &str,
     ) -> Result<GrantedToken, SessionsError> {
         let since = Instant::now();
-        let session = self.keeper.load(handle).await?;
         let source = self.refresh.api_token_source(&session.issuer);
         let margin_ms = self.limits.token_expiry_margin_ms;
         let refreshes_first =
-            match decide_api(&session, target, source, force, margin_ms, self.keeper.now_ms()) {
+            match decide_api(session, target, source, force, margin_ms, self.keeper.now_ms()) {
                 ApiDecision::Serve(token) => return granted(token),
                 ApiDecision::Refuse(refusal) => return Err(SessionsError::Refused(refusal)),
                 ApiDecision::Request => false,
@@ -33,7 +32,7 @@ impl Sessions {
             };
         let waiting_caller = WaitingCaller { caller, since };
         match self
-            .requested(&session, target, refreshes_first, waiting_caller)
+            .requested(session, target, refreshes_first, waiting_caller)
             .await
         {
             Ok(token) => granted(token),
@@ -43,7 +42,7 @@ impl Sessions {
             Err(error @ (TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable))
                 if !force =>
             {
-                granted(self.still_held(&session, target).ok_or(error)?)
+                granted(self.still_held(session, target).ok_or(error)?)
             }
             Err(error) => Err(error.into()),
         }

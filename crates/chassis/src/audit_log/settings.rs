@@ -1,6 +1,7 @@
 //! The settings of the audit stream.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::chain::{ChainKey, KEY_BYTES_MIN};
 use crate::audit::SubjectForm;
@@ -8,6 +9,9 @@ use crate::settings::Reader;
 
 /// Least bytes of a key that hashes subjects.
 const SUBJECT_KEY_BYTES_MIN: usize = 16;
+
+/// How often the chain of a process to which nothing happens goes on: what is cut off at its end is noticed by the missing of these.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Where audit records go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(crate) struct AuditSettings {
     pub(crate) key: ChainKey,
     /// How subjects stand in them.
     pub(crate) subjects: SubjectForm,
+    /// The time from one checkpoint to the next.
+    pub(crate) checkpoint_interval: Duration,
 }
 
 impl AuditSettings {
@@ -43,6 +49,7 @@ impl AuditSettings {
             destination,
             key: chain_keys(reader).into_iter().next().unwrap_or_default(),
             subjects: subject_form(reader),
+            checkpoint_interval: CHECKPOINT_INTERVAL,
         }
     }
 }

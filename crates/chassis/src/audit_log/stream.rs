@@ -28,9 +28,6 @@ const CAPACITY: usize = 4 * 1024 * 1024;
 /// How long records gather before they are written: those of one sign-in, and of others beside it, wake the thread once.
 const GATHERING: Duration = Duration::from_millis(20);
 
-/// How often the chain of a process to which nothing happens goes on: what is cut off at its end is noticed by the missing of these.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(300);
-
 /// The log's condition in what readiness says.
 const CONDITION: &str = "audit_log";
 
@@ -131,7 +128,7 @@ impl AuditLog {
             measures: Measures::new()?,
             condition: OnceLock::new(),
         });
-        let mut writer = Writer::new(Arc::clone(&shared), chain, output);
+        let mut writer = Writer::new(Arc::clone(&shared), chain, output, settings.checkpoint_interval);
         writer.chain(&start(process, settings.key.algorithm(), last.as_ref()));
         std::thread::Builder::new()
             .name("audit".to_owned())
@@ -227,22 +224,28 @@ impl Shared {
 }
 
 /// When the next checkpoint is due.
-pub(super) struct Checkpoints(Instant);
+pub(super) struct Checkpoints {
+    interval: Duration,
+    last: Instant,
+}
 
 impl Checkpoints {
-    pub(super) fn begin() -> Self {
-        Self(Instant::now())
+    pub(super) fn begin(interval: Duration) -> Self {
+        Self {
+            interval,
+            last: Instant::now(),
+        }
     }
 
     pub(super) fn due_in(&self) -> Duration {
-        CHECKPOINT_INTERVAL.saturating_sub(self.0.elapsed())
+        self.interval.saturating_sub(self.last.elapsed())
     }
 
     /// Whether one is due, once.
     pub(super) fn take(&mut self) -> bool {
         let is_due = self.due_in().is_zero();
         if is_due {
-            self.0 = Instant::now();
+            self.last = Instant::now();
         }
         is_due
     }

@@ -20,6 +20,7 @@ fn settings(destination: Destination) -> AuditSettings {
         destination,
         key: ChainKey::default(),
         subjects: SubjectForm::Plain,
+        checkpoint_interval: LONG,
     }
 }
 
@@ -104,6 +105,30 @@ fn what_finds_no_room_is_counted_and_the_count_is_a_record_of_the_chain() {
         .collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains(&format!("dropped {lost} records")), "{told:?}");
+}
+
+#[test]
+fn a_chain_to_which_nothing_happens_goes_on_with_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let often = AuditSettings {
+        checkpoint_interval: Duration::from_millis(20),
+        ..settings(Destination::File(path.clone()))
+    };
+    let log = AuditLog::start(&often, &process(), |_| false).unwrap().unwrap();
+    let read = || std::fs::read_to_string(&path).unwrap();
+    let checkpoints = |text: &str| text.matches("\"event\":\"audit.checkpoint\"").count();
+    until(|| checkpoints(&read()) >= 3);
+    log.stop(LONG);
+    let text = read();
+    let found = verified(&[&text]);
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    let records: u64 = found.chains.iter().map(|chain| chain.records).sum();
+    assert_eq!(
+        records,
+        checkpoints(&text) as u64 + 2,
+        "and its start and its stop: {text}"
+    );
 }
 
 #[test]

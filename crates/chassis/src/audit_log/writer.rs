@@ -42,7 +42,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, chain: Chain, output: Output) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        chain: Chain,
+        output: Output,
+        checkpoint_interval: Duration,
+    ) -> Self {
         Self {
             shared,
             chain,
@@ -50,7 +55,7 @@ impl Writer {
             lines: Vec::new(),
             written: 0,
             is_failing: false,
-            checkpoints: Checkpoints::begin(),
+            checkpoints: Checkpoints::begin(checkpoint_interval),
         }
     }
 

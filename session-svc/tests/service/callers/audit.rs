@@ -134,6 +134,8 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         );
         assert_eq!(record["session"] == handle.as_str(), at < 5, "{record}");
     }
+    assert!(records[0]["actor.subject"].is_string(), "{}", records[0]);
+    assert_eq!(records[2]["actor.subject"], records[0]["actor.subject"]);
     assert_eq!(records[5]["sessions"], format!("{handle} {handle}"));
     for (rpc, code, count) in [
         (Rpc::GetSession, "OK", 1),

@@ -246,7 +246,11 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
 type Besides = fn(Sessions, Handle) -> BoxFuture<'static, Result<(), SessionsError>>;
 
 fn refresh(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
-    async move { sessions.access_token(handle, &[], false, "").await.map(drop) }.boxed()
+    async move {
+        let session = sessions.get(handle).await?;
+        sessions.access_token(session, &[], false, "").await.map(drop)
+    }
+    .boxed()
 }
 
 fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
@@ -303,7 +307,9 @@ async fn explore_with(
             Some(Lags::ForOneLook) => scene.lags.store(1, Ordering::SeqCst),
             Some(Lags::ForOneRefresh) => {
                 scene.lags.store(LOOKS, Ordering::SeqCst);
-                let kept = scene.observer().access_token(handle, &[], false, "").await;
+                let observer = scene.observer();
+                let session = observer.get(handle).await.unwrap();
+                let kept = observer.access_token(session, &[], false, "").await;
                 assert!(
                     matches!(kept, Err(SessionsError::ProviderUnavailable)),
                     "{kept:?}"
