@@ -54,8 +54,11 @@ export const GOALS = [
     closes: '`EDGE_STORE_ID_TOKEN=false`, where the provider’s logout needs no hint: 450 bytes less.',
   },
   {
-    id: 'P9', work: 'growth: reading and listing, from a hundredth of the sessions to all', goal: 'flat within 15 %',
-    checks: ['load Redis', 'load embedded', 'list Redis', 'list embedded'].map((what) => ({ row: `P9 ${what}`, atMost: () => 1.15 })),
+    id: 'P9', work: 'growth: what P2 costs more, and what listing costs, from a hundredth of the sessions to all', goal: 'flat within 15 %',
+    checks: [
+      ...[['Redis', 'P2'], ['embedded', 'P2 file']].map(([store, row]) => ({ row: `P9 more ${store}`, atMost: (of) => 0.15 * of(row) })),
+      ...['list Redis', 'list embedded'].map((what) => ({ row: `P9 ${what}`, atMost: () => 1.15 })),
+    ],
     why: 'no operation walks over sessions. What grows is what the processor no longer finds in its caches: the hash table of Redis, and a level of the embedded store’s tree for each hundredfold.',
     closes: 'nothing in a program.',
   },

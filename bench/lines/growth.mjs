@@ -11,6 +11,8 @@ import { binary } from '../../dev/stack.mjs';
 import { fixed } from '../lib/measure.mjs';
 import { PROFILE } from '../lib/services.mjs';
 
+const CALLERS = 32; // at once, as in P2
+
 export async function growth({ sessions, say, cleanup }) {
   const port = await freePort();
   const redis = cleanup(new Child('redis', 'redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']));
@@ -22,12 +24,17 @@ export async function growth({ sessions, say, cleanup }) {
     const stored = [...shared.matchAll(/^(\d+) sessions;.*?(\d+) bytes a session, of (\d+) sealed/gms)].map((found) => found.slice(1).map(Number));
     if (stored.length < 2) throw new Problem(`no bytes of a session:\n${shared}`);
     const [[some, fewer], [most, least, sealed]] = stored.slice(-2);
+    const more = [['Redis', shared], ['embedded', embedded]].map(([store, text]) => [store, points(`load, ${CALLERS} callers`, text)]);
     const lines = ['load', 'list'].flatMap((what) => [['Redis', shared], ['embedded', embedded]].map(([store, text]) => ({ id: `${what} ${store}`, points: points(what, text) })));
     return {
       rows: [
         { id: 'P8 bytes', work: `one of ${some} sessions in Redis, indexes and events included`, unit: 'bytes', ...fixed(fewer), note: `${sealed} of them the sealed session` },
         { id: 'P8 bytes of most', work: `one of ${most} sessions`, unit: 'bytes', ...fixed(least) },
         ...lines.map(({ id, points: all }) => ({ id: `P9 ${id}`, work: `${id}: what it costs at ${all.at(-1).sessions} sessions, times what at ${all[0].sessions}`, unit: '×', ...fixed(all.at(-1).micros / all[0].micros, 2) })),
+        ...more.map(([store, all]) => ({
+          id: `P9 more ${store}`, work: `what a load by one of ${CALLERS} callers costs more at ${all.at(-1).sessions} sessions than at ${all[0].sessions}, ${store}`, unit: 'CPU µs',
+          ...fixed(all.at(-1).micros - all[0].micros, 1), note: `${all[0].micros.toFixed(1)} at ${all[0].sessions}`,
+        })),
       ],
       series: { growth: lines },
     };
