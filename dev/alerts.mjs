@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { issue, makeAuthority } from './lib/authority.mjs';
 import { freePort, pause, until } from './lib/net.mjs';
 import { startPrometheus, targetsOf } from './lib/prometheus.mjs';
+import { sessionTls } from './lib/session-tls.mjs';
 import { faults, LEASE_S } from './monitoring/faults.mjs';
 import { objectiveRules } from './monitoring/objectives.mjs';
 import { people } from './monitoring/people.mjs';
@@ -57,20 +57,17 @@ const groups = [...source.groups, ...objectiveRules(source).spec.groups];
 const application = await startApplication();
 const routes = join(folder, 'routes.toml');
 writeFileSync(routes, ['shop', 'slow'].map((path) => `[[route]]\npath = "/${path}/*"\nguard = "${path === 'shop' ? 'api' : 'none'}"\nupstream = "http://127.0.0.1:${application.port}"\n`).join(''));
-const authority = makeAuthority(join(folder, 'authority'));
-const sessionTls = join(folder, 'session-tls');
-issue(authority, sessionTls, ['127.0.0.1'], ['serverAuth']);
+const tls = await sessionTls(folder);
 const auditDisk = join(folder, 'audit');
 mkdirSync(auditDisk);
 execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${AUDIT_DISK}`, 'tmpfs', auditDisk]);
-const ports = { redis: await freePort(), session: await freePort(), 'session-2': await freePort() };
+const ports = { redis: await freePort(), ...tls.ports };
 const stack = await startStack({
   edges: 2, sessionServices: 2, store: 'redis', routes, stateDir: folder, ports, accessTokenTtl: 63,
   edgeEnv: {
-    EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_CONCURRENT_REQUESTS: '16', EDGE_TRUSTED_PROXIES: '127.0.0.1/32',
-    EDGE_SESSION_SVC_URL: [ports.session, ports['session-2']].map((port) => `https://127.0.0.1:${port}`).join(), EDGE_SESSION_SVC_CA_FILE: authority.certificate,
+    EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_CONCURRENT_REQUESTS: '16', EDGE_TRUSTED_PROXIES: '127.0.0.1/32', ...tls.edgeEnv,
   },
-  sessionEnv: { SESSION_TLS_CERT_FILE: join(sessionTls, 'tls.crt'), SESSION_TLS_KEY_FILE: join(sessionTls, 'tls.key'), SESSION_REFRESH_LEASE: String(LEASE_S) },
+  sessionEnv: { ...tls.sessionEnv, SESSION_REFRESH_LEASE: String(LEASE_S) },
   env: { session: { AUDIT_LOG: join(auditDisk, 'session.log') } },
 }).catch((error) => { cleanUp(); throw error; });
 const prometheus = await startPrometheus({ targets: targetsOf(stack), groups: shortened(groups) });
@@ -81,7 +78,7 @@ try {
   const firing = async () => new Set((await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname));
   const hasLeft = async () => Number((await prometheus.ask('sum(sessions_ended_total)'))[0]?.value[1]) > 0;
   await until(RAISED_MS, hasLeft, () => 'nobody comes and goes');
-  const chosen = faults({ stack, stateDir: folder, redisPort: ports.redis, application, authority, auditDisk }).filter(({ fault }) => fault.includes(only));
+  const chosen = faults({ stack, stateDir: folder, redisPort: ports.redis, application, authority: tls.authority, auditDisk }).filter(({ fault }) => fault.includes(only));
   const expected = new Set(only ? chosen.flatMap(({ alerts }) => alerts) : groups.flatMap((group) => group.rules).map(({ alert }) => alert).filter(Boolean));
   for (const { fault, alerts, begin, remedy } of chosen) {
     const gone = async () => { const still = await firing(); return alerts.every((name) => !still.has(name)); };

@@ -3,13 +3,15 @@
 //   node dev/dashboard.mjs                     two minutes of people who come and go, and an outage of the store; writes .cache/dashboard.html and .png
 //   node dev/dashboard.mjs --seconds 60
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { freePort, pause } from './lib/net.mjs';
 import { startPrometheus, targetsOf } from './lib/prometheus.mjs';
+import { sessionTls } from './lib/session-tls.mjs';
 import { page } from './monitoring/drawing.mjs';
 import { objectiveRules } from './monitoring/objectives.mjs';
 import { people, SCRIPT } from './monitoring/people.mjs';
@@ -46,7 +48,12 @@ async function routesTo(file) {
 mkdirSync(join(ROOT, '.cache'), { recursive: true });
 const source = await monitoring();
 const routes = await routesTo(join(ROOT, '.cache/dashboard-routes.toml'));
-const stack = await startStack({ edges: 2, sessionServices: 2, store: 'redis', routes, accessTokenTtl: 63, sessionEnv: { SESSION_ROLL_INTERVAL: '5' }, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_BODY_BYTES: String(BODY_MAX) } });
+const folder = mkdtempSync(join(tmpdir(), 'vestibule-dashboard-'));
+const tls = await sessionTls(folder);
+const stack = await startStack({
+  edges: 2, sessionServices: 2, store: 'redis', routes, ports: tls.ports, accessTokenTtl: 63, sessionEnv: { ...tls.sessionEnv, SESSION_ROLL_INTERVAL: '5' },
+  edgeEnv: { ...tls.edgeEnv, EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_BODY_BYTES: String(BODY_MAX) },
+});
 const groups = objectiveRules(source).spec.groups.map((group) => ({ ...group, interval: '5s' }));
 const prometheus = await startPrometheus({ targets: targetsOf(stack), groups });
 try {
@@ -68,4 +75,5 @@ try {
 } finally {
   await prometheus.stop();
   await stack.stop();
+  rmSync(folder, { recursive: true });
 }
