@@ -184,7 +184,11 @@ mod tests {
             .map(|written| of_event_streams(written).value);
         assert_eq!(
             told,
-            ["1, and no other is read", "1, and all are read", "32, over all nodes"]
+            [
+                "1, and no other is read",
+                "1, and all are read",
+                "32, over all nodes"
+            ]
         );
     }
 
