@@ -49,6 +49,7 @@ mkdirSync(join(ROOT, '.cache'), { recursive: true });
 const source = await monitoring();
 const routes = await routesTo(join(ROOT, '.cache/dashboard-routes.toml'));
 const folder = mkdtempSync(join(tmpdir(), 'vestibule-dashboard-'));
+process.on('exit', () => rmSync(folder, { recursive: true }));
 const tls = await sessionTls(folder);
 const stack = await startStack({
   edges: 2, sessionServices: 2, store: 'redis', routes, ports: tls.ports, accessTokenTtl: 63, sessionEnv: { ...tls.sessionEnv, SESSION_ROLL_INTERVAL: '5' },
@@ -75,5 +76,4 @@ try {
 } finally {
   await prometheus.stop();
   await stack.stop();
-  rmSync(folder, { recursive: true });
 }

@@ -24,8 +24,9 @@ export async function growth({ sessions, say, cleanup }) {
     const stored = [...shared.matchAll(/^(\d+) sessions;.*?(\d+) bytes a session, of (\d+) sealed/gms)].map((found) => found.slice(1).map(Number));
     if (stored.length < 2) throw new Problem(`no bytes of a session:\n${shared}`);
     const [[some, fewer], [most, least, sealed]] = stored.slice(-2);
-    const more = [['Redis', shared], ['embedded', embedded]].map(([store, text]) => [store, points(`load, ${CALLERS} callers`, text)]);
-    const lines = ['load', 'list'].flatMap((what) => [['Redis', shared], ['embedded', embedded]].map(([store, text]) => ({ id: `${what} ${store}`, points: points(what, text) })));
+    const stores = [['Redis', shared], ['embedded', embedded]];
+    const more = stores.map(([store, text]) => [store, points(`load, ${CALLERS} callers`, text)]);
+    const lines = ['load', 'list'].flatMap((what) => stores.map(([store, text]) => ({ id: `${what} ${store}`, points: points(what, text) })));
     return {
       rows: [
         { id: 'P8 bytes', work: `one of ${some} sessions in Redis, indexes and events included`, unit: 'bytes', ...fixed(fewer), note: `${sealed} of them the sealed session` },

@@ -3,6 +3,7 @@
 use prost::Message as _;
 use session_proto::v1::session_service_server::SessionService;
 use session_proto::{timestamp, v1};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -11,6 +12,7 @@ use super::call_context::{CallContext, conclude};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Cause, Handle, Session};
+use crate::sessions::ports::WaitingCaller;
 use crate::sessions::{BeginSignInOutcome, EndOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
 use crate::store::Cursor;
 
@@ -250,18 +252,24 @@ impl SessionService for Api {
     ) -> Result<Response<v1::GetAccessTokenResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = by_id(&call, &request.session_id);
+        let since = Instant::now();
         let outcome = async {
             let target = arguments::api_target(&request)?;
             let caller = call.caller.shown().unwrap_or_default();
+            let waiting_caller = WaitingCaller { caller, since };
             let (session, force) = (self.sessions.get(handle?).await?, request.force_refresh);
             call.is_about_person(&session.issuer, &session.subject);
             let granted = match &target {
                 None => {
                     self.sessions
-                        .access_token(session, &request.scopes, force, caller)
+                        .access_token(session, &request.scopes, force, waiting_caller)
                         .await?
                 }
-                Some(target) => self.sessions.api_token(&session, target, force, caller).await?,
+                Some(target) => {
+                    self.sessions
+                        .api_token(&session, target, force, waiting_caller)
+                        .await?
+                }
             };
             Ok(v1::GetAccessTokenResponse {
                 access_token: granted.access.value.text().into_inner(),

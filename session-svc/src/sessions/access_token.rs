@@ -1,7 +1,5 @@
 //! Handing out an access token that works.
 
-use tokio::time::Instant;
-
 use super::ports::{TokenRefreshError, WaitingCaller};
 use super::{Sessions, SessionsError};
 use crate::session::access::{Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, still_good};
@@ -17,16 +15,15 @@ pub struct GrantedToken {
 }
 
 impl Sessions {
-    /// Hands out an access token of a session that was just read which carries the scopes required, refreshing it first where
-    /// that is needed. `caller` is the caller's identity, for the record of the refresh.
+    /// Hands out an access token that carries the scopes required, of a session that was read in this call, refreshing it
+    /// first where that is needed.
     pub async fn access_token(
         &self,
         session: Session,
         scopes: &[String],
         force_refresh: bool,
-        caller: &str,
+        waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        let since = Instant::now();
         let requirements = TokenRequirements {
             scopes,
             force_refresh,
@@ -34,7 +31,7 @@ impl Sessions {
         };
         match decide(&session, requirements, self.keeper.now_ms()) {
             Decision::Serve(access) => {
-                self.refresh_ahead(&session, caller);
+                self.refresh_ahead(&session, waiting_caller.caller);
                 Ok(GrantedToken {
                     access,
                     scope: session.tokens.scope,
@@ -42,7 +39,6 @@ impl Sessions {
             }
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
             Decision::Refresh => {
-                let waiting_caller = WaitingCaller { caller, since };
                 self.refreshed(session, scopes, force_refresh, waiting_caller)
                     .await
             }

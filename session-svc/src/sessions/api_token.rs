@@ -1,7 +1,5 @@
 //! Handing out an access token for one API.
 
-use tokio::time::Instant;
-
 use super::access_token::GrantedToken;
 use super::ports::{TokenRefreshError, WaitingCaller};
 use super::{Sessions, SessionsError};
@@ -10,17 +8,15 @@ use crate::session::api_token::{ApiDecision, decide_api};
 use crate::session::{ApiTarget, ApiToken, Session};
 
 impl Sessions {
-    /// Hands out an access token for an API with the scopes of the target: the one held by a session that was just read, or one
-    /// that is requested from the provider, for which the session's own may have to be refreshed first. `caller` is the caller's
-    /// identity, for the record of the grant.
+    /// Hands out an access token for an API with the scopes of the target: the one held by a session that was read in this call,
+    /// or one that is requested from the provider, for which the session's own may have to be refreshed first.
     pub async fn api_token(
         &self,
         session: &Session,
         target: &ApiTarget,
         force: bool,
-        caller: &str,
+        waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        let since = Instant::now();
         let source = self.refresh.api_token_source(&session.issuer);
         let margin_ms = self.limits.token_expiry_margin_ms;
         let refreshes_first =
@@ -30,7 +26,6 @@ impl Sessions {
                 ApiDecision::Request => false,
                 ApiDecision::RefreshThenRequest => true,
             };
-        let waiting_caller = WaitingCaller { caller, since };
         match self
             .requested(session, target, refreshes_first, waiting_caller)
             .await

@@ -191,6 +191,22 @@ async fn list_with(client: &mut Client, request_id: &str) -> Option<String> {
 }
 
 #[tokio::test]
+async fn a_token_that_is_refused_names_the_person_too() {
+    let (_world, mut client) = world_of("refused-token", &["CreateSession", "GetAccessToken"]).await;
+    let created = client.create_session(alice()).await.unwrap().into_inner();
+    let token = v1::GetAccessTokenRequest {
+        session_id: created.session_id,
+        scopes: vec!["never-granted".to_owned()],
+        ..Default::default()
+    };
+    client.get_access_token(token).await.unwrap_err();
+    let records = log().wait_for(2, by("refused-token")).await;
+    assert_eq!(records[1]["outcome"], "failure", "{}", records[1]);
+    assert!(records[1]["actor.subject"].is_string(), "{}", records[1]);
+    assert_eq!(records[1]["actor.subject"], records[0]["actor.subject"]);
+}
+
+#[tokio::test]
 async fn a_call_is_recorded_with_the_request_it_belongs_to_or_learns_the_name_it_was_given() {
     let (_world, mut client) = world_of("requesting", &["*"]).await;
     let own = "0123456789abcdef0123456789abcdef";

@@ -21,6 +21,7 @@ use prometheus::Registry;
 use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId, TokenKind};
+use session_svc::sessions::ports::WaitingCaller;
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Holdings, SessionStore};
@@ -242,13 +243,24 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
     }
 }
 
+/// A caller without a name, whose call begins.
+fn nobody() -> WaitingCaller<'static> {
+    WaitingCaller {
+        caller: "",
+        since: tokio::time::Instant::now(),
+    }
+}
+
 /// What happens to the session besides.
 type Besides = fn(Sessions, Handle) -> BoxFuture<'static, Result<(), SessionsError>>;
 
 fn refresh(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
     async move {
         let session = sessions.get(handle).await?;
-        sessions.access_token(session, &[], false, "").await.map(drop)
+        sessions
+            .access_token(session, &[], false, nobody())
+            .await
+            .map(drop)
     }
     .boxed()
 }
@@ -309,7 +321,7 @@ async fn explore_with(
                 scene.lags.store(LOOKS, Ordering::SeqCst);
                 let observer = scene.observer();
                 let session = observer.get(handle).await.unwrap();
-                let kept = observer.access_token(session, &[], false, "").await;
+                let kept = observer.access_token(session, &[], false, nobody()).await;
                 assert!(
                     matches!(kept, Err(SessionsError::ProviderUnavailable)),
                     "{kept:?}"
