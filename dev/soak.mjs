@@ -8,10 +8,11 @@ import { parseArgs } from 'node:util';
 
 import { judge as judgeHistory } from './chaos/check.mjs';
 import { processFigures } from './chaos/growth.mjs';
-import { now, readHistory } from './chaos/history.mjs';
+import { readHistory } from './chaos/history.mjs';
 import { Random } from './chaos/random.mjs';
 import { recorded } from './chaos/recording.mjs';
 import { PLACE } from './chaos.mjs';
+import { now } from './lib/clock.mjs';
 import { pause } from './lib/net.mjs';
 import { judge } from './soak/judge.mjs';
 import { plot } from './soak/plot.mjs';

@@ -174,11 +174,15 @@ function stream(command, args, options = {}) {
 }
 
 const SAID_LINES = 20; // of what a failed suite says last, repeated under the summary
+const SAID_CHARS = 600; // of one of them
+const NO_NEWS = /^\s*(?:at |\d+: |\}|generatedMessage:|operator:|code: 'ERR_(?:ASSERTION|TEST_FAILURE)'|$)/; // of stacks and of assertions as objects
 
-/** What a runner says of its failed tests at the end of its output, from the line it begins with. */
+/** What a runner says of its failed tests at the end of its output, from the line it begins with: each line once, without stacks. */
 const saidOf = (output, begins) => {
   const at = output.lastIndexOf(begins);
-  return at < 0 ? [] : output.slice(at + begins.length).split('\n').filter((line) => line.trim() !== '').slice(0, SAID_LINES);
+  if (at < 0) return [];
+  const lines = output.slice(at + begins.length).split('\n').filter((line) => !NO_NEWS.test(line));
+  return [...new Set(lines)].slice(0, SAID_LINES).map((line) => line.slice(0, SAID_CHARS));
 };
 
 const sum = (text, pattern) => [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0);

@@ -3,8 +3,9 @@
 import http from 'node:http';
 import net from 'node:net';
 
+import { now } from '../lib/clock.mjs';
 import { Client } from '../tests/product/client.mjs';
-import { nameOf, now } from './history.mjs';
+import { nameOf } from './history.mjs';
 
 const SILENT_MS = 20_000; // longer than any fault holds a link, and than any deadline of the edge's
 const PROOF = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin' };

@@ -1,6 +1,6 @@
 // How each kind of fault is made and taken back.
+import { now } from '../lib/clock.mjs';
 import { pause } from '../lib/net.mjs';
-import { now } from './history.mjs';
 import { rotateKeys } from './provider-keys.mjs';
 
 /** Ends a process, and starts it again when the fault is over. */

@@ -2,12 +2,12 @@
 // Network that others call, whose methods give promises.
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 
-import { watchStalls } from './history.mjs';
+import { watchStalls } from '../lib/clock.mjs';
 import { Network } from './network.mjs';
 
 if (!isMainThread) {
   const network = new Network();
-  watchStalls({ add: (stall) => parentPort.postMessage({ stall }) });
+  watchStalls((stall) => parentPort.postMessage({ stall }));
   parentPort.on('message', async ({ id, method, values }) => parentPort.postMessage({ id, result: await network[method](...values) }));
 }
 

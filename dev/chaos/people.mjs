@@ -1,11 +1,11 @@
 // People, each with two browsers: they look around all the time, from both edges at once, sign in when they are signed out, sign out, and are
 // signed out from elsewhere. What they decide comes from a seed; what they meet decides how far they get.
+import { now } from '../lib/clock.mjs';
 import { pause } from '../lib/net.mjs';
 import { field } from '../tests/product/grpc.mjs';
 import { Caller } from '../failover.mjs';
 import { saysOver, saysTokenGone } from './answers.mjs';
 import { Browser } from './browser.mjs';
-import { now } from './history.mjs';
 
 const BROWSERS = ['phone', 'desk'];
 const LOOK_PAUSE_MS = [100, 350];

@@ -2,7 +2,8 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { History, now, readHistory, watchStalls } from './history.mjs';
+import { now, watchStalls } from '../lib/clock.mjs';
+import { History, readHistory } from './history.mjs';
 import { gather } from './people.mjs';
 import { openWorld } from './world.mjs';
 
@@ -18,8 +19,9 @@ export async function recorded({ folder, run, random, life, ...options }, live) 
   const history = new History(file);
   history.add({ type: 'run', ...run, topology: options.topology, begin: now() });
   const crowd = gather(world, history, random, life);
-  const stopStalls = watchStalls(history);
-  world.network.onStall = (stall) => history.add(stall);
+  const noteStall = (stall) => history.add({ type: 'stall', ...stall });
+  const stopStalls = watchStalls(noteStall);
+  world.network.onStall = noteStall;
   let isOver = false;
   let running;
   const people = {

@@ -1,10 +1,11 @@
 // One seed: people in the world, faults on schedule, then everything healed, looked at, ended, and looked at again. What happened is written to
 // a history, which the checker judges.
+import { now } from '../lib/clock.mjs';
 import { pause, until } from '../lib/net.mjs';
 import { judge } from './check.mjs';
 import { makeFaults } from './faults.mjs';
 import { isLeft, processFigures } from './growth.mjs';
-import { now, readHistory } from './history.mjs';
+import { readHistory } from './history.mjs';
 import { Random } from './random.mjs';
 import { recorded } from './recording.mjs';
 import { hasGrown } from './rules/growth.mjs';

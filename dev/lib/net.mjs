@@ -8,10 +8,13 @@ const POLL_MS = 40;
 // Below the range from which systems give outgoing connections their ports: one of those could take a port between
 // its choice and its use.
 const [PORT_MIN, PORT_MAX] = [12_000, 32_000];
+const given = new Set(); // to somebody in this process, who may not listen there yet
 
-/** A port of 127.0.0.1 that was free a moment ago. */
+/** A port of 127.0.0.1 that was free a moment ago, and another one each time. */
 export async function freePort() {
   const port = randomInt(PORT_MIN, PORT_MAX);
+  if (given.has(port)) return freePort();
+  given.add(port);
   const server = net.createServer();
   const bound = await new Promise((resolve) => server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
   if (!bound) return freePort();

@@ -1,4 +1,5 @@
 // One event under load: who asks while it happens, who signs out meanwhile, and what is there afterwards.
+import { watchStalls } from '../clock.mjs';
 import { pause } from '../net.mjs';
 import { complaints } from './contract.mjs';
 
@@ -17,6 +18,9 @@ export async function measure(event, world) {
     await cluster.settled();
   }
   cluster.overran.length = 0;
+  const since = Date.now();
+  let stalledMs = 0;
+  const stopWatching = watchStalls(({ begin, end }) => { stalledMs += end - begin; });
   const leavers = await clients.ask('signIn', { edgeUrl, accounts, count: LEAVERS });
   const began = performance.now();
   await clients.ask('startLoad', { edgeUrl, cookies: world.cookies, rate: world.rate });
@@ -41,6 +45,7 @@ export async function measure(event, world) {
   await leaving;
   await pause(Math.max(TAIL_MS, world.seconds * 1_000 - (performance.now() - began)));
   const seen = await clients.ask('stopLoad');
+  stopWatching();
   if (trouble) throw trouble;
   const lost = (await clients.ask('lost', { edgeUrl, cookies: world.cookies })).length;
   const undone = await clients.ask('honoured', { edgeUrl, cookies: world.ended });
@@ -48,8 +53,8 @@ export async function measure(event, world) {
   // what is gone is signed in again, so that the next event begins with everybody
   if (lost > 0) world.cookies = await clients.ask('signIn', { edgeUrl, accounts, count: world.cookies.length });
   const result = {
-    name: event.name, sent: seen.sent, failed: seen.failed, why: seen.why, lost: Math.max(lost, seen.signedOut), longestRefusalMs: seen.longestRefusalMs,
-    slowestMs: seen.slowestMs, honouredMs: Math.round(honouredMs), undone: undone.length, overran: [...cluster.overran],
+    name: event.name, began: since, sent: seen.sent, failed: seen.failed, why: seen.why, lost: Math.max(lost, seen.signedOut), longestRefusalMs: seen.longestRefusalMs,
+    slowestMs: seen.slowestMs, honouredMs: Math.round(honouredMs), undone: undone.length, overran: [...cluster.overran], stalledMs: Math.round(stalledMs),
   };
   return { ...result, complaints: complaints(event.name, result) };
 }

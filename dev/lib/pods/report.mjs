@@ -1,5 +1,5 @@
 // The table of a run, for people and for docs/kubernetes/pods.md.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { ROOT } from '../../stack.mjs';
@@ -18,6 +18,23 @@ export function line({ name, sent, failed, lost, longestRefusalMs, honouredMs, s
   const reasons = Object.entries(why).map(([what, [first, count, last]]) => `${what} ×${count} at ${seconds(first)}–${seconds(last)}`).join(', ');
   const verdict = complaints.length === 0 ? 'kept' : `BROKEN: ${complaints.join('; ')}`;
   return `${name}: ${sent} requests, ${failed} failed${reasons && ` (${reasons})`}, ${lost} sessions lost, longest refusal ${seconds(longestRefusalMs)}, honoured after the end ${honouredMs} ms, slowest ${slowestMs} ms: ${verdict}`;
+}
+
+/** What containers wrote of the kind WARN or ERROR since then (Date.now()): each once, with how often and when it came first and last. */
+export async function warnings(cluster, since) {
+  const folder = await cluster.keepEverythingWritten();
+  const found = new Map();
+  for (const file of readdirSync(folder)) {
+    for (const text of readFileSync(join(folder, file), 'utf8').split('\n').filter((one) => /"level":"(?:WARN|ERROR)"/.test(one))) {
+      const { timestamp, message, error, reason, 'error.sources': sources } = JSON.parse(text);
+      const at = (Date.parse(timestamp) - since) / 1_000;
+      if (at < 0) continue;
+      const said = [file.replace(/^vestibule-pods-\d+-|-[0-9a-f]{6}-.*$/g, ''), message, reason ?? error, sources?.at(-1)].filter(Boolean).join(': ');
+      const before = found.get(said) ?? { count: 0, first: at };
+      found.set(said, { count: before.count + 1, first: Math.min(before.first, at), last: Math.max(before.last ?? at, at) });
+    }
+  }
+  return [...found].map(([said, { count, first, last }]) => `${said} ×${count} at ${first.toFixed(1)}–${last.toFixed(1)} s`).join('\n');
 }
 
 /** The table, in Markdown. */

@@ -7,8 +7,11 @@ import { after, before, test } from 'node:test';
 import { EVENTS, SHORT } from '../../lib/pods/events.mjs';
 import { images } from '../../lib/pods/images.mjs';
 import { measure } from '../../lib/pods/measure.mjs';
+import { warnings } from '../../lib/pods/report.mjs';
 import { browse, openWorld } from '../../lib/pods/world.mjs';
 
+const TRIES = 3;
+const STALLED_MS = 450; // the product's shortest deadline
 const REACHED_S = '2'; // a policy drops without a word: who has not connected by then never will
 let world;
 
@@ -40,8 +43,14 @@ test('a pod reaches what a policy names, and nothing else', () => {
 
 for (const name of SHORT) {
   test(name, async (t) => {
-    const result = await measure(EVENTS.find((event) => event.name === name), world);
-    t.diagnostic(`${result.sent} requests, ${result.failed} failed, longest refusal ${result.longestRefusalMs} ms`);
-    assert.equal(result.complaints.length, 0, `${result.complaints.join('; ')}; what failed, and when it did first and last: ${JSON.stringify(result.why)}`);
+    const event = EVENTS.find((one) => one.name === name);
+    for (let tries = 1; ; tries += 1) {
+      const result = await measure(event, world);
+      t.diagnostic(`${result.sent} requests, ${result.failed} failed, longest refusal ${result.longestRefusalMs} ms, slowest ${result.slowestMs} ms; the machine stood still for ${result.stalledMs} ms`);
+      const said = `${result.complaints.join('; ')}; what failed, and when it did first and last: ${JSON.stringify(result.why)}; slowest ${result.slowestMs} ms, the machine stood still for ${result.stalledMs} ms`;
+      // a machine that stands still keeps everybody's deadlines from being kept, and is measured then
+      if (result.complaints.length > 0 && result.stalledMs >= STALLED_MS && tries < TRIES) t.diagnostic(`once more: ${said}`);
+      else return assert.equal(result.complaints.length, 0, `${said}\n${await warnings(world.cluster, result.began)}`);
+    }
   });
 }

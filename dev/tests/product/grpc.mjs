@@ -100,6 +100,7 @@ export async function startCollector(tls) {
   server.on('stream', (stream, headers) => {
     received.push(Buffer.from(JSON.stringify(headers)));
     stream.on('data', (chunk) => received.push(chunk)).on('error', () => {}).on('end', () => {
+      if (stream.destroyed) return; // the collector was stopped meanwhile
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
       stream.end(frame(Buffer.alloc(0)));

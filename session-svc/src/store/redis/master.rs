@@ -6,6 +6,8 @@
 //!   that does cannot have replaced it.
 //! - When another server is the master, or the one in use is not vouched for any more, every connection is let go at once.
 //! - A master that is about to be replaced is not used: what it acknowledged then would be undone.
+//! - Where there is none any more, whoever needs one waits for `VERDICT_WAIT`, and is refused at once from then on: what passes by itself (a
+//!   failover that was planned, a machine that stood still) refuses nobody, and an outage holds nobody up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,28 +40,20 @@ const ACKNOWLEDGE_MS: u64 = 200;
 /// What is written for a proof is gone after this.
 const PROBE_MS: u64 = 1_000;
 
-/// Longest the first verdict may take: until then callers wait.
-const FIRST_VERDICT: Duration = Duration::from_millis(1_500);
+/// How long callers wait, counted from when it was found that there is no master: a planned failover takes little more than a second.
+const VERDICT_WAIT: Duration = Duration::from_secs(2);
+
+const NOBODY_NAMED: &str = "no Sentinel names a master";
 
 /// The server in use.
 #[derive(Clone)]
 enum MasterState {
-    /// Nobody has said anything yet.
-    Unknown,
+    /// None for the moment, and why.
+    Awaited(&'static str),
     /// This one.
     Used(Arc<Client>),
     /// None, and why.
     None(&'static str),
-}
-
-impl MasterState {
-    /// Why there is none.
-    fn why(&self) -> Option<&'static str> {
-        match self {
-            Self::None(why) => Some(why),
-            Self::Unknown | Self::Used(_) => None,
-        }
-    }
 }
 
 /// Makes the client of an address.
@@ -90,7 +84,7 @@ impl Master {
             let polling = sentinels::ask_on(client, name.to_owned(), at, answers.clone(), Arc::clone(&look));
             tasks.spawn(polling);
         }
-        let (sender, standing) = watch::channel(MasterState::Unknown);
+        let (sender, standing) = watch::channel(MasterState::Awaited(NOBODY_NAMED));
         let follower = MasterFollower {
             latest,
             standing: sender,
@@ -100,7 +94,7 @@ impl Master {
             followed: None,
             moved: false,
             prover: None,
-            began: Instant::now(),
+            awaited_since: None,
         };
         tasks.spawn(follower.follow());
         Self {
@@ -110,15 +104,15 @@ impl Master {
         }
     }
 
-    /// The client of the server in use.
+    /// The client of the server in use; waits while there is none for the moment.
     pub(super) async fn client(&self) -> RedisResult<Client> {
         let mut standing = self.standing.clone();
-        let known = standing.wait_for(|standing| !matches!(standing, MasterState::Unknown));
-        let known = tokio::time::timeout(FIRST_VERDICT, known).await;
-        match known.ok().and_then(Result::ok).as_deref() {
-            Some(MasterState::Used(client)) => Ok(Client::clone(client)),
-            Some(MasterState::None(why)) => Err((ErrorKind::Io, *why).into()),
-            _ => Err((ErrorKind::Io, "no Sentinel names a master").into()),
+        let known = standing.wait_for(|standing| !matches!(standing, MasterState::Awaited(_)));
+        // Whether there is one, or why not, is what stands at the end of the wait.
+        let _ = tokio::time::timeout(VERDICT_WAIT, known).await;
+        match &*self.standing.borrow() {
+            MasterState::Used(client) => Ok(Client::clone(client)),
+            MasterState::Awaited(why) | MasterState::None(why) => Err((ErrorKind::Io, *why).into()),
         }
     }
 
@@ -151,7 +145,8 @@ struct MasterFollower {
     /// Whether it is another than the one announced last.
     moved: bool,
     prover: Option<MultiplexedConnection>,
-    began: Instant,
+    /// When it was found that there is none.
+    awaited_since: Option<Instant>,
 }
 
 impl MasterFollower {
@@ -174,7 +169,7 @@ impl MasterFollower {
             .map(|followed| (followed.epoch, &followed.address));
         let verdict = judge(&self.latest.borrow_and_update(), now, followed);
         match verdict {
-            QuorumVerdict::Replacing => return MasterState::None("the Sentinels are replacing the master"),
+            QuorumVerdict::Replacing => return self.nobody("the Sentinels are replacing the master"),
             QuorumVerdict::Silent => {}
             QuorumVerdict::Master {
                 epoch,
@@ -187,7 +182,7 @@ impl MasterFollower {
                         error = &error as &dyn std::error::Error,
                         "the address of the master cannot be used"
                     );
-                    return MasterState::None("the Sentinels name an address that cannot be used");
+                    return self.nobody("the Sentinels name an address that cannot be used");
                 }
                 if let Some(followed) = &mut self.followed {
                     followed.majority = followed.majority.max(majority_at);
@@ -205,11 +200,21 @@ impl MasterFollower {
         self.prove().await;
         match &self.followed {
             Some(followed) if followed.vouched.is_some_and(|at| at.elapsed() < FRESH) => {
+                self.awaited_since = None;
                 MasterState::Used(Arc::clone(&followed.client))
             }
-            _ if self.began.elapsed() < FIRST_VERDICT => MasterState::Unknown,
-            None => MasterState::None("no Sentinel names a master"),
-            Some(_) => MasterState::None("neither the Sentinels nor all replicas vouch for the master"),
+            None => self.nobody(NOBODY_NAMED),
+            Some(_) => self.nobody("neither the Sentinels nor all replicas vouch for the master"),
+        }
+    }
+
+    /// No master, and why: for the moment, or for longer.
+    fn nobody(&mut self, why: &'static str) -> MasterState {
+        let since = *self.awaited_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < VERDICT_WAIT {
+            MasterState::Awaited(why)
+        } else {
+            MasterState::None(why)
         }
     }
 
@@ -275,16 +280,22 @@ impl MasterFollower {
     }
 
     fn announce(&mut self, standing: MasterState) {
-        let is_used = matches!(standing, MasterState::Used(_));
-        let why = standing.why();
-        let was = self.standing.send_replace(standing);
-        let was_used = matches!(was, MasterState::Used(_));
-        if let Some(reason) = why
-            && was.why() != why
-        {
-            tracing::warn!(reason, "no master of the store is used");
-        } else if is_used && !was_used {
-            tracing::info!("the master of the store is used");
+        let was = self.standing.send_replace(standing.clone());
+        let [is_used, was_used] = [&standing, &was].map(|state| matches!(state, MasterState::Used(_)));
+        match (&was, &standing) {
+            (MasterState::Used(_), MasterState::Awaited(reason)) => {
+                tracing::info!(
+                    reason,
+                    "no master of the store for the moment: who needs one waits"
+                );
+            }
+            (MasterState::Used(_) | MasterState::Awaited(_), MasterState::None(reason)) => {
+                tracing::warn!(reason, "no master of the store is used");
+            }
+            (MasterState::None(_) | MasterState::Awaited(_), MasterState::Used(_)) => {
+                tracing::info!("the master of the store is used");
+            }
+            _ => {}
         }
         // After the change is announced: who connects from now on gets no connection of before.
         if was_used && (!is_used || self.moved) {

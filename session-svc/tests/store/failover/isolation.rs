@@ -1,6 +1,7 @@
 //! Servers that answer and are not, or cannot be known to be, the master any more.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -127,6 +128,40 @@ async fn with_all_sentinels_away_the_master_serves_as_long_as_its_replicas_follo
         store.load(one.name).await.is_ok()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_moment_without_anybody_who_vouches_for_the_master_is_waited_for() {
+    let servers = Sentinels::start_apart(1, &[]);
+    let store = connect(&servers.url()).await;
+    let one = session(&*store, 1);
+    store.insert(one.clone(), Vec::new()).await.unwrap();
+    let vouching = || servers.sentinels.iter().chain(&servers.servers[1..]);
+    let silent = AtomicBool::new(true);
+    let asking = async {
+        let mut longest = Duration::ZERO;
+        while silent.load(Ordering::SeqCst) {
+            let began = Instant::now();
+            assert_eq!(store.load(one.name).await.unwrap().as_ref(), Some(&one));
+            longest = longest.max(began.elapsed());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        longest
+    };
+    let a_moment = async {
+        // Who has just begun waits for the first verdict.
+        tokio::time::sleep(WATCHED_FOR).await;
+        vouching().for_each(|server| server.signal("STOP"));
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        vouching().for_each(|server| server.signal("CONT"));
+        eventually("the Sentinels to answer", async || store.check().await.is_ok()).await;
+        silent.store(false, Ordering::SeqCst);
+    };
+    let (longest, ()) = tokio::join!(asking, a_moment);
+    assert!(
+        longest > Duration::from_millis(100),
+        "nobody had to wait: {longest:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
