@@ -20,7 +20,8 @@ pub fn code(reason: ErrorReason) -> Code {
         ErrorReason::ErrMissingAccessToken
         | ErrorReason::ErrMissingRefreshToken
         | ErrorReason::ErrExpiredAccessToken
-        | ErrorReason::ErrFailedRefreshGrant => Code::FailedPrecondition,
+        | ErrorReason::ErrFailedRefreshGrant
+        | ErrorReason::ErrBoundToAnotherKey => Code::FailedPrecondition,
         ErrorReason::ErrInsufficientScope
         | ErrorReason::ErrInvalidTarget
         | ErrorReason::ErrFailedTokenExchange

@@ -243,6 +243,7 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
         R::ErrStaleVersion => (S::CONFLICT, "The session changed meanwhile. Try again."),
         R::ErrSessionTooLarge
         | R::ErrRequestIdReused
+        | R::ErrBoundToAnotherKey
         | R::ErrUnknownCaller
         | R::ErrCallerNotAllowed
         | R::ErrMalformedRequest

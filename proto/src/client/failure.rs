@@ -52,7 +52,8 @@ impl SessionError {
             | ErrorReason::ErrMissingAccessToken
             | ErrorReason::ErrMissingRefreshToken
             | ErrorReason::ErrExpiredAccessToken
-            | ErrorReason::ErrFailedRefreshGrant => Advice::SignIn,
+            | ErrorReason::ErrFailedRefreshGrant
+            | ErrorReason::ErrBoundToAnotherKey => Advice::SignIn,
             ErrorReason::ErrInsufficientScope => Advice::GrantScopes,
             ErrorReason::ErrInvalidArgument
             | ErrorReason::ErrRequestIdReused

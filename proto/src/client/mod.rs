@@ -70,11 +70,11 @@ use self::pool::Pool;
 use crate::v1::session_service_client::SessionServiceClient;
 use crate::v1::{
     AbandonSignInRequest, AbandonSignInResponse, BatchGetSessionsRequest, BatchGetSessionsResponse,
-    BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, CreateSessionResponse, EndSessionRequest,
-    EndSessionResponse, EndSessionsRequest, EndSessionsResponse, GetAccessTokenRequest,
-    GetAccessTokenResponse, GetSessionRequest, GetSessionResponse, ListSessionsRequest, ListSessionsResponse,
-    RollSessionRequest, RollSessionResponse, SessionEvent, UpdateSessionRequest, UpdateSessionResponse,
-    WatchSessionsRequest,
+    BeginSignInRequest, BeginSignInResponse, BindSessionRequest, BindSessionResponse, CreateSessionRequest,
+    CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest, EndSessionsResponse,
+    GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, GetSessionResponse,
+    ListSessionsRequest, ListSessionsResponse, RollSessionRequest, RollSessionResponse, SessionEvent,
+    UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
 };
 
 /// Answers larger than this are refused: a page of 200 sessions of the largest size a service stores fits.
@@ -182,6 +182,10 @@ impl SessionClient {
     unary!(
         /// Replaces the user claims or the attributes of a session.
         "UpdateSession" update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1
+    );
+    unary!(
+        /// Binds a session to a key of its browser's device.
+        "BindSession" bind_session(BindSessionRequest) -> BindSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Hands out a valid access token, refreshed first where needed.

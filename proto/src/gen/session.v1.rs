@@ -55,6 +55,8 @@ pub enum ErrorReason {
     /// The provider refused to exchange the session's access token for one for an API: it offers no token exchange, or not to this
     /// client. PERMISSION_DENIED; signing in again does not help.
     ErrFailedTokenExchange = 24,
+    /// The session is bound to another key of a device, and stays so. FAILED_PRECONDITION.
+    ErrBoundToAnotherKey = 25,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -88,6 +90,7 @@ impl ErrorReason {
             Self::ErrUnimplemented => "ERR_UNIMPLEMENTED",
             Self::ErrInvalidTarget => "ERR_INVALID_TARGET",
             Self::ErrFailedTokenExchange => "ERR_FAILED_TOKEN_EXCHANGE",
+            Self::ErrBoundToAnotherKey => "ERR_BOUND_TO_ANOTHER_KEY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -118,6 +121,7 @@ impl ErrorReason {
             "ERR_UNIMPLEMENTED" => Some(Self::ErrUnimplemented),
             "ERR_INVALID_TARGET" => Some(Self::ErrInvalidTarget),
             "ERR_FAILED_TOKEN_EXCHANGE" => Some(Self::ErrFailedTokenExchange),
+            "ERR_BOUND_TO_ANOTHER_KEY" => Some(Self::ErrBoundToAnotherKey),
             _ => None,
         }
     }
@@ -188,6 +192,9 @@ pub struct Session {
     /// Set by BrowserSessionService alone: this is the session of the browser that asks.
     #[prost(bool, tag = "19")]
     pub current: bool,
+    /// The key of the device the session is bound to; absent if it is bound to none.
+    #[prost(message, optional, tag = "20")]
+    pub device_binding: ::core::option::Option<DeviceBinding>,
 }
 /// Nested message and enum types in `Session`.
 pub mod session {
@@ -230,6 +237,17 @@ pub mod session {
             }
         }
     }
+}
+/// What ties a session to one device (W3C Device Bound Session Credentials): a key pair whose private half stays there.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeviceBinding {
+    /// The public key: the text of a JWK (RFC 7517), EC on P-256 or RSA, as it was given to BindSession. Empty where
+    /// BrowserSessionService tells of it.
+    #[prost(string, tag = "1")]
+    pub jwk: ::prost::alloc::string::String,
+    /// When the session was bound to it, by the store's clock.
+    #[prost(message, optional, tag = "2")]
+    pub bound_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// What is known about a browser at one moment.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -708,6 +726,23 @@ pub struct UpdateSessionResponse {
     #[prost(message, optional, tag = "1")]
     pub session: ::core::option::Option<Session>,
 }
+/// Binds a session to a key.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BindSessionRequest {
+    /// Which session. Required.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The public key: the text of a JWK (RFC 7517) of at most 1024 bytes, EC on P-256 or RSA, without private members. Required.
+    #[prost(string, tag = "2")]
+    pub jwk: ::prost::alloc::string::String,
+}
+/// The session that is bound.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BindSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
 /// Asks for an access token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -1178,6 +1213,33 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("session.v1.SessionService", "UpdateSession"));
             self.inner.unary(req, path, codec).await
         }
+        /// Binds a session to a key of its browser's device, for as long as it lasts: whoever answers for the session can then demand a proof
+        /// that its browser holds that key (W3C Device Bound Session Credentials). The service keeps the key and verifies nothing with it.
+        /// Repeated with the same key it succeeds; ERR_BOUND_TO_ANOTHER_KEY with another one.
+        pub async fn bind_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BindSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BindSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/BindSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("session.v1.SessionService", "BindSession"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Hands out a valid access token, refreshing it first where that is needed. However many callers
         /// ask on however many replicas, one expiry costs one refresh grant. With an audience or a resource it is a token for that API,
         /// requested by token exchange or by a refresh, as the service is configured; the same holds for it.
@@ -1412,6 +1474,16 @@ pub mod session_service_server {
             request: tonic::Request<super::UpdateSessionRequest>,
         ) -> std::result::Result<
             tonic::Response<super::UpdateSessionResponse>,
+            tonic::Status,
+        >;
+        /// Binds a session to a key of its browser's device, for as long as it lasts: whoever answers for the session can then demand a proof
+        /// that its browser holds that key (W3C Device Bound Session Credentials). The service keeps the key and verifies nothing with it.
+        /// Repeated with the same key it succeeds; ERR_BOUND_TO_ANOTHER_KEY with another one.
+        async fn bind_session(
+            &self,
+            request: tonic::Request<super::BindSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BindSessionResponse>,
             tonic::Status,
         >;
         /// Hands out a valid access token, refreshing it first where that is needed. However many callers
@@ -1863,6 +1935,51 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UpdateSessionSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.SessionService/BindSession" => {
+                    #[allow(non_camel_case_types)]
+                    struct BindSessionSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::BindSessionRequest>
+                    for BindSessionSvc<T> {
+                        type Response = super::BindSessionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BindSessionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::bind_session(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BindSessionSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

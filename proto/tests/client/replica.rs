@@ -147,6 +147,12 @@ impl SessionService for Replica {
         self.seen.calls.send_modify(|calls| *calls += 1);
         Err(Status::unavailable("connection reset"))
     }
+    async fn bind_session(
+        &self,
+        _: Request<BindSessionRequest>,
+    ) -> Result<Response<BindSessionResponse>, Status> {
+        unanswered()
+    }
     async fn get_access_token(
         &self,
         _: Request<GetAccessTokenRequest>,

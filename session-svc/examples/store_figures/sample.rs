@@ -68,6 +68,7 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
         not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
+        binding: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

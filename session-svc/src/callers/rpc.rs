@@ -45,6 +45,8 @@ rpcs! {
     RollSession,
     /// Replaces claims or attributes.
     UpdateSession,
+    /// Binds a session to a key.
+    BindSession,
     /// Hands out an access token.
     GetAccessToken,
     /// Ends a session.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use prost_types::{Duration, Timestamp};
 use session_proto::v1;
 
-use crate::session::{ApiTarget, Cause, Claims, Device, Handle, SessionId};
+use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId};
 use crate::sessions::SessionsError;
 
 /// Most bytes of an issuer: more than any URL a provider uses.
@@ -102,6 +102,11 @@ pub(super) fn claims(field: &'static str, text: &str) -> Read<Claims> {
     }
     Claims::parse(text.to_owned())
         .or_else(|_| wrong(field, "is not a JSON object in which no name stands twice"))
+}
+
+/// The public key of a device.
+pub(super) fn device_key(field: &'static str, text: &str) -> Read<DeviceKey> {
+    DeviceKey::parse(text).or_else(|problem| wrong(field, problem))
 }
 
 /// Who goes on with a sign-in; empty is nobody.

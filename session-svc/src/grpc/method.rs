@@ -90,6 +90,7 @@ impl Method {
             | Rpc::AbandonSignIn
             | Rpc::CreateSession
             | Rpc::UpdateSession
+            | Rpc::BindSession
             | Rpc::EndSession
             | Rpc::WatchSessions
             | Rpc::FollowSessions => (SHORT, Recorded::Always, CALL_BYTES),

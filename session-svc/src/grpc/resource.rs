@@ -42,6 +42,10 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         state: state.into(),
         version: session.version,
         current: false,
+        device_binding: session.binding.as_ref().map(|binding| v1::DeviceBinding {
+            jwk: binding.key.text().to_owned(),
+            bound_at: Some(from_ms(binding.bound_at_ms)),
+        }),
     }
 }
 

@@ -246,6 +246,24 @@ impl SessionService for Api {
         conclude(Rpc::UpdateSession, &call, outcome).map(Response::new)
     }
 
+    async fn bind_session(
+        &self,
+        request: Request<v1::BindSessionRequest>,
+    ) -> Result<Response<v1::BindSessionResponse>, Status> {
+        let (call, request) = Call::with_message(request);
+        let handle = by_id(&call, &request.session_id);
+        let outcome = async {
+            let (handle, key) = (handle?, arguments::device_key("jwk", &request.jwk)?);
+            let session = self.sessions.bind(handle, &key).await?;
+            call.is_about_person(&session.issuer, &session.subject);
+            Ok(v1::BindSessionResponse {
+                session: Some(self.resource(&session)),
+            })
+        }
+        .await;
+        conclude(Rpc::BindSession, &call, outcome).map(Response::new)
+    }
+
     async fn get_access_token(
         &self,
         request: Request<v1::GetAccessTokenRequest>,

@@ -26,6 +26,7 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
         SessionsError::ExchangeRefused => ErrorReason::ErrFailedTokenExchange,
         SessionsError::Invalid { .. } => ErrorReason::ErrInvalidArgument,
         SessionsError::StaleVersion => ErrorReason::ErrStaleVersion,
+        SessionsError::BoundToAnotherKey => ErrorReason::ErrBoundToAnotherKey,
         SessionsError::RequestIdReused => ErrorReason::ErrRequestIdReused,
         SessionsError::TooLarge { .. } => ErrorReason::ErrSessionTooLarge,
         SessionsError::StoreUnavailable(_) => ErrorReason::ErrStoreUnavailable,
@@ -53,6 +54,7 @@ pub(super) fn of(error: &SessionsError) -> Status {
         | SessionsError::ScopeRefused
         | SessionsError::ExchangeRefused
         | SessionsError::StaleVersion
+        | SessionsError::BoundToAnotherKey
         | SessionsError::RequestIdReused
         | SessionsError::StoreUnavailable(_)
         | SessionsError::ProviderUnavailable
@@ -150,6 +152,7 @@ fn message(error: &SessionsError) -> String {
         | SessionsError::ExchangeRefused
         | SessionsError::Invalid { .. }
         | SessionsError::StaleVersion
+        | SessionsError::BoundToAnotherKey
         | SessionsError::RequestIdReused
         | SessionsError::TooLarge { .. }
         | SessionsError::StoreUnavailable(_)

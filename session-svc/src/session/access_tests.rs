@@ -36,6 +36,7 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
         not_after_ms: None,
         created_on: Device::default(),
         last_seen_on: Device::default(),
+        binding: None,
         state,
         version: 1,
         carried: Default::default(),

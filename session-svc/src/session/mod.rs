@@ -9,6 +9,7 @@
 
 pub(crate) mod access;
 pub(crate) mod api_token;
+pub(crate) mod binding;
 pub(crate) mod carried;
 pub(crate) mod cause;
 pub mod change;
@@ -23,6 +24,7 @@ pub(crate) mod revocable;
 pub(crate) mod tokens;
 
 pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
+pub use binding::{DeviceBinding, DeviceKey};
 pub(crate) use carried::Carried;
 pub use cause::Cause;
 pub use claims::Claims;
@@ -73,6 +75,8 @@ pub struct Session {
     pub created_on: Device,
     /// Where the session was last used.
     pub last_seen_on: Device,
+    /// The device it is bound to, if it is.
+    pub binding: Option<DeviceBinding>,
     /// Whether the session still does everything.
     pub state: SessionState,
     /// Grows by one with every write; the first is 1.

@@ -256,6 +256,7 @@ impl Sessions {
             not_after_ms: new.not_after_ms,
             created_on: device.clone(),
             last_seen_on: device,
+            binding: None,
             state: SessionState::Active,
             version: 1,
             carried: Default::default(),

@@ -39,6 +39,9 @@ pub enum SessionsError {
     /// The session changed since the version the caller holds.
     #[error("the session has changed since the version given")]
     StaleVersion,
+    /// The session is bound to another key.
+    #[error("the session is bound to another key of a device")]
+    BoundToAnotherKey,
     /// The request id was used with another payload.
     #[error("the request_id was used before with another request")]
     RequestIdReused,

@@ -9,6 +9,7 @@
 
 mod access_token;
 mod api_token;
+mod bind;
 mod create;
 mod end;
 mod error;

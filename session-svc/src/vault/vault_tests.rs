@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::change::ChangeKind;
 use crate::session::{
-    AccessToken, ApiTarget, ApiToken, Cause, Claims, Device, PendingAnswer, Scope, SessionId, SessionState,
-    SessionTokens, StoredToken,
+    AccessToken, ApiTarget, ApiToken, Cause, Claims, Device, DeviceBinding, DeviceKey, PendingAnswer, Scope,
+    SessionId, SessionState, SessionTokens, StoredToken,
 };
 
 pub(super) const OLD: &str = "00";
@@ -83,6 +83,7 @@ pub(super) fn session() -> Session {
             at_ms: 1_700_000_060_000,
             ..device
         },
+        binding: None,
         state: SessionState::NeedsSignIn,
         version: 7,
         carried: Default::default(),
@@ -92,6 +93,20 @@ pub(super) fn session() -> Session {
 #[test]
 fn a_session_comes_back_as_it_was() {
     let (vault, session) = (vault(&[NEW]), session());
+    let sealed = vault.seal_session(&session).unwrap();
+    assert_eq!(
+        vault.open_session(session.handle.name(), 7, &sealed).unwrap(),
+        session
+    );
+}
+
+#[test]
+fn a_session_that_is_bound_to_a_device_comes_back_bound() {
+    let (vault, mut session) = (vault(&[NEW]), session());
+    session.binding = Some(DeviceBinding {
+        key: DeviceKey::parse(r#"{"kty":"EC","crv":"P-256","x":"AA","y":"BB"}"#).unwrap(),
+        bound_at_ms: 1_700_000_001_000,
+    });
     let sealed = vault.seal_session(&session).unwrap();
     assert_eq!(
         vault.open_session(session.handle.name(), 7, &sealed).unwrap(),

@@ -21,12 +21,12 @@ use super::unknown::fields_above;
 use crate::keeper::SealError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{
-    AccessToken, Carried, Cause, Claims, Device, Handle, Name, PendingAnswer, Scope, Session, SessionState,
-    SessionTokens, StoredToken,
+    AccessToken, Carried, Cause, Claims, Device, DeviceBinding, DeviceKey, Handle, Name, PendingAnswer,
+    Scope, Session, SessionState, SessionTokens, StoredToken,
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 24;
+const LAST_FIELD: u64 = 25;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -90,6 +90,18 @@ struct KeptSession {
     /// Instead of `id_token`, which counts where both are there: another release has written that since.
     #[prost(message, optional, tag = "24")]
     id_token_around_claims: Option<AroundClaims>,
+    #[prost(message, optional, tag = "25")]
+    binding: Option<KeptBinding>,
+}
+
+/// The device a session is bound to.
+#[derive(Clone, PartialEq, Message)]
+struct KeptBinding {
+    /// The public key, a JWK.
+    #[prost(string, tag = "1")]
+    jwk: String,
+    #[prost(sint64, tag = "2")]
+    bound_after_ms: i64,
 }
 
 /// A refresh whose ID token could not be judged.
@@ -199,6 +211,10 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
         }),
         api_tokens: kept_api_tokens(&session.tokens.api, since),
         other_grants: session.tokens.other_grants,
+        binding: session.binding.as_ref().map(|binding| KeptBinding {
+            jwk: binding.key.text().to_owned(),
+            bound_after_ms: since(binding.bound_at_ms),
+        }),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -265,6 +281,10 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         not_after_ms: kept.not_after_ms.map(at),
         created_on,
         last_seen_on,
+        binding: kept.binding.map(|binding| DeviceBinding {
+            key: DeviceKey::of_kept(binding.jwk),
+            bound_at_ms: at(binding.bound_after_ms),
+        }),
         state: if kept.needs_sign_in {
             SessionState::NeedsSignIn
         } else {

@@ -13,6 +13,7 @@
 mod access_tokens;
 mod api_tokens;
 mod batches;
+mod binding;
 mod callers;
 #[path = "../support/certificates.rs"]
 mod certificates;

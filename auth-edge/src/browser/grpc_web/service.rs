@@ -10,11 +10,11 @@ use session_proto::client::SessionError;
 use session_proto::v1::browser_session_service_server::BrowserSessionService;
 use session_proto::v1::session::State;
 use session_proto::v1::{
-    Cause, EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse,
-    EndSessionRequest, EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse,
-    GetSessionRequest, ListMySessionsRequest, ListMySessionsResponse, ListSessionsRequest,
-    RollCurrentSessionRequest, RollCurrentSessionResponse, Session, SessionEvent, WatchMySessionRequest,
-    end_session_request, get_session_request,
+    Cause, DeviceBinding, EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest,
+    EndMySessionResponse, EndSessionRequest, EndSessionsRequest, ErrorReason, GetCurrentSessionRequest,
+    GetCurrentSessionResponse, GetSessionRequest, ListMySessionsRequest, ListMySessionsResponse,
+    ListSessionsRequest, RollCurrentSessionRequest, RollCurrentSessionResponse, Session, SessionEvent,
+    WatchMySessionRequest, end_session_request, get_session_request,
 };
 use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
@@ -276,7 +276,12 @@ impl<Q> HttpExtensions for Request<Q> {
 /// A session as its own person may see it in a browser: of the tokens only scope and expiry.
 fn shown(session: Session, current: Option<&str>) -> Session {
     let is_current = current.is_none_or(|handle| handle == session.handle);
+    let device_binding = session.device_binding.map(|binding| DeviceBinding {
+        jwk: String::new(),
+        ..binding
+    });
     Session {
+        device_binding,
         has_refresh_token: false,
         provider_sid: String::new(),
         current: is_current,

@@ -268,6 +268,10 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .update_session(v1::UpdateSessionRequest::default())
             .await
             .map(|_| ()),
+        Rpc::BindSession => client
+            .bind_session(v1::BindSessionRequest::default())
+            .await
+            .map(|_| ()),
         Rpc::GetAccessToken => client
             .get_access_token(v1::GetAccessTokenRequest::default())
             .await

@@ -145,6 +145,7 @@ pub(crate) fn expired() -> Session {
         not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
+        binding: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -71,6 +71,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
+        binding: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file session/v1/session.proto.
  */
 export const file_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEi4AUKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgiXwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARIXChNTVEFURV9ORUVEU19TSUdOX0lOEAISFAoQU1RBVEVfVU5SRUFEQUJMRRADIlUKBkRldmljZRISCgp1c2VyX2FnZW50GAEgASgJEg8KB2FkZHJlc3MYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqsBCghUb2tlblNldBIZCgxhY2Nlc3NfdG9rZW4YASABKAlCA4ABARISCgp0b2tlbl90eXBlGAIgASgJEg0KBXNjb3BlGAMgASgJEi4KCmV4cGlyZXNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDXJlZnJlc2hfdG9rZW4YBSABKAlCA4ABARIVCghpZF90b2tlbhgGIAEoCUIDgAEBIrADCgxTZXNzaW9uRXZlbnQSKwoEa2luZBgBIAEoDjIdLnNlc3Npb24udjEuU2Vzc2lvbkV2ZW50LktpbmQSDgoGaGFuZGxlGAIgASgJEg4KBmlzc3VlchgDIAEoCRIPCgdzdWJqZWN0GAQgASgJEiYKAmF0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgVjYXVzZRgGIAEoDjIRLnNlc3Npb24udjEuQ2F1c2USFAoMcmVzdW1lX3Rva2VuGAcgASgJEg4KBm51bWJlchgIIAEoBBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24imgEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfQ1JFQVRFRBABEg8KC0tJTkRfUk9MTEVEEAISEgoOS0lORF9SRUZSRVNIRUQQAxIQCgxLSU5EX0NIQU5HRUQQBBIOCgpLSU5EX0VOREVEEAUSEgoOS0lORF9IRUFSVEJFQVQQBhIPCgtLSU5EX01JU1NFRBAHKogCCgVDYXVzZRIVChFDQVVTRV9VTlNQRUNJRklFRBAAEhAKDENBVVNFX0xPR09VVBABEhYKEkNBVVNFX09USEVSX0RFVklDRRACEh0KGUNBVVNFX0JBQ0tfQ0hBTk5FTF9MT0dPVVQQAxIeChpDQVVTRV9GUk9OVF9DSEFOTkVMX0xPR09VVBAEEhIKDkNBVVNFX09QRVJBVE9SEAUSEgoOQ0FVU0VfUkVQTEFDRUQQBhIXChNDQVVTRV9TRVNTSU9OX0xJTUlUEAcSGAoUQ0FVU0VfVE9LRU5fTUlTTUFUQ0gQCBITCg9DQVVTRV9BQkFORE9ORUQQCRIPCgtDQVVTRV9PVEhFUhAKYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEikwYKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgSMQoOZGV2aWNlX2JpbmRpbmcYFCABKAsyGS5zZXNzaW9uLnYxLkRldmljZUJpbmRpbmciXwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARIXChNTVEFURV9ORUVEU19TSUdOX0lOEAISFAoQU1RBVEVfVU5SRUFEQUJMRRADIkoKDURldmljZUJpbmRpbmcSCwoDandrGAEgASgJEiwKCGJvdW5kX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJVCgZEZXZpY2USEgoKdXNlcl9hZ2VudBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKrAQoIVG9rZW5TZXQSGQoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQESEgoKdG9rZW5fdHlwZRgCIAEoCRINCgVzY29wZRgDIAEoCRIuCgpleHBpcmVzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCg1yZWZyZXNoX3Rva2VuGAUgASgJQgOAAQESFQoIaWRfdG9rZW4YBiABKAlCA4ABASKwAwoMU2Vzc2lvbkV2ZW50EisKBGtpbmQYASABKA4yHS5zZXNzaW9uLnYxLlNlc3Npb25FdmVudC5LaW5kEg4KBmhhbmRsZRgCIAEoCRIOCgZpc3N1ZXIYAyABKAkSDwoHc3ViamVjdBgEIAEoCRImCgJhdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoFY2F1c2UYBiABKA4yES5zZXNzaW9uLnYxLkNhdXNlEhQKDHJlc3VtZV90b2tlbhgHIAEoCRIOCgZudW1iZXIYCCABKAQSNQoSaGVhcnRiZWF0X2ludGVydmFsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpoBCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIPCgtLSU5EX1JPTExFRBACEhIKDktJTkRfUkVGUkVTSEVEEAMSEAoMS0lORF9DSEFOR0VEEAQSDgoKS0lORF9FTkRFRBAFEhIKDktJTkRfSEVBUlRCRUFUEAYSDwoLS0lORF9NSVNTRUQQByqIAgoFQ2F1c2USFQoRQ0FVU0VfVU5TUEVDSUZJRUQQABIQCgxDQVVTRV9MT0dPVVQQARIWChJDQVVTRV9PVEhFUl9ERVZJQ0UQAhIdChlDQVVTRV9CQUNLX0NIQU5ORUxfTE9HT1VUEAMSHgoaQ0FVU0VfRlJPTlRfQ0hBTk5FTF9MT0dPVVQQBBISCg5DQVVTRV9PUEVSQVRPUhAFEhIKDkNBVVNFX1JFUExBQ0VEEAYSFwoTQ0FVU0VfU0VTU0lPTl9MSU1JVBAHEhgKFENBVVNFX1RPS0VOX01JU01BVENIEAgSEwoPQ0FVU0VfQUJBTkRPTkVEEAkSDwoLQ0FVU0VfT1RIRVIQCmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A signed-in person on one device.
@@ -159,6 +159,13 @@ export type Session = Message<"session.v1.Session"> & {
    * @generated from field: bool current = 19;
    */
   current: boolean;
+
+  /**
+   * The key of the device the session is bound to; absent if it is bound to none.
+   *
+   * @generated from field: session.v1.DeviceBinding device_binding = 20;
+   */
+  deviceBinding?: DeviceBinding | undefined;
 };
 
 /**
@@ -212,6 +219,35 @@ export const Session_StateSchema: GenEnum<Session_State> = /*@__PURE__*/
   enumDesc(file_session_v1_session, 0, 0);
 
 /**
+ * What ties a session to one device (W3C Device Bound Session Credentials): a key pair whose private half stays there.
+ *
+ * @generated from message session.v1.DeviceBinding
+ */
+export type DeviceBinding = Message<"session.v1.DeviceBinding"> & {
+  /**
+   * The public key: the text of a JWK (RFC 7517), EC on P-256 or RSA, as it was given to BindSession. Empty where
+   * BrowserSessionService tells of it.
+   *
+   * @generated from field: string jwk = 1;
+   */
+  jwk: string;
+
+  /**
+   * When the session was bound to it, by the store's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp bound_at = 2;
+   */
+  boundAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message session.v1.DeviceBinding.
+ * Use `create(DeviceBindingSchema)` to create a new message.
+ */
+export const DeviceBindingSchema: GenMessage<DeviceBinding> = /*@__PURE__*/
+  messageDesc(file_session_v1_session, 1);
+
+/**
  * What is known about a browser at one moment.
  *
  * @generated from message session.v1.Device
@@ -244,7 +280,7 @@ export type Device = Message<"session.v1.Device"> & {
  * Use `create(DeviceSchema)` to create a new message.
  */
 export const DeviceSchema: GenMessage<Device> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 1);
+  messageDesc(file_session_v1_session, 2);
 
 /**
  * What a provider's token endpoint answered (RFC 6749, section 5.1; OpenID Connect Core, section 3.1.3.3).
@@ -300,7 +336,7 @@ export type TokenSet = Message<"session.v1.TokenSet"> & {
  * Use `create(TokenSetSchema)` to create a new message.
  */
 export const TokenSetSchema: GenMessage<TokenSet> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 2);
+  messageDesc(file_session_v1_session, 3);
 
 /**
  * Something that happened to a session.
@@ -378,7 +414,7 @@ export type SessionEvent = Message<"session.v1.SessionEvent"> & {
  * Use `create(SessionEventSchema)` to create a new message.
  */
 export const SessionEventSchema: GenMessage<SessionEvent> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 3);
+  messageDesc(file_session_v1_session, 4);
 
 /**
  * What happened.
@@ -447,7 +483,7 @@ export enum SessionEvent_Kind {
  * Describes the enum session.v1.SessionEvent.Kind.
  */
 export const SessionEvent_KindSchema: GenEnum<SessionEvent_Kind> = /*@__PURE__*/
-  enumDesc(file_session_v1_session, 3, 0);
+  enumDesc(file_session_v1_session, 4, 0);
 
 /**
  * Why a session ended.

@@ -1,0 +1,99 @@
+//! What ties a session to one device: the public half of a key pair whose other half stays there (W3C Device Bound Session Credentials).
+
+use serde_json::{Map, Value};
+
+/// Longest text of a key, in bytes: an RSA key of 4,096 bits takes some 700.
+const JWK_BYTES_MAX: usize = 1024;
+
+/// Members of a JWK that are private or secret (RFC 7518, sections 6.2.2, 6.3.2 and 6.4).
+const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+
+/// A session's tie to a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceBinding {
+    /// The public key.
+    pub key: DeviceKey,
+    /// When the session was bound.
+    pub bound_at_ms: u64,
+}
+
+/// A public key as the text of a JWK (RFC 7517): EC on P-256 or RSA, as the algorithms of device-bound sessions are ES256 and RS256.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceKey(String);
+
+impl DeviceKey {
+    /// Takes a key as a caller gave it, or says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.len() > JWK_BYTES_MAX {
+            return Err("must be at most 1024 bytes");
+        }
+        let Ok(members) = serde_json::from_str::<Map<String, Value>>(text) else {
+            return Err("must be the text of a JWK");
+        };
+        let member = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+        if PRIVATE.iter().any(|name| members.contains_key(*name)) {
+            return Err("must not hold the private key");
+        }
+        let needed: &[&str] = match (member("kty"), member("crv")) {
+            ("EC", "P-256") => &["x", "y"],
+            ("RSA", "") => &["n", "e"],
+            _ => return Err("must be a public key of the kind EC on P-256 or RSA"),
+        };
+        if needed.iter().any(|name| member(name).is_empty()) {
+            return Err("must hold the whole public key");
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A key as it was kept.
+    pub(crate) fn of_kept(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text of the JWK.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_keys_of_both_kinds_are_taken_as_they_are() {
+        for text in [
+            r#"{"kty":"EC","crv":"P-256","x":"AA","y":"BB"}"#,
+            r#"{ "kty": "RSA", "n": "AA", "e": "AQAB", "alg": "RS256" }"#,
+        ] {
+            assert_eq!(
+                DeviceKey::parse(text).map(|key| key.text().to_owned()),
+                Ok(text.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_key() {
+        let long = format!(
+            r#"{{"kty":"RSA","e":"AQAB","n":"{}"}}"#,
+            "A".repeat(JWK_BYTES_MAX)
+        );
+        for text in [
+            "",
+            "key",
+            "[]",
+            "{}",
+            r#"{"kty":"EC","crv":"P-384","x":"AA","y":"BB"}"#,
+            r#"{"kty":"EC","crv":"P-256","x":"AA"}"#,
+            r#"{"kty":"EC","crv":"P-256","x":"AA","y":7}"#,
+            r#"{"kty":"EC","crv":"P-256","x":"AA","y":"BB","d":"CC"}"#,
+            r#"{"kty":"RSA","n":"AA"}"#,
+            r#"{"kty":"RSA","n":"AA","e":"AQAB","p":"CC"}"#,
+            r#"{"kty":"oct","k":"AA"}"#,
+            &long,
+        ] {
+            assert!(DeviceKey::parse(text).is_err(), "{text}");
+        }
+    }
+}

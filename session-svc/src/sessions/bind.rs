@@ -1,0 +1,33 @@
+//! Binding a session to a key of its browser's device.
+
+use super::{Sessions, SessionsError};
+use crate::keeper::Edit;
+use crate::session::change::ChangeKind;
+use crate::session::{DeviceBinding, DeviceKey, Handle, Session};
+
+impl Sessions {
+    /// Binds a session to a key, once: to the same one again changes nothing, and `BoundToAnotherKey` if it is bound to another. Whoever could
+    /// bind it anew would need nothing but the session's secret, which is what the key is to protect.
+    pub(crate) async fn bind(&self, handle: Handle, key: &DeviceKey) -> Result<Session, SessionsError> {
+        let session = self.keeper.load(handle).await?;
+        let bound_at_ms = self.now_ms();
+        let edit = |session: &mut Session| {
+            if session.binding.is_some() {
+                return Edit::Leave;
+            }
+            session.binding = Some(DeviceBinding {
+                key: key.clone(),
+                bound_at_ms,
+            });
+            Edit::Write
+        };
+        let (session, _) = self
+            .keeper
+            .edit(session, ChangeKind::Changed, Some(self.limits.max_bytes), edit)
+            .await?;
+        match &session.binding {
+            Some(binding) if binding.key == *key => Ok(session),
+            _ => Err(SessionsError::BoundToAnotherKey),
+        }
+    }
+}
