@@ -119,7 +119,10 @@ async fn in_a_cluster_the_replicas_of_the_sessions_own_master_are_asked() {
     for name in [first, elsewhere] {
         store.remove(name, Vec::new()).await.unwrap();
     }
-    assert!(store.confirm_removed(&[first, elsewhere]).await.unwrap());
+    eventually("replicas of both to have the endings", async || {
+        matches!(store.confirm_removed(&[first, elsewhere]).await, Ok(true))
+    })
+    .await;
     assert!(store.confirm_removed(&[]).await.unwrap());
 
     let facts = cluster.nodes[0].ask("INFO replication");
