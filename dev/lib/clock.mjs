@@ -14,5 +14,6 @@ export function watchStalls(note) {
     if (late >= STALL_MS) note({ begin: now() - late, end: now() });
     due = performance.now() + STALL_EVERY_MS;
   }, STALL_EVERY_MS);
+  timer.unref(); // who forgets it, after an error, does not run on for it
   return () => clearInterval(timer);
 }

@@ -315,3 +315,24 @@ pub(super) fn failed(failure: SessionError) -> Status {
     }
     error::status(failure.reason, failure.message, failure.metadata)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_told_that_a_session_is_bound_and_not_to_which_key() {
+        let session = Session {
+            device_binding: Some(DeviceBinding {
+                jwk: "{}".to_owned(),
+                bound_at: Some(timestamp::from_ms(1_000)),
+            }),
+            ..Session::default()
+        };
+        let told = shown(session, None).device_binding.unwrap();
+        assert_eq!(
+            (told.jwk.as_str(), told.bound_at),
+            ("", Some(timestamp::from_ms(1_000)))
+        );
+    }
+}
