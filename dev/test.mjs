@@ -257,25 +257,32 @@ async function unittest(folder) {
 
 // ---------------------------------------------------------------- the suites
 
-const services = () => buildServices(say);
-const web = async () => {
+/** A step that several suites begin with, taken once: asked again, cargo would wait for whoever compiles something else meanwhile. */
+const once = (step) => {
+  let taken;
+  return () => (taken ??= step());
+};
+
+const services = once(() => buildServices(say));
+const web = once(async () => {
   await installPackages('web', say);
   await buildWeb(say);
-};
+});
 const provider = () => installPackages('dev/idp', say);
 
 const bills = () => run(process.execPath, ['dev/sbom.mjs'], { quiet: true });
 const site = () => run(process.execPath, ['dev/docs.mjs'], { quiet: true });
 
 /**
- * The images as `make images` makes them, but for the profile of the programs: this one compiles in a third of the time. Made once, for all suites that
- * need them, and begun while others wait.
+ * The images as `make images` makes them, but for the profile of the programs: this one compiles in a third of the time. Begun while other suites wait,
+ * with what these leave of the cores.
  */
-let building;
-const images = () => {
+const images = once(() => {
   process.env.IMAGE_TAG = 'test';
-  building ??= run('nice', ['-n', '10', process.execPath, 'dev/images.mjs'], { env: { ...process.env, CARGO_PROFILE: 'dev' }, quiet: true });
-  return building;
+  return run('nice', ['-n', '19', process.execPath, 'dev/images.mjs'], { env: { ...process.env, CARGO_PROFILE: 'dev' }, quiet: true });
+});
+const beginImages = async () => {
+  if (IMAGES_BESIDE.every((name) => wanted.includes(name))) images().catch(() => {}); // whoever needs them hears then what is wrong with them
 };
 
 const examples = async () => {
@@ -287,7 +294,7 @@ const SUITES = [
   { name: 'provider', what: 'the development provider', needs: ['openssl'], prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
-  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
@@ -315,6 +322,9 @@ if (unknown.length > 0) {
  * what they print comes when they are done.
  */
 const BESIDE = { first: 'providers', last: 'browser', suites: ['docs', 'supply-chain', 'settings', 'kubernetes'] };
+
+/** With these two among the suites, the images are made from the first one on. */
+const IMAGES_BESIDE = ['product', 'pods'];
 
 const totals = [];
 
@@ -362,8 +372,6 @@ try {
   let others;
   for (const suite of chosen.filter((one) => !isBeside(one))) {
     if (suite.name === BESIDE.first && chosen.some(isBeside)) others = await besides(chosen.filter(isBeside));
-    // whoever needs them hears then what is wrong with them
-    if (suite.name === BESIDE.first && chosen.some(({ prepare }) => prepare?.includes(images))) images().catch(() => {});
     await runSuite(suite);
     if (suite.name === BESIDE.last) await others?.();
   }
