@@ -30,8 +30,9 @@ use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
+use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::keys::DerivedKeys;
-use crate::sessions::metrics::CacheMetrics;
+use crate::sessions::metrics::{CacheMetrics, DeviceMetrics};
 use crate::sessions::person_cookie::PersonCookies;
 use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
@@ -61,6 +62,8 @@ pub(crate) struct Dependencies {
     pub(crate) session_cache: Option<Arc<SessionCache>>,
     /// How often they are found there.
     pub(crate) lookups: CacheMetrics,
+    /// What becomes of proofs of sessions' devices.
+    pub(crate) device_proofs: DeviceMetrics,
     /// The identity providers.
     pub(crate) providers: IdentityProviders,
     /// Keys derived from the secrets.
@@ -87,6 +90,7 @@ impl App {
             session_client,
             session_cache,
             lookups,
+            device_proofs,
             providers,
             keys,
             clock,
@@ -105,9 +109,13 @@ impl App {
             &settings.cookie.name,
             settings.sign_in.transaction_duration_secs,
         );
+        let bindings = settings
+            .device_bound
+            .map(|bound| DeviceBindings::new(keys.clone(), &cookies, bound, device_proofs.clone()));
         let sessions = SessionRepository::new(
             session_client,
             cookies.clone(),
+            bindings.clone(),
             Arc::clone(&clock),
             session_cache,
             lookups,
@@ -122,6 +130,7 @@ impl App {
             },
             sites,
             cookies,
+            bindings,
             pending,
             sessions,
             trusted_proxies,
@@ -252,6 +261,7 @@ struct Shared<'a> {
     providers: Arc<IdentityProviders>,
     sites: Sites,
     cookies: SessionCookies,
+    bindings: Option<DeviceBindings>,
     pending: PendingSignIns,
     sessions: SessionRepository,
     trusted_proxies: TrustedProxies,
@@ -286,7 +296,6 @@ impl Shared<'_> {
             claim_filter: settings.sign_in.claim_filter.clone(),
             message_timeout: settings.protection.body_timeouts.silence,
             keys: self.keys.clone(),
-            cookies: self.cookies.clone(),
             sessions: self.sessions.clone(),
             providers: Arc::clone(&self.providers),
             sites: self.sites.clone(),
@@ -336,6 +345,7 @@ impl Shared<'_> {
             strict_cookie: settings.cookie.same_site == SameSite::Strict,
             settings: settings.sign_in.clone(),
             cookies: self.cookies.clone(),
+            bindings: self.bindings.clone(),
             pending: self.pending.clone(),
             sessions: self.sessions.clone(),
             providers: Arc::clone(&self.providers),

@@ -76,6 +76,7 @@ impl Tool for RoutesTool {
         }
         let around = RouteFileContext {
             signs: false,
+            binds: true,
             hosts: None,
             connections: None,
             own_paths: &own_paths,
@@ -331,6 +332,7 @@ fn requirements(requirements: &Requirements) -> Value {
         !requirements.claims.is_empty(),
         requirements.claims.to_json(),
     );
+    add("device_bound", requirements.device_bound, json!(true));
     Value::Object(facts)
 }
 

@@ -5,6 +5,7 @@ use crate::route_table::file;
 
 const AROUND: RouteFileContext<'_> = RouteFileContext {
     signs: false,
+    binds: true,
     hosts: None,
     connections: None,
     own_paths: &[],

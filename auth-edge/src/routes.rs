@@ -23,10 +23,11 @@ use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
 use crate::http::pages::look;
 use crate::sign_in::SignIn;
-use crate::sign_in::{back_channel, callback, front_channel, login, logout};
+use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout};
 use crate::values::reserved::{
-    ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH,
-    ME_PATH, RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
+    ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, DEVICE_PATH, DEVICE_REFRESH_PATH,
+    DEVICE_REGISTER_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH, RESOURCE_METADATA_PATH,
+    STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
 /// The edge as a router.
@@ -37,6 +38,7 @@ pub fn router(app: App) -> Router {
         Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
         None => Router::new(),
     };
+    let binds = settings.device_bound.is_some();
     Router::new()
         .route(&settings.sign_in.login_path, only(GET_HEAD_POST, login::handle))
         .merge(callbacks(&app))
@@ -47,6 +49,15 @@ pub fn router(app: App) -> Router {
         .route(
             ACCESS_TOKEN_PATH,
             if_on(settings.access_token_endpoint, only(GET, access_token::handle)),
+        )
+        .route(DEVICE_PATH, if_on(binds, only(GET, device_binding::page)))
+        .route(
+            DEVICE_REGISTER_PATH,
+            if_on(binds, only(POST, device_binding::register)),
+        )
+        .route(
+            DEVICE_REFRESH_PATH,
+            if_on(binds, only(POST, device_binding::refresh)),
         )
         .route(BACK_CHANNEL_PATH, only(POST, back_channel::handle))
         .route(

@@ -38,6 +38,7 @@ use crate::providers::sites;
 use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
 use crate::sessions::cookies::CookieSettings;
+use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
 use crate::sign_in::{SignInSettings, UserinfoAtLogin};
 
 pub(crate) use cookies::secrets_are_usable;
@@ -82,6 +83,8 @@ pub struct EdgeSettings {
     pub(crate) protection: ProtectionSettings,
     /// The session cookie.
     pub(crate) cookie: CookieSettings,
+    /// Which sessions are bound to a device; none where browsers could bind none.
+    pub device_bound: Option<DeviceBoundSettings>,
     /// Signing in and out.
     pub(crate) sign_in: SignInSettings,
     /// When `me` reads userinfo anew.
@@ -119,6 +122,12 @@ impl EdgeSettings {
         providers::own_paths(&self.providers, &self.sign_in.login_path, &self.callback_path)
     }
 
+    /// Whether sessions are bound to devices, so that a route may ask for it.
+    #[must_use]
+    pub(crate) fn binds(&self) -> bool {
+        binds(self.device_bound)
+    }
+
     /// The hosts of the edge, as rules of the route table name them.
     #[must_use]
     pub(crate) fn rule_hosts(&self) -> Vec<String> {
@@ -153,4 +162,9 @@ impl EdgeSettings {
     pub(crate) fn https(&self) -> bool {
         self.base_url.scheme() == "https"
     }
+}
+
+/// Whether some sessions are bound to devices.
+fn binds(device_bound: Option<DeviceBoundSettings>) -> bool {
+    device_bound.is_some_and(|bound| bound.mode != DeviceBound::Off)
 }

@@ -36,7 +36,7 @@ use crate::route_table::Routes;
 use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
 use crate::sessions::keys::DerivedKeys;
-use crate::sessions::metrics::CacheMetrics;
+use crate::sessions::metrics::{CacheMetrics, DeviceMetrics};
 use crate::sessions::{SILENCE_MAX, SessionCache, cache_gauges};
 use crate::settings::{EdgeSettings, ProtectionSettings, STREAMS_MAX, secrets_are_usable};
 
@@ -236,12 +236,14 @@ pub fn build(
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
         let signs = settings.assertions.is_some();
+        let binds = settings.binds();
         let ids = settings.providers.ids();
         let own_paths = settings.own_paths();
         let hosts = settings.rule_hosts();
         routes.follow("EDGE_ROUTES", path, move |text| {
             let around = RouteFileContext {
                 signs,
+                binds,
                 hosts: Some(&hosts),
                 connections: Some(&ids),
                 own_paths: &own_paths,
@@ -254,6 +256,7 @@ pub fn build(
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings, certificates)?;
     let lookups = CacheMetrics::new(registry)?;
+    let device_proofs = DeviceMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
         .map(|max_age| Arc::new(SessionCache::start(session_client.clone(), max_age)));
@@ -272,6 +275,7 @@ pub fn build(
         session_client,
         session_cache,
         lookups,
+        device_proofs,
         providers,
         keys,
         clock,

@@ -8,7 +8,7 @@
 local TIMEOUT_MS = 5000
 
 -- Written from the edge's answer, or removed where it has none.
-local IDENTITY = { "x-auth-subject", "x-auth-session", "x-auth-issuer", "x-auth-client", "remote-user", "remote-email", "remote-groups" }
+local IDENTITY = { "x-auth-subject", "x-auth-session", "x-auth-issuer", "x-auth-client", "x-auth-device", "remote-user", "remote-email", "remote-groups" }
 
 -- Of one connection, or of a body that is not sent on.
 local OF_THIS_HOP = {}

@@ -3,6 +3,7 @@
 const ME = "**/api/auth/me*";
 const RPC = "**/session.v1.BrowserSessionService/*";
 const CURRENT = "**/session.v1.BrowserSessionService/GetCurrentSession";
+const LIST = "**/session.v1.BrowserSessionService/ListMySessions";
 
 export const LONG_NAME =
   "Wolfeschlegelsteinhausenbergerdorff-Featherstonehaugh Adolph Blaine Charles David Earl Frederick Gerald";
@@ -32,23 +33,78 @@ const varint = (value) => {
     bytes.push(Number(left & 127n) | 128);
   }
 };
-const field = (number, content) => [(number << 3) | 2, ...varint(content.length), ...content];
-const moment = (seconds) => [8, ...varint(seconds)];
-/** An answer that is well formed and makes no sense: the session began in the year 30 million. */
-const ABSURD = (() => {
-  const message = field(1, [
-    ...field(11, moment(1_000_000_000_000_000n)),
-    ...field(13, moment(1_000_000_000_000_000n)),
-  ]);
+const field = (number, content) => [...varint((number << 3) | 2), ...varint(content.length), ...content];
+const integer = (number, value) => [...varint(number << 3), ...varint(value)];
+const text = (number, words) => field(number, Buffer.from(words));
+const moment = (seconds) => integer(1, seconds);
+/** A message as gRPC-Web answers with it. */
+const answer = (message) => {
   const frame = (flag, bytes) => [flag, 0, 0, bytes.length >> 8, bytes.length & 255, ...bytes];
-  return Buffer.from([...frame(0, message), ...frame(0x80, [...Buffer.from("grpc-status: 0\r\n")])]);
-})();
-export const absurdAnswer = (page, options) =>
-  page.route(
-    CURRENT,
-    (route) => route.fulfill({ status: 200, contentType: "application/grpc-web+proto", body: ABSURD }),
-    options,
-  );
+  return {
+    status: 200,
+    contentType: "application/grpc-web+proto",
+    body: Buffer.from([...frame(0, message), ...frame(0x80, [...Buffer.from("grpc-status: 0\r\n")])]),
+  };
+};
+
+/** An answer that is well formed and makes no sense: the session began in the year 30 million. */
+const ABSURD = answer(
+  field(1, [...field(11, moment(1_000_000_000_000_000n)), ...field(13, moment(1_000_000_000_000_000n))]),
+);
+export const absurdAnswer = (page, options) => page.route(CURRENT, (route) => route.fulfill(ABSURD), options);
+
+// Browsers bind sessions over TLS alone, which the stack of these tests does not speak: the answers are made up.
+const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+const CHROME =
+  "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36";
+const EDGE_BROWSER = `${CHROME} Edg/156.0.0.0`;
+const SAFARI =
+  "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile/15E148 Safari/604.1";
+
+/** A session that began and was last used so many seconds ago, and whether it is bound to its device. */
+function sessionOf({ handle, userAgent, address, began, used, bound, current }) {
+  const ago = (seconds) => moment(Math.round(Date.now() / 1000) - seconds);
+  const device = [...text(1, userAgent), ...text(2, address), ...field(3, ago(used))];
+  return [
+    ...text(1, handle.repeat(32)),
+    ...text(6, "openid profile email"),
+    ...field(11, ago(began)),
+    ...field(12, ago(used)),
+    ...field(13, ago(used - DAY_S)),
+    ...field(14, ago(began - 7 * DAY_S)),
+    ...field(16, device),
+    ...integer(17, 1),
+    ...(current ? integer(19, 1) : []),
+    ...(bound ? field(20, field(2, ago(began - 2))) : []),
+  ];
+}
+const HERE = {
+  handle: "a",
+  userAgent: CHROME,
+  address: "192.0.2.17",
+  began: 3 * HOUR_S,
+  used: 5,
+  bound: true,
+  current: true,
+};
+const ELSEWHERE = [
+  {
+    handle: "b",
+    userAgent: EDGE_BROWSER,
+    address: "2001:db8::5:1",
+    began: 2 * DAY_S,
+    used: 4 * HOUR_S,
+    bound: true,
+  },
+  { handle: "c", userAgent: SAFARI, address: "198.51.100.4", began: 5 * DAY_S, used: 20 * HOUR_S },
+];
+/** Sessions of which this one and another one are bound to their devices. */
+async function bound(page) {
+  const list = [HERE, ...ELSEWHERE];
+  await page.route(LIST, (route) => route.fulfill(answer(list.flatMap((one) => field(1, sessionOf(one))))));
+  await page.route(CURRENT, (route) => route.fulfill(answer(field(1, sessionOf(HERE)))));
+}
 
 const main = (page) => page.getByRole("main");
 const heading = (page) => page.getByRole("heading", { level: 1 }).waitFor();
@@ -246,6 +302,15 @@ export const STATES = {
       await page.getByText("This browser").waitFor();
     },
   },
+  "sessions-bound": {
+    signedIn: true,
+    go: async (page) => {
+      await bound(page);
+      await page.goto("/account/sessions");
+      await page.getByText("Bound to this device").waitFor();
+      await page.getByText("Bound to its device").waitFor();
+    },
+  },
   "sessions-loading": {
     signedIn: true,
     go: async (page) => {
@@ -277,6 +342,14 @@ export const STATES = {
     go: async (page) => {
       await page.goto("/account/session");
       await page.getByText("What you have allowed").waitFor();
+    },
+  },
+  "session-bound": {
+    signedIn: true,
+    go: async (page) => {
+      await bound(page);
+      await page.goto("/account/session");
+      await page.getByText("Bound to this device").waitFor();
     },
   },
   "session-stayed": {
@@ -322,10 +395,26 @@ Object.assign(STATES, {
     others: 2,
     go: inArabic("/account/sessions", (page) => main(page).locator("time").first().waitFor()),
   },
+  "ar-sessions-bound": {
+    ...ARABIC,
+    signedIn: true,
+    go: async (page) => {
+      await bound(page);
+      await inArabic("/account/sessions", (ready) => main(ready).locator("time").first().waitFor())(page);
+    },
+  },
   "ar-session": {
     ...ARABIC,
     signedIn: true,
     go: inArabic("/account/session", (page) => main(page).locator("code").first().waitFor()),
+  },
+  "ar-session-bound": {
+    ...ARABIC,
+    signedIn: true,
+    go: async (page) => {
+      await bound(page);
+      await inArabic("/account/session", (ready) => main(ready).locator("code").first().waitFor())(page);
+    },
   },
   "ar-ended": {
     ...ARABIC,

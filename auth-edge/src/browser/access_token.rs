@@ -32,7 +32,12 @@ pub(crate) async fn handle(
         scopes: None,
         handler: None,
     };
-    let id = browser.cookies.read(request.headers()).ok_or(missing)?;
+    let holder = browser.sessions.holder(request.headers()).await;
+    let id = holder.map_err(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
+        HttpError::SessionServiceDown
+    })?;
+    let id = id.ok_or(missing)?;
     let requested =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
     let scopes: Vec<String> = requested

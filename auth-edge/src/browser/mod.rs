@@ -20,7 +20,6 @@ use crate::http::device::Devices;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::sessions::SessionRepository;
-use crate::sessions::cookies::SessionCookies;
 use crate::sessions::keys::DerivedKeys;
 
 /// What the routes for scripts are made of.
@@ -34,8 +33,6 @@ pub(crate) struct Browser {
     pub(crate) message_timeout: Duration,
     /// Keys derived from the secrets.
     pub(crate) keys: DerivedKeys,
-    /// The session cookie.
-    pub(crate) cookies: SessionCookies,
     /// The session service.
     pub(crate) sessions: SessionRepository,
     /// The identity providers.

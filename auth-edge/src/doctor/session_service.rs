@@ -7,9 +7,9 @@ use chassis::findings::{Finding, Remedy, chain};
 use chassis::tls::names_in;
 use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
 use session_proto::v1::{
-    AbandonSignInRequest, BeginSignInRequest, CreateSessionRequest, EndSessionRequest, EndSessionsRequest,
-    ErrorReason, GetAccessTokenRequest, GetSessionRequest, ListSessionsRequest, RollSessionRequest,
-    UpdateSessionRequest, WatchSessionsRequest, get_session_request,
+    AbandonSignInRequest, BeginSignInRequest, BindSessionRequest, CreateSessionRequest, EndSessionRequest,
+    EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest, ListSessionsRequest,
+    RollSessionRequest, UpdateSessionRequest, WatchSessionsRequest, get_session_request,
 };
 
 use super::trouble;
@@ -138,6 +138,7 @@ async fn rights(client: &SessionClient) -> Finding {
     call!("CreateSession", create_session, CreateSessionRequest);
     call!("GetSession", get_session, GetSessionRequest);
     call!("RollSession", roll_session, RollSessionRequest);
+    call!("BindSession", bind_session, BindSessionRequest);
     call!("UpdateSession", update_session, UpdateSessionRequest);
     call!("GetAccessToken", get_access_token, GetAccessTokenRequest);
     call!("EndSession", end_session, EndSessionRequest);

@@ -25,8 +25,10 @@ use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION}
 use crate::route_table::principal::Principal;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
+use crate::sessions::device_binding::DeviceStanding;
 use crate::sessions::{CachedToken, CurrentSession, Use, authorization};
 use crate::values::allowed_parameters::CONNECTION;
+use crate::values::reserved::DEVICE_PATH;
 use crate::values::return_to::ReturnTo;
 
 /// What an authorized request is passed on with.
@@ -173,6 +175,9 @@ pub(super) async fn met_by(
             missing
         }
     })?;
+    if route.requirements.device_bound && current.device != DeviceStanding::Proven {
+        return Err(Missing::Device);
+    }
     if route.requirements.needs_token() {
         token(gateway, current, route).await.map(Some)
     } else {
@@ -263,12 +268,14 @@ fn refuse(
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
-    let own_login = |connection| {
-        let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
-        sign_in(&gateway.login_path, back, &route.requirements, connection)
+    let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
+    let remedy = |connection| match missing {
+        Missing::Device => device_page(DEVICE_PATH, back),
+        _ => sign_in(&gateway.login_path, back, &route.requirements, connection),
     };
     if let Missing::NotBySignIn(_) = missing {
-        return refusal(route, missing, &own_login(None));
+        let login = remedy(None);
+        return refusal(route, missing, &login);
     }
     if route.guard == Guard::Page {
         if is_prefetch(request.headers) {
@@ -276,9 +283,9 @@ fn refuse(
         }
         let connection = same_provider(gateway, &missing, session);
         if navigates(request) {
-            return no_store(Redirect::temporary(&own_login(connection)).into_response());
+            return no_store(Redirect::temporary(&remedy(connection)).into_response());
         }
-        if sends_form(request) {
+        if sends_form(request) && !matches!(missing, Missing::Device) {
             let login_url = elsewhere(gateway, route, request);
             let mut refused = no_store(HttpError::not_sent(login_url).into_response());
             if route.keep_form {
@@ -306,7 +313,11 @@ pub(super) fn same_provider<'a>(
 ) -> Option<&'a str> {
     let again = match missing {
         Missing::StepUp | Missing::Token(_) => session,
-        Missing::Session | Missing::Organization | Missing::Connection | Missing::NotBySignIn(_) => None,
+        Missing::Session
+        | Missing::Organization
+        | Missing::Connection
+        | Missing::Device
+        | Missing::NotBySignIn(_) => None,
     };
     gateway.providers.connection_of(&again?.issuer)
 }
@@ -322,6 +333,7 @@ pub(super) fn refusal(route: &Route, missing: Missing, login: &str) -> Response 
         .into_response(),
         Missing::Organization => WRONG_ORGANIZATION.into_response(),
         Missing::Connection => WRONG_CONNECTION.into_response(),
+        Missing::Device => HttpError::NotBound { login_url: None }.into_response(),
         Missing::StepUp => challenged(
             HttpError::NotAuthenticated.into_response(),
             challenge::step_up(&route.requirements),
@@ -410,6 +422,13 @@ pub(super) fn sign_in(
         query.append_pair("organization", organization);
     }
     format!("{login}?{}", query.finish())
+}
+
+/// Where a browser waits until its session is bound, or is told that it is not, at `page`.
+pub(super) fn device_page(page: &str, back: &str) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("returnTo", back);
+    format!("{page}?{}", query.finish())
 }
 
 fn no_store(mut response: Response) -> Response {

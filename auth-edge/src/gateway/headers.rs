@@ -21,6 +21,7 @@ use super::guard::Authorized;
 use crate::gateway::Gateway;
 use crate::route_table::Route;
 use crate::route_table::upstream_headers::ToldNames;
+use crate::sessions::device_binding::DeviceStanding;
 use crate::values::header_name::folded;
 
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
@@ -59,6 +60,9 @@ pub(crate) const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-su
 pub(crate) const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
 pub(crate) const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
 pub(crate) const X_AUTH_CLIENT: HeaderName = HeaderName::from_static("x-auth-client");
+/// `bound` where the request has proved to come from the device its session is bound to.
+pub(crate) const X_AUTH_DEVICE: HeaderName = HeaderName::from_static("x-auth-device");
+const BOUND: HeaderValue = HeaderValue::from_static("bound");
 
 /// About as many headers of ours a request gets.
 const OURS: usize = 8;
@@ -266,6 +270,9 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
         if let Some(value) = value {
             headers.insert(name, value.clone());
         }
+    }
+    if current.device == DeviceStanding::Proven {
+        headers.insert(X_AUTH_DEVICE, BOUND);
     }
 }
 

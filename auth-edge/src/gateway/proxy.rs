@@ -379,8 +379,5 @@ fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse)
 
 /// Whether a cookie of this name belongs to the edge.
 fn is_ours(gateway: &Gateway, name: &str) -> bool {
-    // Some browsers and frameworks compare names, or their prefixes, without regard to case.
-    name.eq_ignore_ascii_case(gateway.cookies.name())
-        || gateway.pending.owns(name)
-        || gateway.kept_forms.people.owns(name)
+    gateway.cookies.owns(name) || gateway.pending.owns(name) || gateway.kept_forms.people.owns(name)
 }

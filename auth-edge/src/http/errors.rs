@@ -54,9 +54,11 @@ impl HttpError {
             Self::MethodNotAllowed(_) => S::METHOD_NOT_ALLOWED,
             Self::NotAuthenticated | Self::NotSent { .. } | Self::LoginRequired { .. } => S::UNAUTHORIZED,
             Self::BadRequest(_) | Self::Callback { .. } | Self::LogoutToken(_) => S::BAD_REQUEST,
-            Self::Csrf | Self::CrossSite | Self::Forbidden { .. } | Self::MissingClaims { .. } => {
-                S::FORBIDDEN
-            }
+            Self::Csrf
+            | Self::CrossSite
+            | Self::Forbidden { .. }
+            | Self::NotBound { .. }
+            | Self::MissingClaims { .. } => S::FORBIDDEN,
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
             Self::TooSlow => S::REQUEST_TIMEOUT,
             Self::UnsupportedMediaType => S::UNSUPPORTED_MEDIA_TYPE,
@@ -97,6 +99,7 @@ impl HttpError {
             Self::SignedOutHereOnly => Handler::Logout.code(),
             Self::Session { reason, handler, .. } => handler.map_or(reason.as_str_name(), Handler::code),
             Self::Forbidden { code, .. } | Self::AccessToken { code, .. } => code,
+            Self::NotBound { .. } => "device_not_bound",
             Self::MissingClaims { .. } => "insufficient_claims",
             Self::UpstreamDown => "upstream_unavailable",
             Self::UpstreamSlow => "upstream_timeout",
@@ -125,6 +128,7 @@ impl HttpError {
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
             Self::Session { .. } => "That did not work",
+            Self::NotBound { .. } => "This browser is not tied to your sign-in",
             Self::Forbidden { .. } | Self::MissingClaims { .. } | Self::AccessToken { .. } => "Not allowed",
             Self::UpstreamDown | Self::UpstreamSlow => "This part is not available",
             Self::Internal => "Something went wrong",
@@ -166,6 +170,9 @@ impl HttpError {
             | Self::Callback { words, .. }
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
+            Self::NotBound { .. } => {
+                "This address is only for sign-ins that are tied to a device, so that copied cookies are worth nothing, and your browser has not tied this one. Chrome can, on a computer with a security chip: sign in again there."
+            }
             Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
             Self::UpstreamDown => {
                 "The service behind this address cannot be reached just now. Try again in a moment."

@@ -27,6 +27,8 @@ const MAX_ROUTES: usize = 1_000;
 pub(crate) struct RouteFileContext<'a> {
     /// Whether there are keys to sign assertions with.
     pub(crate) signs: bool,
+    /// Whether sessions are bound to devices.
+    pub(crate) binds: bool,
     /// The hosts of the edge, as rules name them; `None` leaves them unjudged.
     pub(crate) hosts: Option<&'a [String]>,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
@@ -202,6 +204,14 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         (
             own.preserve_host && over_h2c,
             "preserve_host needs \"http://\" or \"https://\": over h2c the host is part of the address",
+        ),
+        (
+            requirements.device_bound && !around.binds,
+            "device_bound needs sessions that are bound: set EDGE_DEVICE_BOUND to offer or require, with an https EDGE_BASE_URL and no EDGE_COOKIE_DOMAIN",
+        ),
+        (
+            requirements.device_bound && bearer.as_ref().is_some_and(|rule| !rule.dpop_required),
+            "device_bound beside bearer needs dpop_required = true there: a copied token would pass where a copied cookie does not",
         ),
         (
             denied_message.is_some() && requirements.claims.is_empty(),

@@ -5,6 +5,7 @@ use crate::values::path::RequestPath;
 
 fn around(signs: bool) -> super::RouteFileContext<'static> {
     super::RouteFileContext {
+        binds: true,
         signs,
         hosts: None,
         connections: Some(&[]),
@@ -381,6 +382,7 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
     let known = ["partner".to_owned()];
     let around = super::RouteFileContext {
         signs: false,
+        binds: true,
         hosts: None,
         connections: Some(&known),
         own_paths: &[],
@@ -526,4 +528,24 @@ fn claims_are_named_as_keys_of_the_file_are() {
         "groups": ["a", "b"], "level": [3], "realm_access.roles": ["admin"], "\"https://a.example/b\"": [true],
     });
     assert_eq!(table.routes.all()[0].requirements.claims.to_json(), expected);
+}
+
+#[test]
+fn a_route_asks_for_bound_sessions_only_where_some_are_bound_and_no_copied_token_passes_beside_them() {
+    let table = |more: &str| {
+        format!(
+            "[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"http://a\"\ndevice_bound = true\n{more}"
+        )
+    };
+    assert!(parse(&table("")).is_ok());
+    let unbound = super::RouteFileContext {
+        binds: false,
+        ..around(true)
+    };
+    let wrong = super::parse(&table(""), unbound).unwrap_err().to_string();
+    assert!(wrong.contains("EDGE_DEVICE_BOUND"), "{wrong}");
+    let bearer = |dpop| format!("[route.bearer]\naudience = \"api://a\"\ndpop_required = {dpop}\n");
+    assert!(parse(&table(&bearer("true"))).is_ok());
+    let wrong = parse(&table(&bearer("false"))).unwrap_err().to_string();
+    assert!(wrong.contains("dpop_required"), "{wrong}");
 }

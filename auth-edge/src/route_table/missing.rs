@@ -15,6 +15,8 @@ pub(crate) enum Missing {
     Organization,
     /// A sign-in at the provider the route is for.
     Connection,
+    /// Proof that the session comes from the device it is bound to.
+    Device,
     /// A usable access token, for this reason.
     Token(ErrorReason),
     /// What signing in again does not bring: a right, or a service that is down.
@@ -45,7 +47,7 @@ impl Missing {
             }
             Self::Organization => Self::NotBySignIn(WRONG_ORGANIZATION),
             Self::Connection => Self::NotBySignIn(WRONG_CONNECTION),
-            Self::Session | Self::Token(_) | Self::NotBySignIn(_) => self,
+            Self::Session | Self::Device | Self::Token(_) | Self::NotBySignIn(_) => self,
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Requirements {
     pub(crate) connection: Option<String>,
     /// What claims have to be.
     pub(crate) claims: ClaimRequirements,
+    /// A session that is bound to a device, and comes from there.
+    pub(crate) device_bound: bool,
 }
 
 impl Requirements {

@@ -1,10 +1,12 @@
 //! A session as the edge knows it: what the session service said, and what is made of it once for many requests.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
+use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::secret::Secret;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
@@ -59,6 +61,8 @@ pub(crate) struct CachedSession {
     claims: OnceLock<Map<String, Value>>,
     identity: OnceLock<IdentityHeaders>,
     tokens: RwLock<Vec<Arc<CachedToken>>>,
+    /// Whether it stands in an audit record that it was used from elsewhere than its device.
+    without_device: AtomicBool,
 }
 
 /// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than
@@ -142,7 +146,22 @@ impl CachedSession {
             claims: OnceLock::new(),
             identity: OnceLock::new(),
             tokens: RwLock::default(),
+            without_device: AtomicBool::new(false),
         })
+    }
+
+    /// Writes the audit record of a request that came with the session's cookie and without proof of its device: once, and again when the
+    /// session was read again. Who repeats such requests fills no log.
+    pub(super) fn record_without_device(&self) {
+        if !self.without_device.swap(true, Ordering::Relaxed) {
+            AuditRecord {
+                actor: Some((&self.session.issuer, &self.session.subject)),
+                session: Some(&self.session.handle),
+                reason: Some("no_proof"),
+                ..AuditRecord::new(Event::DeviceBinding, Outcome::Failure)
+            }
+            .write();
+        }
     }
 
     /// The user's claims as a JSON text.

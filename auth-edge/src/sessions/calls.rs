@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use session_proto::client::SessionError;
 use session_proto::v1::{
-    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
-    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse, GetSessionRequest,
-    GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, BindSessionRequest, Cause,
+    CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse,
+    GetSessionRequest, GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request,
+    get_session_request,
 };
 
 use super::{CachedToken, SessionCache, SessionRepository, TokenFor};
@@ -109,6 +110,17 @@ impl SessionRepository {
         updated?.session.ok_or_else(malformed)
     }
 
+    /// Binds a session to the key of its browser's device.
+    pub(crate) async fn bind(&self, id: &SessionId, jwk: String) -> Result<v1::Session, SessionError> {
+        let request = BindSessionRequest {
+            session_id: id.expose().to_owned(),
+            jwk,
+        };
+        let bound = self.client.bind_session(request).await;
+        self.forget(id);
+        bound?.session.ok_or_else(malformed)
+    }
+
     /// A valid access token of a session: the one that is meant.
     pub(crate) async fn access_token(
         &self,
@@ -182,6 +194,15 @@ impl SessionRepository {
             .end_sessions(request)
             .await
             .map(|response| response.ended_count)
+    }
+}
+
+/// The browser could not ask for the cookie that proves its device.
+pub(super) fn unproven() -> SessionError {
+    SessionError {
+        reason: ErrorReason::ErrSessionServiceUnavailable,
+        message: "the browser could not prove its device".to_owned(),
+        metadata: std::collections::HashMap::new(),
     }
 }
 

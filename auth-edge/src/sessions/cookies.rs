@@ -19,6 +19,9 @@ use crate::sessions::keys::{DerivedKeys, Purpose};
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
 const ID_BYTES: usize = 16;
 
+/// What the name of the cookie that proves a session's device ends with.
+const PROOF_SUFFIX: &str = "_bound";
+
 /// Room for a signature, and some more: a longer one is none.
 const SIGNATURE_BYTES_MAX: usize = 48;
 
@@ -134,10 +137,21 @@ impl SessionCookies {
         self
     }
 
-    /// The cookie's name with its prefix.
+    /// The name of the cookie beside it that proves the session's device.
     #[must_use]
-    pub(crate) fn name(&self) -> &str {
-        &self.full_name
+    pub(super) fn name_of_proof(&self) -> String {
+        format!("{}{PROOF_SUFFIX}", self.full_name)
+    }
+
+    /// Whether a cookie of this name is one of the two. Some browsers and frameworks compare names without regard to case.
+    #[must_use]
+    pub(crate) fn owns(&self, name: &str) -> bool {
+        let length = self.full_name.len();
+        let (Some(own), Some(rest)) = (name.get(..length), name.get(length..)) else {
+            return false;
+        };
+        own.eq_ignore_ascii_case(&self.full_name)
+            && (rest.is_empty() || rest.eq_ignore_ascii_case(PROOF_SUFFIX))
     }
 
     /// The session ID of a request whose one session cookie verifies.
@@ -180,7 +194,7 @@ impl SessionCookies {
         HeaderValue::try_from(format!("{}={}; Max-Age=0", self.full_name, self.attributes())).ok()
     }
 
-    fn attributes(&self) -> String {
+    pub(super) fn attributes(&self) -> String {
         let secure = if self.settings.secure { "; Secure" } else { "" };
         let domain = self
             .settings
@@ -282,9 +296,9 @@ mod tests {
 
     #[test]
     fn the_prefix_follows_scheme_and_domain() {
-        assert_eq!(cookies(true, None).name(), "__Host-session");
-        assert_eq!(cookies(true, Some("example.test")).name(), "__Secure-session");
-        assert_eq!(cookies(false, None).name(), "session");
+        assert_eq!(cookies(true, None).full_name, "__Host-session");
+        assert_eq!(cookies(true, Some("example.test")).full_name, "__Secure-session");
+        assert_eq!(cookies(false, None).full_name, "session");
     }
 
     #[test]

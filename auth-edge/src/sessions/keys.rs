@@ -20,6 +20,10 @@ use ring::{aead, hkdf, hmac};
 pub(crate) enum Purpose {
     /// The signature in the session cookie.
     SessionCookie,
+    /// The cookie of a bound session.
+    DeviceCookie,
+    /// What a browser proves with that it holds its session's key.
+    DeviceChallenge,
     /// The `csrf_token` field of our own forms.
     Csrf,
     /// A keyed hash by which a form is known to be a person's.
@@ -32,6 +36,8 @@ impl Purpose {
     fn label(self) -> &'static [u8] {
         match self {
             Self::SessionCookie => b"session cookie",
+            Self::DeviceCookie => b"device cookie",
+            Self::DeviceChallenge => b"device challenge",
             Self::Csrf => b"csrf token",
             Self::Person => b"person of a form",
             Self::Pseudonym => b"pseudonym",
@@ -48,6 +54,8 @@ pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 
 struct Derived {
     session_cookie: hmac::Key,
+    device_cookie: hmac::Key,
+    device_challenge: hmac::Key,
     csrf: hmac::Key,
     person: hmac::Key,
     pseudonym: hmac::Key,
@@ -68,6 +76,8 @@ impl Derived {
             .ok()?;
         Some(Self {
             session_cookie: mac(Purpose::SessionCookie)?,
+            device_cookie: mac(Purpose::DeviceCookie)?,
+            device_challenge: mac(Purpose::DeviceChallenge)?,
             csrf: mac(Purpose::Csrf)?,
             person: mac(Purpose::Person)?,
             pseudonym: mac(Purpose::Pseudonym)?,
@@ -78,6 +88,8 @@ impl Derived {
     fn mac(&self, purpose: Purpose) -> &hmac::Key {
         match purpose {
             Purpose::SessionCookie => &self.session_cookie,
+            Purpose::DeviceCookie => &self.device_cookie,
+            Purpose::DeviceChallenge => &self.device_challenge,
             Purpose::Csrf => &self.csrf,
             Purpose::Person => &self.person,
             Purpose::Pseudonym => &self.pseudonym,

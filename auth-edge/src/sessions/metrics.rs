@@ -1,4 +1,4 @@
-//! How often sessions are found in memory.
+//! How often sessions are found in memory, and what becomes of proofs of their devices.
 
 use std::sync::Arc;
 
@@ -79,5 +79,62 @@ impl CacheMetrics {
             Err(NotCached::Unheard) => &self.own.unheard,
         };
         count.inc();
+    }
+}
+
+/// What becomes of proofs that a browser holds its session's key.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceMetrics(IntCounterVec);
+
+/// What a proof came to; requests that carry one are not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceProofOutcome {
+    /// A session was bound.
+    Bound,
+    /// No session was bound, for its proof or its challenge was none.
+    NotBound,
+    /// A browser proved its key again.
+    Refreshed,
+    /// A browser was given a challenge.
+    Challenged,
+    /// A browser was told that its session is over.
+    Over,
+    /// A request had no proof, and says that its browser could not ask for one.
+    Skipped,
+    /// A request had no proof.
+    Missing,
+}
+
+impl DeviceProofOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bound => "bound",
+            Self::NotBound => "not_bound",
+            Self::Refreshed => "refreshed",
+            Self::Challenged => "challenged",
+            Self::Over => "over",
+            Self::Skipped => "skipped",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+impl DeviceMetrics {
+    /// Makes the metrics and registers them.
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let all = IntCounterVec::new(
+            Opts::new(
+                "device_proofs_total",
+                "Proofs of the device of a session, by outcome; requests with a valid one are not counted.",
+            ),
+            &["outcome"],
+        )?;
+        registry.register(Box::new(all.clone()))?;
+        Ok(Self(all))
+    }
+
+    /// Counts what a proof came to.
+    pub(crate) fn count(&self, outcome: DeviceProofOutcome) {
+        self.0.with_label_values(&[outcome.name()]).inc();
     }
 }

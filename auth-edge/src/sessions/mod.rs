@@ -17,6 +17,7 @@ pub(crate) mod cache_gauges;
 mod cached_session;
 mod calls;
 pub mod cookies;
+pub mod device_binding;
 pub mod keys;
 mod listening;
 pub(crate) mod metrics;
@@ -38,8 +39,9 @@ pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
 use self::calls::malformed;
+use self::device_binding::{DeviceBindings, DeviceStanding};
 use self::listening::Moment;
-use self::metrics::CacheMetrics;
+use self::metrics::{CacheMetrics, DeviceProofOutcome};
 use crate::sessions::cookies::{SessionCookies, SessionId};
 
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
@@ -54,6 +56,8 @@ pub(crate) struct CurrentSession {
     pub(crate) id: SessionId,
     /// What it holds.
     pub(crate) session: Arc<CachedSession>,
+    /// What the request proves of the device the session is bound to.
+    pub(crate) device: DeviceStanding,
     /// The cookie to renew, if this request rolled the session: [`SessionRepository::cookie_if_alive`] tells whether it may
     /// be sent.
     renewal: Option<CookieRenewal>,
@@ -81,6 +85,7 @@ pub(crate) enum Use<'a> {
 pub(crate) struct SessionRepository {
     client: SessionClient,
     cookies: SessionCookies,
+    bindings: Option<DeviceBindings>,
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
     lookups: CacheMetrics,
@@ -93,6 +98,7 @@ impl SessionRepository {
     pub(crate) fn new(
         client: SessionClient,
         cookies: SessionCookies,
+        bindings: Option<DeviceBindings>,
         clock: Arc<dyn Clock>,
         cache: Option<Arc<SessionCache>>,
         lookups: CacheMetrics,
@@ -102,6 +108,7 @@ impl SessionRepository {
             streams: OpenStreams::new(client.clone(), Arc::clone(&clock), heard),
             client,
             cookies,
+            bindings,
             clock,
             cache,
             lookups,
@@ -144,19 +151,26 @@ impl SessionRepository {
             let found = cache.find(&id, counts, self.clock.now_ms());
             self.lookups.count(&found);
             if let Ok(session) = found {
-                return Ok(Some(CurrentSession {
-                    id,
-                    session,
-                    renewal: None,
-                }));
+                return self.admitted(headers, id, session, None);
             }
         }
         let requested_at = self.now();
         let read = match use_ {
-            Use::Counts(device) => self.read_as_use(&id, device).await,
+            Use::Counts(device) => self.read_as_use(headers, &id, device).await,
             Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
         };
         self.remember(headers, id, requested_at, counts, read)
+    }
+
+    /// The secret of the session a request acts for, of which nothing else is to be known: read only where it may be bound to a device.
+    pub(crate) async fn holder(&self, headers: &HeaderMap) -> Result<Option<SessionId>, SessionsUnavailable> {
+        if self.bindings.is_none() {
+            return Ok(self.cookies.read(headers));
+        }
+        Ok(self
+            .current(headers, Use::LookOnly)
+            .await?
+            .map(|current| current.id))
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
@@ -165,6 +179,9 @@ impl SessionRepository {
         headers: &HeaderMap,
         device: Device,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+        if self.bindings.is_some() && self.current(headers, Use::LookOnly).await?.is_none() {
+            return Ok(None);
+        }
         match self.cookies.read(headers) {
             Some(id) => {
                 let requested_at = self.now();
@@ -183,12 +200,17 @@ impl SessionRepository {
     /// Reads a session that is used, and extends it where that is due; a failed roll never fails the request it rides on.
     async fn read_as_use(
         &self,
+        headers: &HeaderMap,
         id: &SessionId,
         device: &(dyn Fn() -> Device + Sync),
     ) -> Result<(Box<v1::Session>, bool), SessionError> {
         let read = self.read(id).await?;
         let session = read.session.ok_or_else(malformed)?;
-        if !read.roll_due {
+        let is_worth_nothing = matches!(
+            self.standing(headers, id, &session),
+            DeviceStanding::Missing | DeviceStanding::Skipped
+        );
+        if !read.roll_due || is_worth_nothing {
             return Ok((session, false));
         }
         match Box::pin(self.roll_session(id, device())).await {
@@ -225,13 +247,59 @@ impl SessionRepository {
                 if let Some(cache) = &self.cache {
                     cache.keep(&id, &session, requested_at, used);
                 }
-                Ok(Some(CurrentSession { id, session, renewal }))
+                self.admitted(headers, id, session, renewal)
             }
             Err(error) if error.reason == ErrorReason::ErrMissingSession => {
                 self.forget(&id);
                 Ok(None)
             }
             Err(error) => Err(SessionsUnavailable(error)),
+        }
+    }
+
+    /// What a request proves of the device of a session.
+    fn standing(&self, headers: &HeaderMap, id: &SessionId, session: &v1::Session) -> DeviceStanding {
+        let Some(bindings) = &self.bindings else {
+            return DeviceStanding::Unbound;
+        };
+        let binding = session.device_binding.as_ref();
+        let bound_at = binding.map(|binding| binding.bound_at.as_ref().map_or(0, timestamp::to_ms));
+        bindings.standing(headers, id, bound_at, self.clock.now_ms())
+    }
+
+    /// The session, unless it is bound to a device and this request proves nothing of that: then it is worth as much as none. A browser that
+    /// could not prove it is told that nothing is known at the moment, since "nobody is signed in" would not be true.
+    fn admitted(
+        &self,
+        headers: &HeaderMap,
+        id: SessionId,
+        session: Arc<CachedSession>,
+        renewal: Option<CookieRenewal>,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+        let device = self.standing(headers, &id, &session);
+        let count = |outcome| {
+            if let Some(bindings) = &self.bindings {
+                bindings.metrics().count(outcome);
+            }
+        };
+        match device {
+            DeviceStanding::Unbound | DeviceStanding::Proven | DeviceStanding::JustBound => {
+                Ok(Some(CurrentSession {
+                    id,
+                    session,
+                    device,
+                    renewal,
+                }))
+            }
+            DeviceStanding::Missing => {
+                count(DeviceProofOutcome::Missing);
+                session.record_without_device();
+                Ok(None)
+            }
+            DeviceStanding::Skipped => {
+                count(DeviceProofOutcome::Skipped);
+                Err(SessionsUnavailable(calls::unproven()))
+            }
         }
     }
 

@@ -1,10 +1,13 @@
 //! Secrets and cookies among the settings.
 
+use std::ops::RangeInclusive;
+
 use chassis::secret::Secret;
-use chassis::settings::Reader;
+use chassis::settings::{Reader, Zero};
 
 use super::read::choice;
 use crate::sessions::cookies::{CookieSettings, SameSite};
+use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
 
 /// Shortest secret accepted, in characters.
 const MIN_SECRET_CHARS: usize = 8;
@@ -12,6 +15,8 @@ const MIN_SECRET_CHARS: usize = 8;
 const WISE_SECRET_CHARS: usize = 32;
 /// Longest cookie base name: the cookie stays within 120 bytes with prefix, ID and signature.
 const MAX_COOKIE_NAME: usize = 32;
+/// How long a browser may be believed that has proved to hold its session's key, in seconds: shorter, and browsers do little else.
+const DURATION_SECS: RangeInclusive<u64> = 10..=3_600;
 
 pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
     reader.required_text("EDGE_SECRET");
@@ -90,4 +95,36 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
         transient: reader.flag("EDGE_COOKIE_TRANSIENT"),
         secure,
     }
+}
+
+/// Which sessions are bound to a device; none where browsers cannot: they bind over https alone, and a session of many hosts could prove nothing
+/// at those it was not made at.
+pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Option<DeviceBoundSettings> {
+    const MODE: &str = "EDGE_DEVICE_BOUND";
+    const DURATION: &str = "EDGE_DEVICE_BOUND_DURATION";
+    let mode = choice(
+        reader,
+        MODE,
+        &[
+            ("off", DeviceBound::Off),
+            ("offer", DeviceBound::Offered),
+            ("require", DeviceBound::Required),
+        ],
+        DeviceBound::Offered,
+    );
+    let duration_secs = reader.secs(DURATION, Zero::Refused);
+    if !DURATION_SECS.contains(&duration_secs) {
+        reader.wrong(DURATION, "must be from 10 to 3600 seconds");
+    }
+    if mode == DeviceBound::Required && !cookie.secure {
+        reader.wrong(MODE, "require needs an https EDGE_BASE_URL");
+    }
+    if mode == DeviceBound::Required && cookie.domain.is_some() {
+        reader.wrong(
+            MODE,
+            "require needs sessions of one host each: leave out EDGE_COOKIE_DOMAIN",
+        );
+    }
+    let can = cookie.secure && cookie.domain.is_none();
+    can.then_some(DeviceBoundSettings { mode, duration_secs })
 }

@@ -11,9 +11,9 @@ use oidc::PROTOCOL_CLAIMS;
 
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect};
-use super::cookies::{cookie, secrets};
+use super::cookies::{cookie, device_bound, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
-use super::{analytics, hosts, look, providers, session_service};
+use super::{analytics, binds, hosts, look, providers, session_service};
 use crate::browser::profile::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
 use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
@@ -55,6 +55,8 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         );
     }
     let session_service = session_service::read(reader);
+    let cookie = cookie(reader, secure);
+    let device_bound = device_bound(reader, &cookie);
     EdgeSettings {
         listen: listen(reader),
         ext_authz_listen,
@@ -73,12 +75,14 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
                 connections: Some(&ids),
                 own_paths: &own_paths,
                 signs: false,
+                binds: binds(device_bound),
             },
         ),
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         protection: protection(reader),
-        cookie: cookie(reader, secure),
+        cookie,
+        device_bound,
         sign_in: SignInSettings {
             post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
             login_path,

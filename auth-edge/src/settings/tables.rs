@@ -102,6 +102,18 @@ static COOKIES: Topic = Topic {
             "BOOL",
             "Whether the session cookie ends with the browser instead of with the session.",
         ),
+        setting(
+            "EDGE_DEVICE_BOUND",
+            "offer",
+            "off|offer|require",
+            "Whether browsers bind sessions to a key of their device, so that copied cookies are worth nothing after EDGE_DEVICE_BOUND_DURATION: offer leaves other browsers as they are, require refuses them. Needs https and no EDGE_COOKIE_DOMAIN; offer is off without.",
+        ),
+        setting(
+            "EDGE_DEVICE_BOUND_DURATION",
+            "600",
+            "SECONDS",
+            "How long a cookie is worth anything without a new proof that its browser holds the key: 10 to 3600. Browsers prove it a little earlier.",
+        ),
     ],
 };
 

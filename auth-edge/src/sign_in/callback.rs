@@ -34,7 +34,7 @@ use crate::sign_in::redemption::{NotRedeemed, Redeemed, Redemption};
 use crate::sign_in::refusal::{SignInRefusal, answered};
 use crate::sign_in::rejected::{Reason, Rejected, refuse};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
-use crate::sign_in::{NOT_A_VISIT, landing};
+use crate::sign_in::{NOT_A_VISIT, destination, device_binding, landing};
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
@@ -202,14 +202,13 @@ fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed:
         unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)),
         person_cookie(sign_in, &session),
     ];
-    let mut response = landing(
-        sign_in,
-        context.site,
-        headers,
-        &context.head.method,
-        return_to,
-        cookies,
-    );
+    let target = destination(context.site, return_to);
+    let stop = device_binding::stop_on_the_way(sign_in, context.site, &target);
+    let target = stop.as_deref().unwrap_or(target.as_str());
+    let mut response = landing(sign_in, headers, &context.head.method, target, cookies);
+    if let Some((name, offer)) = device_binding::offer(sign_in, id) {
+        response.headers_mut().insert(name, offer);
+    }
     response
         .extensions_mut()
         .insert(SessionHandle(session.handle.clone()));
@@ -284,10 +283,9 @@ fn anonymous(context: &CallbackContext<'_>, transaction: &Transaction) -> Respon
     ];
     landing(
         sign_in,
-        context.site,
         &context.head.headers,
         &context.head.method,
-        transaction.return_to.as_ref(),
+        destination(context.site, transaction.return_to.as_ref()).as_str(),
         cookies,
     )
 }

@@ -31,7 +31,7 @@ use crate::sign_in::SignIn;
 use crate::sign_in::login_parameters::LoginParameters;
 use crate::sign_in::refusal::{SignInRefusal, answered, of_provider};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
-use crate::sign_in::{NOT_A_VISIT, internal, landing};
+use crate::sign_in::{NOT_A_VISIT, destination, internal, landing};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
@@ -78,10 +78,9 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
     let Some(wanted) = login.wanted(sign_in, &head) else {
         return Ok(landing(
             sign_in,
-            login.site,
             &head.headers,
             &Method::GET,
-            login.return_to.as_ref(),
+            destination(login.site, login.return_to.as_ref()).as_str(),
             [],
         ));
     };

@@ -146,6 +146,7 @@ mod tests {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let around = RouteFileContext {
             signs: false,
+            binds: true,
             hosts: None,
             connections: None,
             own_paths: &[],

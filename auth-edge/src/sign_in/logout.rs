@@ -66,7 +66,12 @@ pub(crate) async fn handle(
         let site = sign_in.sites.of(&head.headers);
         let return_to = return_to(&sign_in, site, requested);
         let forgotten = forget(&sign_in, &head.headers);
-        let leaving = Leaving { session, device };
+        let is_known = is_known(&sign_in, &head.headers).await;
+        let leaving = Leaving {
+            session,
+            is_known,
+            device,
+        };
         let answered = sign_out(&sign_in, site, leaving, return_to, StatusCode::SEE_OTHER).await;
         return Ok(without(answered, forgotten));
     }
@@ -94,7 +99,12 @@ pub(crate) async fn handle(
         }
         (false, _) => return Err(HttpError::CrossSite),
     }
-    let leaving = Leaving { session, device };
+    let is_known = is_known(&sign_in, &head.headers).await;
+    let leaving = Leaving {
+        session,
+        is_known,
+        device,
+    };
     let answered = sign_out(&sign_in, site, leaving, return_to, StatusCode::FOUND).await;
     Ok(without(answered, forgotten))
 }
@@ -148,10 +158,17 @@ fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -
     )
 }
 
+/// Whether these headers come from the device of their session, if it is bound to one.
+async fn is_known(sign_in: &SignIn, headers: &HeaderMap) -> bool {
+    matches!(sign_in.sessions.holder(headers).await, Ok(Some(_)))
+}
+
 /// Who signs out.
 struct Leaving {
     /// The session, if there is a cookie of one.
     session: Option<SessionId>,
+    /// Whether the browser is where the session is at home, as far as anybody can tell: nobody else is told what is in it.
+    is_known: bool,
     /// The browser.
     device: Device,
 }
@@ -175,7 +192,11 @@ fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>)
 async fn sign_out(
     sign_in: &Arc<SignIn>,
     site: &sites::Site,
-    Leaving { session, device }: Leaving,
+    Leaving {
+        session,
+        is_known,
+        device,
+    }: Leaving,
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Response {
@@ -183,7 +204,8 @@ async fn sign_out(
     let mut target = landing.clone();
     if let Some(session) = session {
         match sign_in.sessions.end(&session).await {
-            Ok(ended) if ended.ended => {
+            Ok(mut ended) if ended.ended => {
+                ended.id_token_hint = ended.id_token_hint.filter(|_| is_known);
                 let provider = sign_in.providers.of_session(&ended.issuer);
                 record(&device, provider.map(|provider| provider.id.as_str()), None);
                 if let Some(url) = provider_logout(sign_in, &ended, &landing).await {

@@ -7,6 +7,7 @@ pub(crate) mod back_channel;
 pub(crate) mod background;
 pub(crate) mod callback;
 mod claim;
+pub(crate) mod device_binding;
 pub(crate) mod front_channel;
 pub(crate) mod login;
 pub(crate) mod login_parameters;
@@ -51,6 +52,7 @@ use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
 use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
+use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::person_cookie::PersonCookies;
 use crate::values::return_to::ReturnTo;
 
@@ -99,6 +101,8 @@ pub(crate) struct SignIn {
     pub(crate) strict_cookie: bool,
     /// The session cookie.
     pub(crate) cookies: SessionCookies,
+    /// Sessions that are bound to a device.
+    pub(crate) bindings: Option<DeviceBindings>,
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
     /// The session service.
@@ -201,19 +205,23 @@ async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| HttpError::BadRequest("The request's body is not UTF-8."))
 }
 
+/// Where a visitor wanted to go, or the start page.
+fn destination(site: &Site, return_to: Option<&ReturnTo>) -> ReturnTo {
+    return_to
+        .cloned()
+        .unwrap_or_else(|| ReturnTo::base(site.base_url()))
+}
+
 /// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again
 /// (RFC 9700, section 4.12). With a strict session cookie it is a page that goes there by itself: a redirect still counts
 /// as caused by the provider's site, and the browser would leave the new cookie out.
 fn landing<const N: usize>(
     sign_in: &SignIn,
-    site: &Site,
     headers: &HeaderMap,
     method: &Method,
-    return_to: Option<&ReturnTo>,
+    target: &str,
     cookies: [Option<HeaderValue>; N],
 ) -> Response {
-    let base = ReturnTo::base(site.base_url());
-    let target = return_to.unwrap_or(&base).as_str();
     let mut response = if sign_in.strict_cookie {
         sign_in.pages.onward(Language::of(headers), target)
     } else if *method == Method::POST {

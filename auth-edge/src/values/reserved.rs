@@ -32,6 +32,15 @@ pub(crate) const UNAUTHORIZED_PATH: &str = "/api/auth/401";
 /// Whether somebody is signed in, and for how long.
 pub(crate) const STATUS_PATH: &str = "/api/auth/status";
 
+/// Where a person waits until their browser has bound its session, or is told that it has not.
+pub(crate) const DEVICE_PATH: &str = "/api/auth/device";
+
+/// Where a browser binds its session to a key of its device.
+pub(crate) const DEVICE_REGISTER_PATH: &str = "/api/auth/device/register";
+
+/// Where it proves to hold that key.
+pub(crate) const DEVICE_REFRESH_PATH: &str = "/api/auth/device/refresh";
+
 /// The access token, where it is switched on.
 pub(crate) const ACCESS_TOKEN_PATH: &str = "/api/auth/access-token";
 
@@ -51,7 +60,7 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that stay where they are, whatever the settings say.
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 13] = [
     BASE_PATH,
     FORM_PATH,
     LOGOUT_PATH,
@@ -59,6 +68,9 @@ const FIXED: [&str; 10] = [
     UNAUTHORIZED_PATH,
     STATUS_PATH,
     ACCESS_TOKEN_PATH,
+    DEVICE_PATH,
+    DEVICE_REGISTER_PATH,
+    DEVICE_REFRESH_PATH,
     BACK_CHANNEL_PATH,
     FRONT_CHANNEL_PATH,
     CHECK_PATH,

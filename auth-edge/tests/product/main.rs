@@ -20,6 +20,7 @@ mod credentials;
 mod cross_site;
 mod demands;
 mod desync;
+mod device_bound;
 mod ext_authz;
 mod folder_links;
 mod foreign_cookies;

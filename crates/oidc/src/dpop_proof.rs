@@ -162,7 +162,7 @@ fn bare(url: &Url) -> &str {
 }
 
 /// The members a public key is made of, which its thumbprint covers (RFC 7638 section 3.2, RFC 8037 section 2).
-fn required_members(jwk: &Map<String, Value>) -> Option<Value> {
+pub(crate) fn required_members(jwk: &Map<String, Value>) -> Option<Value> {
     let names: &[&str] = match jwk.get("kty")?.as_str()? {
         "RSA" => &["e", "kty", "n"],
         "EC" => &["crv", "kty", "x", "y"],

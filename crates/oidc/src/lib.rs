@@ -19,6 +19,7 @@ mod cached;
 mod claims;
 mod client_auth;
 mod client_key;
+mod device_proof;
 mod dpop;
 mod dpop_proof;
 mod end_session;
@@ -62,6 +63,9 @@ pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;
 pub use client_auth::{AssertionAudience, ClientAuth};
 pub use client_key::{ClientKey, ClientKeys};
+pub use device_proof::{
+    DeviceProof, DeviceProofError, unverified_challenge, verify_refresh, verify_registration,
+};
 pub use dpop::DpopKey;
 pub use dpop_proof::{DpopProofError, ExpectedProof, PROOF_WINDOW_SECS, VerifiedProof, verify_proof};
 pub use end_session::EndSessionRequest;

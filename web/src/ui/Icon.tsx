@@ -9,6 +9,7 @@ const DRAWINGS = {
   phone: "M6.5 2.5h7v15h-7zM9 15h2",
   tablet: "M4.5 2.5h11v15h-11zM9 15h2",
   terminal: "M3 4h14v12H3zM6 8l2.5 2L6 12M10.5 12.5H14",
+  lock: "M4.5 9h11v8h-11zM7 9V6a3 3 0 0 1 6 0v3",
   refresh: "M16 10a6 6 0 1 1-1.8-4.3M16.2 2.8v3.4h-3.4",
   signOut: "M8 3.5H4.5v13H8M8.5 10h8M13.5 6.5L17 10l-3.5 3.5",
   arrow: "M4 10h12M11 5l5 5-5 5",

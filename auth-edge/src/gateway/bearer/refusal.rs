@@ -74,7 +74,7 @@ impl From<Missing> for TokenRefusal {
             Missing::Connection => Self::Connection,
             Missing::NotBySignIn(failure) => Self::Missing(failure),
             // A token is no session and holds no other one.
-            Missing::Session | Missing::Token(_) => Self::Malformed,
+            Missing::Session | Missing::Device | Missing::Token(_) => Self::Malformed,
         }
     }
 }

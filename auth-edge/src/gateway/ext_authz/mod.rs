@@ -89,11 +89,8 @@ impl Authorization for ExtAuthz {
             Ok(answered) => answered,
             Err(impossible) => match impossible {},
         };
-        let is_ours = |name: &str| {
-            name.eq_ignore_ascii_case(self.cookies.name())
-                || self.pending.owns(name)
-                || self.people.owns(name)
-        };
+        let is_ours =
+            |name: &str| self.cookies.owns(name) || self.pending.owns(name) || self.people.owns(name);
         Ok(Response::new(
             check_response::of(answered, &headers, is_ours).await,
         ))

@@ -70,6 +70,7 @@ fn identity_headers_are_removed_in_every_spelling() {
 fn what_some_rule_tells_is_removed_in_every_spelling_from_trailers_too() {
     let around = file::RouteFileContext {
         signs: false,
+        binds: true,
         hosts: None,
         connections: None,
         own_paths: &[],

@@ -114,6 +114,11 @@ pub(crate) enum HttpError {
         /// The words.
         words: &'static str,
     },
+    /// The route, or every route, asks for a session that is bound to a device.
+    NotBound {
+        /// Where to sign in again, for people.
+        login_url: Option<String>,
+    },
     /// The person's claims are not as the route requires.
     MissingClaims {
         /// The names of those that are not, and no value of theirs.

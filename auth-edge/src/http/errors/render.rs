@@ -108,6 +108,9 @@ fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
             other_account: Some(login_url),
             ..
         } => pages::NextStep::OtherAccount(login_url),
+        HttpError::NotBound {
+            login_url: Some(login_url),
+        } => pages::NextStep::SignInAgain(login_url),
         HttpError::NotSent { login_url, .. } => pages::NextStep::SignInElsewhere(login_url),
         _ => pages::NextStep::Home,
     }

@@ -38,6 +38,8 @@ pub(crate) enum NextStep<'a> {
     TryAgain(&'a str),
     /// Sign-in, at this URL.
     SignIn(&'a str),
+    /// Sign-in once more, at this URL.
+    SignInAgain(&'a str),
     /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
     SignInElsewhere(&'a str),
     /// Sign-in as somebody else, at this URL.
@@ -127,6 +129,24 @@ impl Pages {
         response
     }
 
+    /// A page for the moment until a browser has tied its session to its device: it asks for itself again, at this URL.
+    #[must_use]
+    pub(crate) fn binding(&self, language: Language, url: &str) -> Response {
+        let title = language.say("One moment");
+        let main = format!(
+            "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\">{}</a></p>",
+            escape(title),
+            escape(language.say("Your browser ties this sign-in to your device.")),
+            escape(url),
+            escape(language.say("Go on"))
+        );
+        let mut response = self.page(language, title, &main, NO_FORMS);
+        if let Ok(refresh) = HeaderValue::try_from(format!("1; url={url}")) {
+            response.headers_mut().insert(header::REFRESH, refresh);
+        }
+        response
+    }
+
     fn page(&self, language: Language, title: &str, main: &str, form_action: &str) -> Response {
         let document = HtmlDocument {
             language,
@@ -151,6 +171,7 @@ fn message_main(
         NextStep::Home => ("/", "Go to the start page", ""),
         NextStep::TryAgain(url) => (url, "Try again", ""),
         NextStep::SignIn(url) => (url, "Sign in", ""),
+        NextStep::SignInAgain(url) => (url, "Sign in again", ""),
         NextStep::OtherAccount(url) => (url, "Sign in as somebody else", ""),
         NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };

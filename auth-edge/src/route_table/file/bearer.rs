@@ -70,6 +70,7 @@ mod tests {
         let connections: Vec<String> = connections.iter().map(|id| (*id).to_owned()).collect();
         let around = RouteFileContext {
             signs: false,
+            binds: true,
             hosts: None,
             connections: Some(&connections),
             own_paths: &[],
@@ -155,6 +156,7 @@ mod tests {
         let checks = |lines: &str| {
             let around = RouteFileContext {
                 signs: false,
+                binds: true,
                 hosts: None,
                 connections: None,
                 own_paths: &[],

@@ -25,6 +25,7 @@ pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> R
             .get("connection")
             .and_then(|value| connection(value, around)),
         claims: table.get("claims").map(claims).unwrap_or_default(),
+        device_bound: table.flag("device_bound"),
     }
 }
 

@@ -78,6 +78,7 @@ mod tests {
     fn around(hosts: Option<&[String]>) -> RouteFileContext<'_> {
         RouteFileContext {
             signs: false,
+            binds: true,
             hosts,
             connections: None,
             own_paths: &[],

@@ -65,6 +65,7 @@ mod tests {
 
     const AROUND: RouteFileContext<'_> = RouteFileContext {
         signs: false,
+        binds: true,
         hosts: None,
         connections: None,
         own_paths: &[],

@@ -5,6 +5,7 @@ use chassis::settings::Source;
 
 use super::*;
 use crate::sessions::cookies::SameSite;
+use crate::sessions::device_binding::DeviceBound;
 use crate::settings::{SERVICE, secrets_are_usable};
 
 const GOOD: [(&str, &str); 5] = [
@@ -61,6 +62,42 @@ fn the_defaults_are_those_of_the_manual() {
             && !settings.sign_in.frontchannel_logout
     );
     assert_eq!(settings.sign_in.claim_filter, PROTOCOL_CLAIMS);
+}
+
+#[test]
+fn sessions_are_bound_to_devices_where_browsers_can() {
+    const HTTP: (&str, &str) = ("EDGE_BASE_URL", "http://127.0.0.1:3000");
+    const DOMAIN: (&str, &str) = ("EDGE_COOKIE_DOMAIN", "example.com");
+    let mode = |mode| ("EDGE_DEVICE_BOUND", mode);
+    let duration = |secs| ("EDGE_DEVICE_BOUND_DURATION", secs);
+    for (changes, bound) in [
+        (&[][..], Some((DeviceBound::Offered, 600))),
+        (&[mode("off")], Some((DeviceBound::Off, 600))),
+        (
+            &[mode("require"), duration("60")],
+            Some((DeviceBound::Required, 60)),
+        ),
+        (&[HTTP], None),
+        (&[DOMAIN], None),
+    ] {
+        let (settings, _) = result(changes).unwrap();
+        let found = settings
+            .device_bound
+            .map(|bound| (bound.mode, bound.duration_secs));
+        assert_eq!(found, bound, "{changes:?}");
+        let binds = bound.is_some_and(|(mode, _)| mode != DeviceBound::Off);
+        assert_eq!(settings.binds(), binds, "{changes:?}");
+    }
+    for (changes, named) in [
+        (&[mode("always")][..], "must be one of off, offer, require"),
+        (&[HTTP, mode("require")], "require needs an https"),
+        (&[DOMAIN, mode("require")], "EDGE_COOKIE_DOMAIN"),
+        (&[duration("9")], "must be from 10 to 3600"),
+        (&[duration("3601")], "must be from 10 to 3600"),
+    ] {
+        let wrong = result(changes).unwrap_err();
+        assert!(wrong.contains(named), "{wrong}");
+    }
 }
 
 #[test]

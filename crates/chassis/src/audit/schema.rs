@@ -34,11 +34,13 @@ pub enum Event {
     SessionEnd,
     /// Tokens of a session were refreshed, or not.
     TokenRefresh,
+    /// A session was bound to its device, or somebody with its cookie could not prove to be there.
+    DeviceBinding,
 }
 
 impl Event {
     /// All there are.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ProcessStart,
         Self::ProcessStop,
         Self::ConfigurationReload,
@@ -51,6 +53,7 @@ impl Event {
         Self::WatchEnd,
         Self::SessionEnd,
         Self::TokenRefresh,
+        Self::DeviceBinding,
     ];
 
     /// As records name it.
@@ -69,6 +72,7 @@ impl Event {
             Self::WatchEnd => "api.watch_end",
             Self::SessionEnd => "session.end",
             Self::TokenRefresh => "token.refresh",
+            Self::DeviceBinding => "device_binding",
         }
     }
 }

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { User } from "../../session";
 import { Avatar } from "../../ui/Avatar";
-import { Icon } from "../../ui/Icon";
+import { Badge } from "../../ui/Badge";
 import { displayName, emailOf, emailVerified, organizationOf, pictureOf } from "../../user";
 import { words } from "../../words";
 import styles from "./Account.module.css";
@@ -41,11 +41,6 @@ export function Profile({ user, action }: { user: User; action: ReactNode }) {
 }
 
 function Verified({ verified }: { verified: boolean }) {
-  if (!verified) return <span className={`${styles.mark} ${styles.unverified}`}>{say.unverified}</span>;
-  return (
-    <span className={styles.mark}>
-      <Icon name="check" size={14} />
-      {say.verified}
-    </span>
-  );
+  if (!verified) return <Badge quiet>{say.unverified}</Badge>;
+  return <Badge icon="check">{say.verified}</Badge>;
 }

@@ -28,10 +28,11 @@ export function TimelineDrawing({ timeline, nowMs }: { timeline: Timeline; nowMs
         {timeline.marks.map(({ name, ms }) => (
           <li key={name}>
             <span className={`${styles.swatch} ${styles[name]}`} />
-            <span className={styles.what}>{say[name]}</span>
+            <span>{say[name]}</span>
             <span className={styles.when}>
               <Timestamp ms={ms} said={fromNow(ms, nowMs)} exact={exactly(ms)} />
             </span>
+            {name === "bound" && <span className={styles.detail}>{say.boundDetail}</span>}
           </li>
         ))}
       </ol>

@@ -32,6 +32,21 @@ test("a token that outlives the session stays on the line", () => {
   expect(timelineOf(session, 0)?.marks.find(({ name }) => name === "token")?.at).toBe(1);
 });
 
+test("a session that is bound to its device has a mark for when it was", () => {
+  const session = create(SessionSchema, {
+    createdAt: at(1_000),
+    deviceBinding: { boundAt: at(1_500) },
+    rolledAt: at(2_000),
+    absoluteExpiresAt: at(11_000),
+  });
+  expect(timelineOf(session, 3_000)?.marks.map(({ name, at }) => [name, at])).toEqual([
+    ["started", 0],
+    ["bound", 0.05],
+    ["rolled", 0.1],
+    ["absolute", 1],
+  ]);
+});
+
 test("a session without a beginning or an end has no line", () => {
   expect(timelineOf(create(SessionSchema, { createdAt: at(5) }), 6)).toBeNull();
 });

@@ -2,7 +2,7 @@
 import { msOf } from "../../api/queries";
 import type { Session } from "../../gen/session/v1/session_pb";
 
-export type MarkName = "started" | "rolled" | "token" | "idle" | "absolute";
+export type MarkName = "started" | "bound" | "rolled" | "token" | "idle" | "absolute";
 
 export interface Mark {
   name: MarkName;
@@ -25,6 +25,7 @@ export function timelineOf(session: Session, nowMs: number): Timeline | null {
   const place = (ms: number) => Math.min(1, Math.max(0, (ms - start) / (end - start)));
   const moments: [MarkName, number | null][] = [
     ["started", start],
+    ["bound", msOf(session.deviceBinding?.boundAt)],
     ["rolled", msOf(session.rolledAt)],
     ["token", msOf(session.accessTokenExpiresAt)],
     ["idle", msOf(session.expiresAt)],

@@ -1,6 +1,7 @@
 import { msOf } from "../../api/queries";
 import { describeDevice } from "../../device";
 import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
+import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { Bar, Loading } from "../../ui/Skeleton";
@@ -35,7 +36,12 @@ export function SessionRow({ session, name, now, busy, onEnd }: SessionRowProps)
       <div className={styles.words}>
         <h2 className={styles.name}>
           {name}
-          {session.current && <span className={styles.current}>{say.current}</span>}
+          {session.current && <Badge>{say.current}</Badge>}
+          {session.deviceBinding && (
+            <Badge quiet icon="lock">
+              {session.current ? say.boundHere : say.boundElsewhere}
+            </Badge>
+          )}
         </h2>
         {unreadable && <p className={styles.line}>{say.unreadableDetail}</p>}
         <p className={styles.line}>

@@ -1,0 +1,305 @@
+//! Sessions that are bound to a device (W3C Device Bound Session Credentials): the offer after a sign-in, the two endpoints where a browser tells
+//! the key of its session and proves again and again that it holds it, and the page where a person waits for that.
+//!
+//! Invariants
+//! - What goes wrong for the moment is a 5xx: any other answer than 403 with a challenge, 407 and 429 ends the binding in the browser, and the session with it.
+//! - A refresh costs one read at most, and none where its challenge is wrong.
+//! - No endpoint for browsers needs the session cookie, which they leave out where another site has led here; sealed words name the session instead.
+//! - A browser that has signed in anew gets no cookie of the session before.
+//! - A session is offered to be bound by the sign-in that made it and by nothing else: later its cookie may be somebody else's.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use chassis::audit::{AuditRecord, Event, Outcome};
+use oidc::{unverified_challenge, verify_refresh, verify_registration};
+use serde_json::json;
+use session_proto::client::SessionError;
+use session_proto::timestamp;
+use session_proto::v1::{Device, ErrorReason, Session};
+
+use super::SignIn;
+use crate::http::device::record_from;
+use crate::http::errors::HttpError;
+use crate::http::observe::SessionHandle;
+use crate::http::pages::language::Language;
+use crate::http::protect::csrf::{Provenance, provenance};
+use crate::http::request;
+use crate::providers::sites::Site;
+use crate::sessions::cookies::SessionId;
+use crate::sessions::device_binding::{DeviceBindings, DeviceBound};
+use crate::sessions::metrics::DeviceProofOutcome;
+use crate::values::reserved::{DEVICE_PATH, DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH};
+use crate::values::return_to::ReturnTo;
+
+/// Offers a browser to bind its session (section "Secure-Session-Registration").
+const REGISTRATION: HeaderName = HeaderName::from_static("secure-session-registration");
+/// The browser's proof.
+const RESPONSE: &str = "secure-session-response";
+/// The session a browser refreshes.
+const SESSION_ID: &str = "sec-secure-session-id";
+/// Names the session in the address of its refresh, sealed.
+const SESSION_PARAMETER: &str = "session";
+/// A challenge, with the session it is for.
+const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge");
+
+/// How long a browser may take to bind a session: it asks its hardware for a key, and then us.
+const PATIENCE_MS: u64 = 10_000;
+
+/// Why a session is not bound to a device: stable words of audit records.
+const NO_CHALLENGE_OF_OURS: &str = "challenge";
+const NOT_KEPT: &str = "not_kept";
+const NO_PROOF_OF_ITS_KEY: &str = "proof";
+
+/// Offers the browser to bind the session it has just got.
+pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, HeaderValue)> {
+    let bindings = sign_in.bindings.as_ref()?;
+    if bindings.mode() == DeviceBound::Off {
+        return None;
+    }
+    let challenge = bindings.invitation(id, sign_in.clock.now_ms())?;
+    let offer = format!("(ES256 RS256);path=\"{DEVICE_REGISTER_PATH}\";challenge=\"{challenge}\"");
+    Some((REGISTRATION, HeaderValue::try_from(offer).ok()?))
+}
+
+/// Where a sign-in leads on the way to `target`, where nothing is to be had before the session is bound.
+pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
+    let bindings = sign_in.bindings.as_ref()?;
+    (bindings.mode() == DeviceBound::Required).then(|| site.at(&page_before(target)))
+}
+
+/// The page that leads on to `target` as soon as the session is bound.
+fn page_before(target: &ReturnTo) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("returnTo", target.as_str());
+    format!("{DEVICE_PATH}?{}", query.finish())
+}
+
+/// GET: leads on as soon as the browser has bound its session, waits for that a moment, and says then what is missing.
+pub(crate) async fn page(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let headers = request.headers();
+    let bindings = sign_in.bindings.as_ref().ok_or(HttpError::NotFound)?;
+    let site = sign_in.sites.of(headers);
+    let asked = request::first_parameter(request.uri().query().unwrap_or_default(), "returnTo");
+    let target = asked.and_then(|asked| ReturnTo::parse(site.base_url(), &asked));
+    let target = target.unwrap_or_else(|| ReturnTo::base(site.base_url()));
+    let login = site.login_url(Some(target.as_str()), None);
+    let Some(id) = sign_in.cookies.read(headers) else {
+        return redirect(&login);
+    };
+    let now_ms = sign_in.clock.now_ms();
+    if bindings.is_proven(headers, &id, now_ms) {
+        return redirect(target.as_str());
+    }
+    let session = match sign_in.sessions.get(&id).await {
+        Ok(session) => session,
+        Err(error) if error.reason == ErrorReason::ErrMissingSession => return redirect(&login),
+        Err(error) => return Err(failed(error)),
+    };
+    let bound_at = session
+        .device_binding
+        .as_ref()
+        .and_then(|binding| binding.bound_at.as_ref());
+    let since_ms = bound_at
+        .or(session.created_at.as_ref())
+        .map_or(0, timestamp::to_ms);
+    if now_ms < since_ms.saturating_add(PATIENCE_MS) {
+        let here = page_before(&target);
+        return Ok(no_store(sign_in.pages.binding(Language::of(headers), &here)));
+    }
+    Err(HttpError::NotBound {
+        login_url: Some(login),
+    })
+}
+
+/// POST: binds the session that the challenge of the proof was made for to the key of the proof.
+pub(crate) async fn register(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let headers = request.headers();
+    let bindings = ours(&sign_in, headers)?;
+    let device = sign_in.device(&request);
+    let now_ms = sign_in.clock.now_ms();
+    let proof = text(headers, RESPONSE).and_then(|raw| verify_registration(raw).ok());
+    let invited = proof.and_then(|proof| Some((bindings.invited(&proof.challenge, now_ms)?, proof.jwk)));
+    let Some((id, jwk)) = invited else {
+        bindings.metrics().count(DeviceProofOutcome::NotBound);
+        record(&device, None, Some(NO_CHALLENGE_OF_OURS));
+        return Err(HttpError::Forbidden {
+            code: "device_proof",
+            words: "The proof of the device is not one of a session of ours.",
+        });
+    };
+    let session = sign_in.sessions.bind(&id, jwk).await.map_err(|error| {
+        bindings.metrics().count(DeviceProofOutcome::NotBound);
+        record(&device, None, Some(NOT_KEPT));
+        failed(error)
+    })?;
+    bindings.metrics().count(DeviceProofOutcome::Bound);
+    record(&device, Some(&session), None);
+    let address = bindings.address(&id).ok_or(HttpError::Internal)?;
+    let instructions = json!({
+        "session_identifier": session.handle,
+        "refresh_url": format!("{DEVICE_REFRESH_PATH}?{SESSION_PARAMETER}={address}"),
+        "scope": { "include_site": false },
+        // Links of other sites lead here too, and nothing else would tell them from somebody without the key.
+        "allowed_refresh_initiators": ["*"],
+        "credentials": [{ "type": "cookie", "name": bindings.name(), "attributes": bindings.attributes() }],
+    });
+    let answer = axum::Json(instructions).into_response();
+    Ok(with_cookie(bindings, &id, now_ms, answer))
+}
+
+/// POST: gives the cookie anew for a proof of the session's key.
+pub(crate) async fn refresh(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let headers = request.headers();
+    let bindings = ours(&sign_in, headers)?;
+    let Some(handle) = text(headers, SESSION_ID) else {
+        return Err(HttpError::BadRequest("Sec-Secure-Session-Id is missing."));
+    };
+    let address = request::first_parameter(request.uri().query().unwrap_or_default(), SESSION_PARAMETER);
+    let Some(id) = address.and_then(|address| bindings.addressed(&address)) else {
+        return Ok(over(bindings));
+    };
+    // The browser has signed in anew: its cookie of proof is the newer session's.
+    if sign_in
+        .cookies
+        .read(headers)
+        .is_some_and(|newer| newer.expose() != id.expose())
+    {
+        return Ok(over(bindings));
+    }
+    let now_ms = sign_in.clock.now_ms();
+    let proof = text(headers, RESPONSE).filter(|raw| {
+        let challenge = unverified_challenge(raw);
+        challenge.is_some_and(|challenge| bindings.is_challenge(&challenge, &id, now_ms))
+    });
+    let Some(proof) = proof else {
+        return Ok(challenged(bindings, &id, handle, now_ms));
+    };
+    let session = match sign_in.sessions.get(&id).await {
+        Ok(session) => session,
+        Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(over(bindings)),
+        Err(error) => return Err(failed(error)),
+    };
+    let Some(binding) = session
+        .device_binding
+        .as_ref()
+        .filter(|_| session.handle == handle)
+    else {
+        return Ok(over(bindings));
+    };
+    match verify_refresh(proof, &binding.jwk) {
+        Ok(_) => {
+            bindings.metrics().count(DeviceProofOutcome::Refreshed);
+            let mut answer = with_cookie(bindings, &id, now_ms, StatusCode::OK.into_response());
+            answer
+                .extensions_mut()
+                .insert(SessionHandle(session.handle.clone()));
+            Ok(answer)
+        }
+        Err(error) => {
+            tracing::info!(
+                session = session.handle,
+                error = &error as &dyn std::error::Error,
+                "a device proves nothing"
+            );
+            record(
+                &sign_in.device(&request),
+                Some(&session),
+                Some(NO_PROOF_OF_ITS_KEY),
+            );
+            Ok(challenged(bindings, &id, handle, now_ms))
+        }
+    }
+}
+
+/// What bindings there are, for a request that our own pages have caused.
+fn ours<'a>(sign_in: &'a SignIn, headers: &HeaderMap) -> Result<&'a DeviceBindings, HttpError> {
+    if provenance(headers, sign_in.sites.of(headers).base_url()) != Provenance::SameOrigin {
+        return Err(HttpError::Csrf);
+    }
+    sign_in.bindings.as_ref().ok_or(HttpError::NotFound)
+}
+
+/// The text of a header that is a structured string (RFC 9651, section 3.3.3). Chromium leaves out the quotes.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let text = headers.get(name)?.to_str().ok()?;
+    Some(text.trim_matches('"'))
+}
+
+/// The session is over for the browser: it asks no more.
+fn over(bindings: &DeviceBindings) -> Response {
+    bindings.metrics().count(DeviceProofOutcome::Over);
+    no_store(axum::Json(json!({ "continue": false })).into_response())
+}
+
+fn challenged(bindings: &DeviceBindings, id: &SessionId, handle: &str, now_ms: u64) -> Response {
+    bindings.metrics().count(DeviceProofOutcome::Challenged);
+    let challenge = bindings.challenge(id, now_ms);
+    let is_plain = handle.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let value = HeaderValue::try_from(format!("\"{challenge}\";id=\"{handle}\""));
+    let mut response = no_store(StatusCode::FORBIDDEN.into_response());
+    if let Some(value) = value.ok().filter(|_| is_plain) {
+        response.headers_mut().insert(CHALLENGE, value);
+    }
+    response
+}
+
+fn with_cookie(bindings: &DeviceBindings, id: &SessionId, now_ms: u64, response: Response) -> Response {
+    let mut response = no_store(response);
+    if let Some(cookie) = bindings.cookie(id, now_ms) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn redirect(to: &str) -> Result<Response, HttpError> {
+    let location = HeaderValue::try_from(to).map_err(super::internal)?;
+    Ok(no_store(
+        (StatusCode::FOUND, [(header::LOCATION, location)]).into_response(),
+    ))
+}
+
+/// Writes the audit record of a binding, or of why there is none.
+fn record(device: &Device, session: Option<&Session>, reason: Option<&'static str>) {
+    let outcome = if reason.is_none() {
+        Outcome::Success
+    } else {
+        Outcome::Failure
+    };
+    AuditRecord {
+        actor: session.map(|session| (session.issuer.as_str(), session.subject.as_str())),
+        session: session.map(|session| session.handle.as_str()),
+        reason,
+        ..record_from(device, Event::DeviceBinding, outcome)
+    }
+    .write();
+}
+
+fn no_store(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn failed(error: SessionError) -> HttpError {
+    tracing::warn!(
+        error = &error as &dyn std::error::Error,
+        "a session is not bound to its device"
+    );
+    HttpError::Session {
+        reason: error.reason,
+        scopes: None,
+        handler: None,
+    }
+}
