@@ -13,9 +13,11 @@ use serde_json::{Map, Value};
 use crate::json::strict_object;
 use crate::jws::{MAX_TOKEN_BYTES, Unverified};
 use crate::key_set::{KeySet, SignatureVerdict};
+use crate::nested_json::nested_object;
+use crate::security_event_token::ExpectedEvent;
 use crate::{
-    AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings,
-    SigningAlgorithm, userinfo,
+    AcceptedAlgorithms, EventSubject, Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata,
+    ProviderSettings, SecurityEventToken, SigningAlgorithm, SimpleSubject, TransmitterMetadata, userinfo,
 };
 
 const ISSUER: &str = "https://op.example";
@@ -238,6 +240,74 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
         if let Ok(person) = userinfo::about(claims, "alice") {
             assert_eq!(person["sub"], "alice");
             assert!(!person.contains_key("iss") && !person.contains_key("acr"));
+        }
+    });
+}
+
+#[test]
+fn configurations_of_any_shape_are_for_the_issuer_and_over_https_or_they_are_refused() {
+    run("transmitter", |bytes| {
+        if let Ok(metadata) = TransmitterMetadata::from_document(&object(bytes), ISSUER) {
+            assert_eq!(metadata.issuer, ISSUER);
+            let managed = [
+                metadata.configuration_endpoint,
+                metadata.status_endpoint,
+                metadata.add_subject_endpoint,
+                metadata.remove_subject_endpoint,
+                metadata.verification_endpoint,
+            ];
+            let all = managed.into_iter().flatten().chain([metadata.jwks_uri]);
+            assert!(all.into_iter().all(|url| url.scheme() == "https"));
+        }
+    });
+}
+
+#[test]
+fn security_events_of_any_shape_are_one_event_about_one_subject_or_refused() {
+    let audiences = ["client".to_owned()];
+    let expected = ExpectedEvent {
+        issuer: ISSUER,
+        audiences: &audiences,
+        tolerance_secs: 60,
+    };
+    let is_bounded = |subject: &SimpleSubject| {
+        let shown = format!("{subject:?}");
+        (1..=16).contains(&subject.identifiers().len())
+            && !shown.contains("alice")
+            && !shown.contains("user@")
+    };
+    run("security_event", |bytes| {
+        let read = nested_object(bytes);
+        if let Some(claims) = &read {
+            let anybody: Map<String, Value> = serde_json::from_slice(bytes).expect("an object");
+            assert_eq!(claims, &anybody);
+        }
+        let claims = read.unwrap_or_default();
+        let Ok(token) = SecurityEventToken::validate(&claims, &expected, NOW) else {
+            return;
+        };
+        assert_eq!(token.iss, ISSUER);
+        assert!(
+            ["exp", "sub", "nonce"]
+                .iter()
+                .all(|name| !claims.contains_key(*name))
+        );
+        assert!((1..=512).contains(&token.jti.len()) && token.iat <= NOW + 60);
+        assert!(token.occurred_at() <= token.iat);
+        let said = token
+            .event
+            .reason_admin
+            .values()
+            .chain(token.event.reason_user.values());
+        assert!(said.into_iter().all(|text| !text.contains(char::is_control)));
+        match token.subject {
+            EventSubject::Simple(subject) => assert!(is_bounded(&subject)),
+            EventSubject::Complex(complex) => {
+                let known = [&complex.user, &complex.session];
+                assert!(known.into_iter().flatten().all(is_bounded));
+                assert!(complex.others.len() <= 16);
+            }
+            EventSubject::Critical(_) => panic!("nothing was said to be critical"),
         }
     });
 }

@@ -29,7 +29,7 @@ pub(crate) struct Unverified<'a> {
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
     header: Map<String, Value>,
-    payload: &'a str,
+    pub(crate) payload: &'a str,
 }
 
 impl<'a> Unverified<'a> {

@@ -32,12 +32,14 @@ mod http_client;
 mod id_token;
 mod introspection;
 mod issuer_parameter;
+mod issuer_settings;
 mod json;
 mod jws;
 mod key_refetch;
 mod key_set;
 mod logout_token;
 mod metadata;
+mod nested_json;
 mod oauth_error;
 mod observer;
 mod probe;
@@ -48,12 +50,20 @@ mod random;
 mod relying_party;
 mod request_object;
 mod revocation;
+mod security_event;
+mod security_event_error;
+mod security_event_kind;
+mod security_event_token;
+mod security_event_types;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
 mod span;
+mod subject_identifier;
 mod token_set;
 mod token_target;
+mod transmitter;
+mod transmitter_metadata;
 mod userinfo;
 
 pub use accepted_algorithms::AcceptedAlgorithms;
@@ -86,6 +96,17 @@ pub use probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe};
 pub use proxy::{ForwardProxy, NoHosts};
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
+pub use security_event::{InitiatingEntity, SecurityEvent};
+pub use security_event_error::{SecurityEventError, SecurityEventErrorCode};
+pub use security_event_kind::{
+    AssuranceLevelChange, ChangeDirection, CredentialChange, CredentialChangeType, DeviceCompliance,
+    EstablishedSession, RiskLevel, RiskLevelChange, SecurityEventKind, StreamStatus,
+};
+pub use security_event_token::{MAX_SECURITY_EVENT_BYTES, SecurityEventToken};
+pub use security_event_types::SECURITY_EVENT_TYPES;
 pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};
+pub use subject_identifier::{ComplexSubject, EventSubject, SimpleSubject, SubjectError, SubjectIdentifier};
 pub use token_set::{RefreshedTokens, TokenSet};
 pub use token_target::{ApiTokenGrant, TokenTarget, is_resource};
+pub use transmitter::{Transmitter, TransmitterSettings};
+pub use transmitter_metadata::{DefaultSubjects, TRANSMITTER_CONFIGURATION, TransmitterMetadata};

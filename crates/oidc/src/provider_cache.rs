@@ -1,22 +1,22 @@
-//! The provider's metadata and keys as this process knows them.
+//! The metadata and keys of an issuer as this process knows them: a provider's, or a transmitter's of security events.
 
 use std::sync::Arc;
 
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
+use crate::issuer_settings::IssuerSettings;
 use crate::jws::Unverified;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::metadata::DISCOVERY_DOCUMENT;
-use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
+use crate::{IdTokenError, ProviderError, ProviderSettings};
 
-/// Shared by all clones of a relying party.
-pub(crate) struct ProviderCache {
-    metadata: Cached<Metadata>,
+/// Shared by all clones of a relying party, or of a transmitter.
+pub(crate) struct ProviderCache<S: IssuerSettings = ProviderSettings> {
+    metadata: Cached<S::Metadata>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
     provider_refetches: RefetchThrottle,
-    /// The same for logout tokens, which anybody can send.
+    /// The same for tokens anybody can send: logout tokens, security events.
     unauthenticated_refetches: RefetchThrottle,
     /// Forced fetches of metadata, for tokens the provider handed us.
     provider_metadata_refetches: RefetchThrottle,
@@ -24,7 +24,7 @@ pub(crate) struct ProviderCache {
     unauthenticated_metadata_refetches: RefetchThrottle,
 }
 
-impl Default for ProviderCache {
+impl<S: IssuerSettings> Default for ProviderCache<S> {
     fn default() -> Self {
         Self {
             metadata: Cached::default(),
@@ -37,12 +37,12 @@ impl Default for ProviderCache {
     }
 }
 
-impl ProviderCache {
+impl<S: IssuerSettings> ProviderCache<S> {
     pub(crate) async fn metadata(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
-    ) -> Result<Arc<Metadata>, ProviderError> {
+        settings: &Arc<S>,
+    ) -> Result<Arc<S::Metadata>, ProviderError> {
         let Some((metadata, ageing)) = self.metadata.fresh() else {
             return self.fetched_metadata(http, settings).await;
         };
@@ -62,9 +62,9 @@ impl ProviderCache {
     pub(crate) async fn metadata_anew(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
         origin: TokenOrigin,
-    ) -> Result<Arc<Metadata>, ProviderError> {
+    ) -> Result<Arc<S::Metadata>, ProviderError> {
         let refetches = match origin {
             TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_metadata_refetches,
             TokenOrigin::Unauthenticated => &self.unauthenticated_metadata_refetches,
@@ -81,15 +81,15 @@ impl ProviderCache {
     async fn fetched_metadata(
         &self,
         http: &HttpClient,
-        settings: &ProviderSettings,
-    ) -> Result<Arc<Metadata>, ProviderError> {
+        settings: &S,
+    ) -> Result<Arc<S::Metadata>, ProviderError> {
         self.metadata.fetch(|| fetch_metadata(http, settings)).await
     }
 
     async fn keys(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
     ) -> Result<Arc<KeySet>, ProviderError> {
         let Some((keys, ageing)) = self.keys.fresh() else {
             return self.refetch_keys(http, settings).await;
@@ -107,10 +107,10 @@ impl ProviderCache {
     async fn refetch_keys(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
     ) -> Result<Arc<KeySet>, ProviderError> {
         let metadata = self.metadata(http, settings).await?;
-        self.keys.fetch(|| fetch_keys(http, metadata)).await
+        self.keys.fetch(|| fetch_keys::<S>(http, metadata)).await
     }
 
     /// Verifies by the provider's keys. One that is not known is looked for at the provider, as often and as long as the
@@ -121,7 +121,7 @@ impl ProviderCache {
     pub(crate) async fn verify(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
         token: &Unverified<'_>,
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
@@ -134,7 +134,7 @@ impl ProviderCache {
                     _ => self.seek(http, settings, token, origin).await,
                 }
             };
-            verdict = tokio::time::timeout(settings.http_timeout, sought)
+            verdict = tokio::time::timeout(settings.http_timeout(), sought)
                 .await
                 .unwrap_or(Ok(SignatureVerdict::NoSuchKey))?;
         }
@@ -149,7 +149,7 @@ impl ProviderCache {
     async fn seek(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
         token: &Unverified<'_>,
         origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
@@ -183,7 +183,7 @@ impl ProviderCache {
     async fn verdict_anew(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
         token: &Unverified<'_>,
         origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
@@ -215,7 +215,7 @@ impl ProviderCache {
     async fn refetched_verdict(
         self: &Arc<Self>,
         http: &HttpClient,
-        settings: &Arc<ProviderSettings>,
+        settings: &Arc<S>,
         token: &Unverified<'_>,
     ) -> Result<SignatureVerdict, IdTokenError> {
         let before = self.metadata(http, settings).await?;
@@ -225,7 +225,7 @@ impl ProviderCache {
             return Ok(verdict);
         }
         let now = self.fetched_metadata(http, settings).await?;
-        if now.jwks_uri == before.jwks_uri {
+        if S::jwks_uri(&now) == S::jwks_uri(&before) {
             return Ok(verdict);
         }
         let keys = self.refetch_keys(http, settings).await?;
@@ -233,24 +233,27 @@ impl ProviderCache {
     }
 }
 
-async fn fetch_metadata(
+async fn fetch_metadata<S: IssuerSettings>(
     http: &HttpClient,
-    settings: &ProviderSettings,
-) -> Result<Fetched<Metadata>, ProviderError> {
-    let endpoint = DISCOVERY_DOCUMENT;
-    let url = Metadata::address(&settings.issuer).ok_or(ProviderError::MissingEndpoint { endpoint })?;
+    settings: &S,
+) -> Result<Fetched<S::Metadata>, ProviderError> {
+    let endpoint = S::DOCUMENT;
+    let url = settings
+        .document_url()
+        .ok_or(ProviderError::MissingEndpoint { endpoint })?;
     let answer = http.get(endpoint, &url).await?;
     if answer.status != 200 {
         return Err(answer.status_error());
     }
-    let mutual_tls = matches!(settings.client_auth, ClientAuth::TlsClientAuth { .. });
-    let metadata = Metadata::from_document(&answer.json()?, &settings.issuer, mutual_tls)?;
-    Ok((metadata, answer.max_age_secs))
+    Ok((settings.judge(&answer.json()?)?, answer.max_age_secs))
 }
 
-async fn fetch_keys(http: &HttpClient, metadata: Arc<Metadata>) -> Result<Fetched<KeySet>, ProviderError> {
+async fn fetch_keys<S: IssuerSettings>(
+    http: &HttpClient,
+    metadata: Arc<S::Metadata>,
+) -> Result<Fetched<KeySet>, ProviderError> {
     let endpoint = "jwks_uri";
-    let answer = http.get(endpoint, &metadata.jwks_uri).await?;
+    let answer = http.get(endpoint, S::jwks_uri(&metadata)).await?;
     if answer.status != 200 {
         return Err(answer.status_error());
     }

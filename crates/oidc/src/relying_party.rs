@@ -18,8 +18,8 @@ use self::signed::TokenUse;
 use crate::access::{Access, TOKEN_ENDPOINT};
 use crate::claims::ClaimChecks;
 use crate::dpop::Nonces;
-use crate::endpoint::endpoint_is_secure;
 use crate::http_client::ProviderResponse;
+use crate::issuer_settings::check_issuer;
 use crate::json::strict_object;
 use crate::jws::Unverified;
 use crate::key_refetch::TokenOrigin;
@@ -51,14 +51,7 @@ impl RelyingParty {
     /// Prepares without any network; discovery happens when first needed.
     pub fn new(settings: ProviderSettings) -> Result<Self, BuildError> {
         let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(|_| BuildError::Issuer)?;
-        let url = issuer.url();
-        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
-        if !is_web || url.query().is_some() || url.fragment().is_some() {
-            return Err(BuildError::Issuer);
-        }
-        if !endpoint_is_secure(url) {
-            return Err(BuildError::InsecureIssuer);
-        }
+        check_issuer(issuer.url())?;
         let client_id = ClientId::new(settings.client_id.clone());
         let settings = Arc::new(settings);
         let access = Access::new(&settings, settings.credentials())?;
