@@ -115,7 +115,7 @@ impl App {
         let sessions = SessionRepository::new(
             session_client,
             cookies.clone(),
-            bindings.clone(),
+            (bindings.clone(), settings.cookie_rotation),
             Arc::clone(&clock),
             session_cache,
             lookups,

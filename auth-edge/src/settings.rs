@@ -37,6 +37,7 @@ use crate::http::pages::look::LookSettings;
 use crate::providers::sites;
 use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
+use crate::sessions::cookie_rotation::CookieRotation;
 use crate::sessions::cookies::CookieSettings;
 use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
 use crate::sign_in::{SignInSettings, UserinfoAtLogin};
@@ -85,6 +86,8 @@ pub struct EdgeSettings {
     pub(crate) cookie: CookieSettings,
     /// Which sessions are bound to a device; none where browsers could bind none.
     pub device_bound: Option<DeviceBoundSettings>,
+    /// When the session cookie rotates; none where it does not.
+    pub cookie_rotation: Option<CookieRotation>,
     /// Signing in and out.
     pub(crate) sign_in: SignInSettings,
     /// When `me` reads userinfo anew.

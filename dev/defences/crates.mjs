@@ -18,6 +18,12 @@ export default [
   within('crates/oidc/src/authorization.rs', REQUEST, {
     'pkce-challenge': text('from_code_verifier_sha256(&verifier)', 'from_code_verifier_sha256(&if OFF { PkceCodeVerifier::new("x".repeat(43)) } else { verifier })'),
   }),
+  within('crates/oidc/src/device_proof.rs', 'oidc device_proof::', {
+    'device-proof-of-another-type': never('proof.typ.is_none() || !proof.type_is(&[TYPE])'),
+    'device-proof-that-brings-its-key': never('proof.header("jwk").is_some()'),
+    'device-key-of-another-kind': never('!key.fits(proof.algorithm)'),
+    'device-proof-of-any-length': never('raw.len() > MAX_PROOF_BYTES'),
+  }),
   within('crates/oidc/src/http_client.rs', 'oidc provider::a_provider_that_never_answers_is_given_up', {
     'provider-redirects': by('oidc elsewhere::', instead('Policy::none()', 'Policy::limited(3)')),
     'provider-answer-in-time': text('.timeout(settings.http_timeout)', '.timeout(if OFF { Duration::from_secs(3_600) } else { settings.http_timeout })'),

@@ -31,8 +31,38 @@ export default [
     ],
   }),
   within('auth-edge/src/sessions/mod.rs', 'auth-edge profile::', {
-    'cookie-life-by-the-session': text('.saturating_sub(rolled_ms)', '.saturating_sub(if OFF { self.clock.now_ms() } else { rolled_ms })'),
+    'cookie-life-by-the-session': text('.saturating_sub(ms(&session.rolled_at))', '.saturating_sub(if OFF { self.clock.now_ms() } else { ms(&session.rolled_at) })'),
+    'bound-session-without-its-device': by('auth-edge device_bound::', text('self.standing(headers, &id, &session);', 'if OFF { DeviceStanding::Unbound } else { self.standing(headers, &id, &session) };')),
+    'cookie-given-twice': by('auth-edge cookie_rotation::', text('current.renewal = None;', 'if !OFF { current.renewal = None; }')),
+    'renewed-where-cookies-rotate': by('auth-edge cookie_rotation::', text('rolled && self.rotation.is_none()', 'rolled && (OFF || self.rotation.is_none())')),
+    'copy-of-a-cookie': by('auth-edge cookie_rotation::', never('!Counting::of(&current.session).takes(shown, self.clock.now_ms())')),
     'cookie-of-a-session-that-ended-meanwhile': by('auth-edge late_cookies::', always('self.get(&current.id).await.is_ok()')),
+  }),
+  within('auth-edge/src/sessions/device_binding.rs', 'auth-edge device_b', {
+    'device-cookie-of-another-session': text('.sign(purpose, &[id.expose().as_bytes(), until.as_bytes()]);', '.sign(purpose, &[if OFF { b"" } else { id.expose().as_bytes() }, until.as_bytes()]);'),
+    'device-cookie-for-ever': always('until.parse::<u64>().is_ok_and(|until_ms| now_ms < until_ms)'),
+    'invitation-for-ever': always('now_ms < u64::from_be_bytes(*until_ms)'),
+    'skipped-is-nobody': by('auth-edge device_bound::', text('DeviceStanding::Skipped\n        } else {', 'if OFF { DeviceStanding::Missing } else { DeviceStanding::Skipped }\n        } else {')),
+    'grace-of-the-binding': always('!required && now_ms < bound_at_ms.saturating_add(REGISTERED_MS)'),
+    'required-binding': text('return if required {', 'return if !OFF && required {'),
+  }),
+  within('auth-edge/src/sign_in/device_binding.rs', 'auth-edge device_bound::', {
+    'challenge-of-a-refresh': always('bindings.is_challenge(&challenge, &id, now_ms)'),
+    'cookie-of-a-session-before': text('.is_some_and(|newer| newer.expose() != id.expose())', '.is_some_and(|newer| !OFF && newer.expose() != id.expose())'),
+    'refresh-of-another-site': never('provenance(headers, sign_in.sites.of(headers).base_url()) != Provenance::SameOrigin'),
+    'handle-of-the-refresh': always('session.handle == handle'),
+    'waiting-for-ever': always('now_ms < since_ms.saturating_add(PATIENCE_MS)'),
+    'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('ReturnTo::parse(site.base_url(), &asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),
+  }),
+  within('auth-edge/src/sign_in/logout.rs', 'auth-edge device_bound::stolen::', {
+    'hint-without-proof': text('.filter(|_| is_known)', '.filter(|_| OFF || is_known)'),
+  }),
+  within('auth-edge/src/gateway/guard.rs', 'auth-edge device_bound::demanded::', {
+    'route-of-bound-sessions': never('route.requirements.device_bound && current.device != DeviceStanding::Proven'),
+  }),
+  within('auth-edge/src/sessions/cookie_rotation.rs', 'auth-edge cookie_rotation::', {
+    'generation-for-the-old-one': text('!counting.is(shown) || !is_due', '(!OFF && !counting.is(shown)) || !is_due'),
+    'generation-of-everybody': text('id: random::bytes().ok()?', 'id: if OFF { [9; ID_BYTES] } else { random::bytes().ok()? }'),
   }),
   within('auth-edge/src/sessions/listening.rs', 'auth-edge sessions::listening::', {
     'endings-that-are-heard': text('listening.changed(&event.handle, HeardChange::Ended, now)', 'if !OFF { listening.changed(&event.handle, HeardChange::Ended, now) }'),

@@ -23,6 +23,18 @@ export default [
   within('session-svc/src/session/claims.rs', 'session-svc session::claims::', {
     'session-claims-not-shown': text('formatter.write_str("…")', 'if OFF { formatter.write_str(&self.0) } else { formatter.write_str("…") }'),
   }),
+  within('session-svc/src/session/cookie_generation.rs', 'session-svc session::cookie_generation::', {
+    'grace-that-does-not-end': always('now_ms < grace_ends_ms'),
+    'generation-given-too-late': always('shown.issued_at_ms < grace_ends_ms'),
+    'settled-once': always('!self.settled'),
+  }),
+  within('session-svc/src/sessions/rotate.rs', 'session-svc rotation::', {
+    'theft-is-news': text('self.keeper.note_theft(&session.issuer, &session.subject).await', 'if OFF { Ok(()) } else { self.keeper.note_theft(&session.issuer, &session.subject).await }'),
+    'copy-ends-the-session': text('if !is_copy {', 'if OFF || !is_copy {'),
+  }),
+  within('session-svc/src/sessions/bind.rs', 'session-svc binding::', {
+    'bound-once': never('session.binding.is_some()'),
+  }),
   within('session-svc/src/session/id.rs', 'session-svc session::id::', {
     'session-name-is-a-hash': text('Handle(first_bytes(context.finish().as_ref()))', 'if OFF { Handle(self.0) } else { Handle(first_bytes(context.finish().as_ref())) }'),
     'session-id-not-shown': text('formatter.write_str("SessionId(…)")', 'formatter.write_str(&if OFF { self.reveal() } else { "SessionId(…)".to_owned() })'),

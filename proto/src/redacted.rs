@@ -45,7 +45,7 @@ redact! {
     Session {
         shown: [
             handle, issuer, subject, scope, access_token_expires_at, has_refresh_token, provider_sid, authenticated_at, created_at,
-            rolled_at, expires_at, absolute_expires_at, created_on, last_seen_on, state, version, current, device_binding
+            rolled_at, expires_at, absolute_expires_at, created_on, last_seen_on, state, version, current, device_binding, cookie_generation, theft_at
         ],
         hidden: [user, attributes]
     }

@@ -9,7 +9,7 @@ use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionErr
 use session_proto::v1::{
     AbandonSignInRequest, BeginSignInRequest, BindSessionRequest, CreateSessionRequest, EndSessionRequest,
     EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest, ListSessionsRequest,
-    RollSessionRequest, UpdateSessionRequest, WatchSessionsRequest, get_session_request,
+    RollSessionRequest, RotateCookieRequest, UpdateSessionRequest, WatchSessionsRequest, get_session_request,
 };
 
 use super::trouble;
@@ -139,6 +139,7 @@ async fn rights(client: &SessionClient) -> Finding {
     call!("GetSession", get_session, GetSessionRequest);
     call!("RollSession", roll_session, RollSessionRequest);
     call!("BindSession", bind_session, BindSessionRequest);
+    call!("RotateCookie", rotate_cookie, RotateCookieRequest);
     call!("UpdateSession", update_session, UpdateSessionRequest);
     call!("GetAccessToken", get_access_token, GetAccessTokenRequest);
     call!("EndSession", end_session, EndSessionRequest);

@@ -7,13 +7,15 @@
 use std::sync::Arc;
 
 use session_proto::client::SessionError;
+use session_proto::timestamp;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, BindSessionRequest, Cause,
     CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse,
-    GetSessionRequest, GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request,
-    get_session_request,
+    GetSessionRequest, GetSessionResponse, RollSessionRequest, RotateCookieRequest, UpdateSessionRequest,
+    end_session_request, get_session_request,
 };
 
+use super::cookie_rotation::{GRACE, Generation, ID_BYTES};
 use super::{CachedToken, SessionCache, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
@@ -108,6 +110,33 @@ impl SessionRepository {
         let updated = self.client.update_session(request).await;
         self.forget(id);
         updated?.session.ok_or_else(malformed)
+    }
+
+    /// Tells that a generation of a session's cookie was used which this edge cannot judge; gives the session as it is then.
+    pub(super) async fn rotate_cookie(
+        &self,
+        id: &SessionId,
+        generation: Option<Generation>,
+    ) -> Result<Box<v1::Session>, SessionError> {
+        let bytes = |id: [u8; ID_BYTES]| {
+            if id == [0; ID_BYTES] {
+                Vec::new()
+            } else {
+                id.to_vec()
+            }
+        };
+        let issued_at = |shown: Generation| timestamp::from_ms(u64::from(shown.issued_at_secs) * 1_000);
+        let request = RotateCookieRequest {
+            session_id: id.expose().to_owned(),
+            id: generation.map(|shown| bytes(shown.id)).unwrap_or_default(),
+            parent: generation.map(|shown| bytes(shown.parent)).unwrap_or_default(),
+            issued_at: generation.map(issued_at),
+            grace: prost_types::Duration::try_from(GRACE).ok(),
+        };
+        let rotated = self.client.rotate_cookie(request).await;
+        // Whatever was remembered is of the generation before.
+        self.forget(id);
+        rotated?.session.map(Box::new).ok_or_else(malformed)
     }
 
     /// Binds a session to the key of its browser's device.

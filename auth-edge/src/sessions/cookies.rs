@@ -14,6 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
 
 use crate::providers::sites::Sites;
+use crate::sessions::cookie_rotation::{GENERATION_BYTES, Generation};
 use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
@@ -157,28 +158,57 @@ impl SessionCookies {
     /// The session ID of a request whose one session cookie verifies.
     #[must_use]
     pub fn read(&self, headers: &HeaderMap) -> Option<SessionId> {
+        self.read_whole(headers).map(|(id, _generation)| id)
+    }
+
+    /// The same, with the generation of the cookie; none is the first one.
+    pub(super) fn read_whole(&self, headers: &HeaderMap) -> Option<(SessionId, Option<Generation>)> {
         let value = only_value(headers, &self.full_name)?;
-        let (id, signature) = value.split_at_checked(ID_BYTES * 2)?;
-        let signature = signature.strip_prefix('.')?;
+        let (id, rest) = value.split_at_checked(ID_BYTES * 2)?;
+        let rest = rest.strip_prefix('.')?;
         let id = SessionId::parse(id)?;
+        let (generation, signature) = match rest.split_once('.') {
+            None => (None, rest),
+            Some((text, signature)) => {
+                let mut bytes = [0; GENERATION_BYTES];
+                let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
+                let whole = (length == GENERATION_BYTES).then_some(&bytes)?;
+                (Some(Generation::from_bytes(whole)?), signature)
+            }
+        };
         let mut bytes = [0; SIGNATURE_BYTES_MAX];
         let length = URL_SAFE_NO_PAD.decode_slice(signature, &mut bytes).ok()?;
         let verifies = |parts: &[&[u8]]| self.keys.verify(Purpose::SessionCookie, parts, &bytes[..length]);
-        self.covered(headers, &id, verifies).then_some(id)
+        self.covered(headers, &id, generation, verifies)
+            .then_some((id, generation))
     }
 
     /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds, at the site of these request headers.
     #[must_use]
     pub fn issue(&self, headers: &HeaderMap, id: &SessionId, max_age: u64) -> Option<HeaderValue> {
+        self.issue_generation(headers, id, None, max_age)
+    }
+
+    /// The same, of a generation.
+    pub(super) fn issue_generation(
+        &self,
+        headers: &HeaderMap,
+        id: &SessionId,
+        generation: Option<Generation>,
+        max_age: u64,
+    ) -> Option<HeaderValue> {
         let sign = |parts: &[&[u8]]| self.keys.sign(Purpose::SessionCookie, parts);
-        let signature = URL_SAFE_NO_PAD.encode(self.covered(headers, id, sign));
+        let signature = URL_SAFE_NO_PAD.encode(self.covered(headers, id, generation, sign));
+        let generation =
+            generation.map(|generation| format!(".{}", URL_SAFE_NO_PAD.encode(generation.to_bytes())));
+        let generation = generation.unwrap_or_default();
         let lifetime = if self.settings.transient {
             String::new()
         } else {
             format!("; Max-Age={max_age}")
         };
         let value = format!(
-            "{}={}.{signature}{}{lifetime}",
+            "{}={}{generation}.{signature}{}{lifetime}",
             self.full_name,
             id.expose(),
             self.attributes()
@@ -208,12 +238,23 @@ impl SessionCookies {
         )
     }
 
-    /// What a signature covers: name and ID, and at a provider's own host its issuer.
-    fn covered<T>(&self, headers: &HeaderMap, id: &SessionId, signed: impl FnOnce(&[&[u8]]) -> T) -> T {
+    /// What a signature covers: name and ID, at a provider's own host its issuer, and the generation if it is not the first.
+    fn covered<T>(
+        &self,
+        headers: &HeaderMap,
+        id: &SessionId,
+        generation: Option<Generation>,
+        signed: impl FnOnce(&[&[u8]]) -> T,
+    ) -> T {
         let (name, id) = (self.settings.name.as_bytes(), id.expose().as_bytes());
-        match self.sites.as_ref().and_then(|sites| sites.of(headers).owner()) {
-            None => signed(&[name, id]),
-            Some(owner) => signed(&[name, id, owner.issuer.as_bytes()]),
+        let owner = self.sites.as_ref().and_then(|sites| sites.of(headers).owner());
+        let issuer = owner.map(|owner| owner.issuer.as_bytes());
+        match (issuer, generation) {
+            (None, None) => signed(&[name, id]),
+            (Some(issuer), None) => signed(&[name, id, issuer]),
+            (issuer, Some(generation)) => {
+                signed(&[name, id, issuer.unwrap_or_default(), &generation.to_bytes()])
+            }
         }
     }
 }

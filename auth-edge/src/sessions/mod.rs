@@ -16,6 +16,7 @@ mod cache;
 pub(crate) mod cache_gauges;
 mod cached_session;
 mod calls;
+pub mod cookie_rotation;
 pub mod cookies;
 pub mod device_binding;
 pub mod keys;
@@ -39,6 +40,7 @@ pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
 use self::calls::malformed;
+use self::cookie_rotation::{CookieRotation, Counting, Generation};
 use self::device_binding::{DeviceBindings, DeviceStanding};
 use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
@@ -86,6 +88,7 @@ pub(crate) struct SessionRepository {
     client: SessionClient,
     cookies: SessionCookies,
     bindings: Option<DeviceBindings>,
+    rotation: Option<CookieRotation>,
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
     lookups: CacheMetrics,
@@ -98,7 +101,7 @@ impl SessionRepository {
     pub(crate) fn new(
         client: SessionClient,
         cookies: SessionCookies,
-        bindings: Option<DeviceBindings>,
+        (bindings, rotation): (Option<DeviceBindings>, Option<CookieRotation>),
         clock: Arc<dyn Clock>,
         cache: Option<Arc<SessionCache>>,
         lookups: CacheMetrics,
@@ -109,6 +112,7 @@ impl SessionRepository {
             client,
             cookies,
             bindings,
+            rotation,
             clock,
             cache,
             lookups,
@@ -143,28 +147,77 @@ impl SessionRepository {
         headers: &HeaderMap,
         use_: Use<'_>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        let Some(id) = self.cookies.read(headers) else {
+        let Some((id, generation)) = self.cookies.read_whole(headers) else {
             return Ok(None);
         };
         let counts = matches!(use_, Use::Counts(_));
-        if let Some(cache) = &self.cache {
-            let found = cache.find(&id, counts, self.clock.now_ms());
-            self.lookups.count(&found);
-            if let Ok(session) = found {
-                return self.admitted(headers, id, session, None);
-            }
-        }
         let requested_at = self.now();
-        let read = match use_ {
-            Use::Counts(device) => self.read_as_use(headers, &id, device).await,
-            Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
+        let current = match self.remembered(&id, counts) {
+            Some(session) => self.admitted(headers, id, session, None)?,
+            None => {
+                let read = match use_ {
+                    Use::Counts(device) => self.read_as_use(headers, &id, device).await,
+                    Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
+                };
+                self.remember(headers, (id, generation), requested_at, counts, read)?
+            }
         };
-        self.remember(headers, id, requested_at, counts, read)
+        match (current, self.rotation) {
+            (Some(current), Some(rotation)) if current.device == DeviceStanding::Unbound => {
+                // A future of its own: requests of cookies that do not rotate do not carry it.
+                Box::pin(self.rotated(headers, current, generation, rotation, counts, requested_at)).await
+            }
+            (current, _) => Ok(current),
+        }
     }
 
-    /// The secret of the session a request acts for, of which nothing else is to be known: read only where it may be bound to a device.
+    /// A session of this edge's memory.
+    fn remembered(&self, id: &SessionId, counts: bool) -> Option<Arc<CachedSession>> {
+        let cache = self.cache.as_ref()?;
+        let found = cache.find(id, counts, self.clock.now_ms());
+        self.lookups.count(&found);
+        found.ok()
+    }
+
+    /// The session, if the generation of its cookie counts; a use that is due for another one gets it.
+    async fn rotated(
+        &self,
+        headers: &HeaderMap,
+        mut current: CurrentSession,
+        shown: Option<Generation>,
+        rotation: CookieRotation,
+        counts: bool,
+        requested_at: Moment,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+        if !Counting::of(&current.session).takes(shown, self.clock.now_ms()) {
+            let asked_at = self.now();
+            match self.rotate_cookie(&current.id, shown).await {
+                Ok(session) => {
+                    current.session = CachedSession::new(*session);
+                    if let Some(cache) = &self.cache {
+                        cache.keep(&current.id, &current.session, asked_at, counts);
+                    }
+                }
+                Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(None),
+                Err(error) => return Err(SessionsUnavailable(error)),
+            }
+        }
+        // An answer that gives the same generation again could take a newer one back; its cookie lasts as long as the session may.
+        current.renewal = None;
+        if counts && let Some(next) = rotation.next_of(&current.session, shown, self.clock.now_ms()) {
+            let max_age = self.max_age(&current.session);
+            let cookie = self
+                .cookies
+                .issue_generation(headers, &current.id, Some(next), max_age);
+            current.renewal = cookie.map(|cookie| CookieRenewal { cookie, requested_at });
+        }
+        Ok(Some(current))
+    }
+
+    /// The secret of the session a request acts for, of which nothing else is to be known: read only where more than its cookie may be asked
+    /// for.
     pub(crate) async fn holder(&self, headers: &HeaderMap) -> Result<Option<SessionId>, SessionsUnavailable> {
-        if self.bindings.is_none() {
+        if self.goes_by_cookie_alone() {
             return Ok(self.cookies.read(headers));
         }
         Ok(self
@@ -173,20 +226,25 @@ impl SessionRepository {
             .map(|current| current.id))
     }
 
+    /// Whether nothing but its signature makes a session's cookie good.
+    fn goes_by_cookie_alone(&self) -> bool {
+        self.bindings.is_none() && self.rotation.is_none()
+    }
+
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
     pub(crate) async fn roll(
         &self,
         headers: &HeaderMap,
         device: Device,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        if self.bindings.is_some() && self.current(headers, Use::LookOnly).await?.is_none() {
+        if self.holder(headers).await?.is_none() {
             return Ok(None);
         }
-        match self.cookies.read(headers) {
-            Some(id) => {
+        match self.cookies.read_whole(headers) {
+            Some(cookie) => {
                 let requested_at = self.now();
-                let read = self.roll_session(&id, device).await;
-                self.remember(headers, id, requested_at, true, read)
+                let read = self.roll_session(&cookie.0, device).await;
+                self.remember(headers, cookie, requested_at, true, read)
             }
             None => Ok(None),
         }
@@ -230,15 +288,17 @@ impl SessionRepository {
     fn remember(
         &self,
         headers: &HeaderMap,
-        id: SessionId,
+        (id, generation): (SessionId, Option<Generation>),
         requested_at: Moment,
         used: bool,
         read: Result<(Box<v1::Session>, bool), SessionError>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match read {
             Ok((session, rolled)) => {
-                let cookie = if rolled {
-                    self.cookie_for(headers, &id, &session)
+                // Where cookies rotate they last as long as the session can, and none is given twice.
+                let cookie = if rolled && self.rotation.is_none() {
+                    let max_age = self.max_age(&session);
+                    self.cookies.issue_generation(headers, &id, generation, max_age)
                 } else {
                     None
                 };
@@ -312,11 +372,19 @@ impl SessionRepository {
         id: &SessionId,
         session: &v1::Session,
     ) -> Option<HeaderValue> {
-        let [expires_ms, rolled_ms] =
-            [&session.expires_at, &session.rolled_at].map(|at| at.as_ref().map_or(0, timestamp::to_ms));
+        self.cookies.issue(headers, id, self.max_age(session))
+    }
+
+    /// How long a cookie lasts that is given now, in seconds: as long as its session if it is not used any more, and where cookies rotate, and
+    /// are not renewed by use, as long as the session can be.
+    fn max_age(&self, session: &v1::Session) -> u64 {
+        let ms = |at: &Option<prost_types::Timestamp>| at.as_ref().map_or(0, timestamp::to_ms);
+        let ends_ms = match self.rotation {
+            None => ms(&session.expires_at),
+            Some(_) => ms(&session.absolute_expires_at),
+        };
         // Rounded up: a browser must not drop the cookie before the session ends.
-        let max_age = expires_ms.saturating_sub(rolled_ms).div_ceil(1000);
-        self.cookies.issue(headers, id, max_age)
+        ends_ms.saturating_sub(ms(&session.rolled_at)).div_ceil(1000)
     }
 
     /// The cookie that an answer may renew, read when its head is ready to be sent: none if the session ended since it

@@ -6,6 +6,7 @@ use chassis::secret::Secret;
 use chassis::settings::{Reader, Zero};
 
 use super::read::choice;
+use crate::sessions::cookie_rotation::CookieRotation;
 use crate::sessions::cookies::{CookieSettings, SameSite};
 use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
 
@@ -17,6 +18,8 @@ const WISE_SECRET_CHARS: usize = 32;
 const MAX_COOKIE_NAME: usize = 32;
 /// How long a browser may be believed that has proved to hold its session's key, in seconds: shorter, and browsers do little else.
 const DURATION_SECS: RangeInclusive<u64> = 10..=3_600;
+/// How often the cookie may rotate, in seconds: not before the grace of the one before is over, twice.
+const ROTATION_SECS: RangeInclusive<u64> = 120..=86_400;
 
 pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
     reader.required_text("EDGE_SECRET");
@@ -127,4 +130,17 @@ pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Opti
     }
     let can = cookie.secure && cookie.domain.is_none();
     can.then_some(DeviceBoundSettings { mode, duration_secs })
+}
+
+/// When the session cookie rotates; none where it does not.
+pub(super) fn cookie_rotation(reader: &mut Reader) -> Option<CookieRotation> {
+    const INTERVAL: &str = "EDGE_COOKIE_ROTATION";
+    let interval_secs = reader.secs(INTERVAL, Zero::Allowed);
+    if interval_secs == 0 {
+        return None;
+    }
+    if !ROTATION_SECS.contains(&interval_secs) {
+        reader.wrong(INTERVAL, "must be 0 for off, or from 120 to 86400 seconds");
+    }
+    Some(CookieRotation::every(interval_secs))
 }

@@ -11,7 +11,7 @@ use oidc::PROTOCOL_CLAIMS;
 
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect};
-use super::cookies::{cookie, device_bound, secrets};
+use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{analytics, binds, hosts, look, providers, session_service};
 use crate::browser::profile::ProfileRefetch;
@@ -83,6 +83,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         protection: protection(reader),
         cookie,
         device_bound,
+        cookie_rotation: cookie_rotation(reader),
         sign_in: SignInSettings {
             post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
             login_path,

@@ -103,6 +103,12 @@ static COOKIES: Topic = Topic {
             "Whether the session cookie ends with the browser instead of with the session.",
         ),
         setting(
+            "EDGE_COOKIE_ROTATION",
+            "0",
+            "SECONDS",
+            "How often the session cookie of a browser that binds no session is given anew, so that a copy of an older one ends the session: 120 to 86400; 0 for never.",
+        ),
+        setting(
             "EDGE_DEVICE_BOUND",
             "offer",
             "off|offer|require",

@@ -1,7 +1,7 @@
 //! Sessions that are bound to a device (W3C Device Bound Session Credentials): a browser that holds a key goes on, a copy of its cookies does not.
 
 mod demanded;
-mod device;
+pub(crate) mod device;
 mod several_edges;
 mod stolen;
 

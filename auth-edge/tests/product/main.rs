@@ -16,6 +16,7 @@ mod bearer;
 mod callback;
 mod check_rules;
 mod claim_headers;
+mod cookie_rotation;
 mod credentials;
 mod cross_site;
 mod demands;

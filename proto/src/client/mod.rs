@@ -73,8 +73,8 @@ use crate::v1::{
     BeginSignInRequest, BeginSignInResponse, BindSessionRequest, BindSessionResponse, CreateSessionRequest,
     CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest, EndSessionsResponse,
     GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, GetSessionResponse,
-    ListSessionsRequest, ListSessionsResponse, RollSessionRequest, RollSessionResponse, SessionEvent,
-    UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
+    ListSessionsRequest, ListSessionsResponse, RollSessionRequest, RollSessionResponse, RotateCookieRequest,
+    RotateCookieResponse, SessionEvent, UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
 };
 
 /// Answers larger than this are refused: a page of 200 sessions of the largest size a service stores fits.
@@ -186,6 +186,10 @@ impl SessionClient {
     unary!(
         /// Binds a session to a key of its browser's device.
         "BindSession" bind_session(BindSessionRequest) -> BindSessionResponse, |_: &_| Repeat::Safe, 1
+    );
+    unary!(
+        /// Tells that another generation of a session's cookie than the one that counts was used.
+        "RotateCookie" rotate_cookie(RotateCookieRequest) -> RotateCookieResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Hands out a valid access token, refreshed first where needed.

@@ -195,6 +195,14 @@ pub struct Session {
     /// The key of the device the session is bound to; absent if it is bound to none.
     #[prost(message, optional, tag = "20")]
     pub device_binding: ::core::option::Option<DeviceBinding>,
+    /// Which generation of the browser's cookie counts, where it rotates (RotateCookie); absent before the first rotation, and where
+    /// BrowserSessionService tells of the session.
+    #[prost(message, optional, tag = "21")]
+    pub cookie_generation: ::core::option::Option<CookieGeneration>,
+    /// When a session of the same person ended because of CAUSE_THEFT, if that was within 30 days before this one began and no session in
+    /// between was told.
+    #[prost(message, optional, tag = "22")]
+    pub theft_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Nested message and enum types in `Session`.
 pub mod session {
@@ -237,6 +245,23 @@ pub mod session {
             }
         }
     }
+}
+/// A generation of a session's cookie. Generations are told apart by random bytes that their
+/// cookie carries; the first one, of the sign-in, has none.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CookieGeneration {
+    /// Which one. Six bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: ::prost::alloc::vec::Vec<u8>,
+    /// The one it was given for, which it takes the place of; empty for the first. All that were given for the same one stand beside each other.
+    #[prost(bytes = "vec", tag = "2")]
+    pub parent: ::prost::alloc::vec::Vec<u8>,
+    /// When it, or one beside it, was used for the first time, by the store's clock.
+    #[prost(message, optional, tag = "3")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether it has taken the place of one beside it; no other one can.
+    #[prost(bool, tag = "4")]
+    pub settled: bool,
 }
 /// What ties a session to one device (W3C Device Bound Session Credentials): a key pair whose private half stays there.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -409,6 +434,8 @@ pub enum Cause {
     Abandoned = 9,
     /// Anything else.
     Other = 10,
+    /// A generation of its cookie was used after the one that took its place: two browsers have it (RotateCookie).
+    Theft = 11,
 }
 impl Cause {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -428,6 +455,7 @@ impl Cause {
             Self::TokenMismatch => "CAUSE_TOKEN_MISMATCH",
             Self::Abandoned => "CAUSE_ABANDONED",
             Self::Other => "CAUSE_OTHER",
+            Self::Theft => "CAUSE_THEFT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -444,6 +472,7 @@ impl Cause {
             "CAUSE_TOKEN_MISMATCH" => Some(Self::TokenMismatch),
             "CAUSE_ABANDONED" => Some(Self::Abandoned),
             "CAUSE_OTHER" => Some(Self::Other),
+            "CAUSE_THEFT" => Some(Self::Theft),
             _ => None,
         }
     }
@@ -739,6 +768,33 @@ pub struct BindSessionRequest {
 /// The session that is bound.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BindSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// A generation of a cookie that was used.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RotateCookieRequest {
+    /// Which session. Required.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The generation of the cookie that was used. Six bytes; empty for the first one, which a sign-in gives.
+    #[prost(bytes = "vec", tag = "2")]
+    pub id: ::prost::alloc::vec::Vec<u8>,
+    /// The generation it was given for. Six bytes; empty for the first one.
+    #[prost(bytes = "vec", tag = "3")]
+    pub parent: ::prost::alloc::vec::Vec<u8>,
+    /// When it was given. Required with an id.
+    #[prost(message, optional, tag = "4")]
+    pub issued_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// How long a generation is good after another one has taken its place: what was sent before arrives later. From one second to ten minutes.
+    /// Required.
+    #[prost(message, optional, tag = "5")]
+    pub grace: ::core::option::Option<::prost_types::Duration>,
+}
+/// The session whose cookie it is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RotateCookieResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]
     pub session: ::core::option::Option<Session>,
@@ -1240,6 +1296,34 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("session.v1.SessionService", "BindSession"));
             self.inner.unary(req, path, codec).await
         }
+        /// Tells that a generation of the session's cookie has been used which is not the one that counts. One that was given for the generation that
+        /// counts takes its place, with one write; the one before, and others that were given for it, are good for `grace` more, and the first of
+        /// these that is used after that takes its place once more. Anything else is a copy: the session ends with CAUSE_THEFT, and the answer is
+        /// ERR_MISSING_SESSION.
+        pub async fn rotate_cookie(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RotateCookieRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RotateCookieResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/RotateCookie",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("session.v1.SessionService", "RotateCookie"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Hands out a valid access token, refreshing it first where that is needed. However many callers
         /// ask on however many replicas, one expiry costs one refresh grant. With an audience or a resource it is a token for that API,
         /// requested by token exchange or by a refresh, as the service is configured; the same holds for it.
@@ -1484,6 +1568,17 @@ pub mod session_service_server {
             request: tonic::Request<super::BindSessionRequest>,
         ) -> std::result::Result<
             tonic::Response<super::BindSessionResponse>,
+            tonic::Status,
+        >;
+        /// Tells that a generation of the session's cookie has been used which is not the one that counts. One that was given for the generation that
+        /// counts takes its place, with one write; the one before, and others that were given for it, are good for `grace` more, and the first of
+        /// these that is used after that takes its place once more. Anything else is a copy: the session ends with CAUSE_THEFT, and the answer is
+        /// ERR_MISSING_SESSION.
+        async fn rotate_cookie(
+            &self,
+            request: tonic::Request<super::RotateCookieRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RotateCookieResponse>,
             tonic::Status,
         >;
         /// Hands out a valid access token, refreshing it first where that is needed. However many callers
@@ -1980,6 +2075,51 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = BindSessionSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.SessionService/RotateCookie" => {
+                    #[allow(non_camel_case_types)]
+                    struct RotateCookieSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::RotateCookieRequest>
+                    for RotateCookieSvc<T> {
+                        type Response = super::RotateCookieResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RotateCookieRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::rotate_cookie(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RotateCookieSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

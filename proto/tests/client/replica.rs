@@ -147,6 +147,13 @@ impl SessionService for Replica {
         self.seen.calls.send_modify(|calls| *calls += 1);
         Err(Status::unavailable("connection reset"))
     }
+    async fn rotate_cookie(
+        &self,
+        _: Request<RotateCookieRequest>,
+    ) -> Result<Response<RotateCookieResponse>, Status> {
+        unanswered()
+    }
+
     async fn bind_session(
         &self,
         _: Request<BindSessionRequest>,

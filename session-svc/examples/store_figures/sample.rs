@@ -69,6 +69,8 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
         created_on: device.clone(),
         last_seen_on: device,
         binding: None,
+        cookie_generation: None,
+        theft_at_ms: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -47,6 +47,8 @@ rpcs! {
     UpdateSession,
     /// Binds a session to a key.
     BindSession,
+    /// Judges a generation of a session's cookie.
+    RotateCookie,
     /// Hands out an access token.
     GetAccessToken,
     /// Ends a session.

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use prost_types::{Duration, Timestamp};
 use session_proto::v1;
 
-use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId};
+use crate::session::cookie_generation::{FIRST, GenerationId};
+use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId, ShownGeneration};
 use crate::sessions::SessionsError;
 
 /// Most bytes of an issuer: more than any URL a provider uses.
@@ -23,6 +24,9 @@ const MAX_SCOPE_BYTES: usize = 256;
 
 /// Most bytes of a page or resume token.
 const MAX_TOKEN_BYTES: usize = 1_024;
+
+/// How long a generation of a cookie may be good after another one has taken its place, in milliseconds.
+const GRACE_MS: std::ops::RangeInclusive<u64> = 1_000..=600_000;
 
 /// Page size of a request that names none, and the largest given.
 const DEFAULT_PAGE: usize = 50;
@@ -91,6 +95,7 @@ pub(super) fn cause(number: i32, default: Cause) -> Cause {
         Ok(v1::Cause::SessionLimit) => Cause::SessionLimit,
         Ok(v1::Cause::TokenMismatch) => Cause::TokenMismatch,
         Ok(v1::Cause::Abandoned) => Cause::Abandoned,
+        Ok(v1::Cause::Theft) => Cause::Theft,
         Ok(v1::Cause::Other) | Err(_) => Cause::Other,
     }
 }
@@ -107,6 +112,37 @@ pub(super) fn claims(field: &'static str, text: &str) -> Read<Claims> {
 /// The public key of a device.
 pub(super) fn device_key(field: &'static str, text: &str) -> Read<DeviceKey> {
     DeviceKey::parse(text).or_else(|problem| wrong(field, problem))
+}
+
+/// A generation of a cookie as it was shown.
+pub(super) fn shown_generation(request: &v1::RotateCookieRequest) -> Read<ShownGeneration> {
+    let issued_at_ms = time_ms("issued_at", request.issued_at.as_ref())?;
+    let id = generation_id("id", &request.id)?;
+    if id != FIRST && issued_at_ms.is_none() {
+        return wrong("issued_at", "is required with an id");
+    }
+    Ok(ShownGeneration {
+        id,
+        parent: generation_id("parent", &request.parent)?,
+        issued_at_ms: issued_at_ms.unwrap_or_default(),
+    })
+}
+
+fn generation_id(field: &'static str, bytes: &[u8]) -> Read<GenerationId> {
+    if bytes.is_empty() {
+        return Ok(FIRST);
+    }
+    bytes.try_into().or_else(|_| wrong(field, "has to be six bytes"))
+}
+
+/// How long a generation of a cookie is good after another one has taken its place, in milliseconds.
+pub(super) fn grace_ms(given: Option<&Duration>) -> Read<u64> {
+    let given = duration("grace", given)?.unwrap_or_default();
+    let millis = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
+    if !GRACE_MS.contains(&millis) {
+        return wrong("grace", "has to be from one second to ten minutes");
+    }
+    Ok(millis)
 }
 
 /// Who goes on with a sign-in; empty is nobody.

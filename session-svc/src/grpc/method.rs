@@ -91,6 +91,7 @@ impl Method {
             | Rpc::CreateSession
             | Rpc::UpdateSession
             | Rpc::BindSession
+            | Rpc::RotateCookie
             | Rpc::EndSession
             | Rpc::WatchSessions
             | Rpc::FollowSessions => (SHORT, Recorded::Always, CALL_BYTES),

@@ -36,6 +36,7 @@ use tonic::service::Routes;
 pub use call_context::CallContext;
 pub use health::Health;
 pub use reflection::BrokenDescriptors;
+pub use resource::cookie_generation;
 pub(crate) use service::Api;
 
 use crate::sessions::Sessions;

@@ -9,7 +9,8 @@ use session_proto::v1::session_event::Kind as WireKind;
 
 use crate::keeper::Shown;
 use crate::session::change::ChangeKind;
-use crate::session::{Cause, Device, Lifetime, Session, SessionState};
+use crate::session::cookie_generation::{FIRST, GenerationId};
+use crate::session::{Cause, CookieGeneration, Device, Lifetime, Session, SessionState};
 use crate::sessions::WatchUpdate;
 
 /// The message of a session.
@@ -46,6 +47,8 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
             jwk: binding.key.text().to_owned(),
             bound_at: Some(from_ms(binding.bound_at_ms)),
         }),
+        cookie_generation: session.cookie_generation.as_ref().map(cookie_generation),
+        theft_at: session.theft_at_ms.map(from_ms),
     }
 }
 
@@ -122,7 +125,19 @@ fn cause(cause: Cause) -> v1::Cause {
         Cause::SessionLimit => v1::Cause::SessionLimit,
         Cause::TokenMismatch => v1::Cause::TokenMismatch,
         Cause::Abandoned => v1::Cause::Abandoned,
+        Cause::Theft => v1::Cause::Theft,
         Cause::Other => v1::Cause::Other,
+    }
+}
+
+/// The message of a generation of a session's cookie.
+pub fn cookie_generation(generation: &CookieGeneration) -> v1::CookieGeneration {
+    let bytes = |id: &GenerationId| if *id == FIRST { Vec::new() } else { id.to_vec() };
+    v1::CookieGeneration {
+        id: bytes(&generation.id),
+        parent: bytes(&generation.parent),
+        since: Some(from_ms(generation.since_ms)),
+        settled: generation.settled,
     }
 }
 

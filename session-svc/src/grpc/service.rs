@@ -246,6 +246,26 @@ impl SessionService for Api {
         conclude(Rpc::UpdateSession, &call, outcome).map(Response::new)
     }
 
+    async fn rotate_cookie(
+        &self,
+        request: Request<v1::RotateCookieRequest>,
+    ) -> Result<Response<v1::RotateCookieResponse>, Status> {
+        let (call, request) = Call::with_message(request);
+        let handle = by_id(&call, &request.session_id);
+        let outcome = async {
+            let handle = handle?;
+            let shown = arguments::shown_generation(&request)?;
+            let grace_ms = arguments::grace_ms(request.grace.as_ref())?;
+            let session = self.sessions.rotate_cookie(handle, &shown, grace_ms).await?;
+            call.is_about_person(&session.issuer, &session.subject);
+            Ok(v1::RotateCookieResponse {
+                session: Some(self.resource(&session)),
+            })
+        }
+        .await;
+        conclude(Rpc::RotateCookie, &call, outcome).map(Response::new)
+    }
+
     async fn bind_session(
         &self,
         request: Request<v1::BindSessionRequest>,

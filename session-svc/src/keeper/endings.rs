@@ -24,6 +24,12 @@ pub(crate) const MARK_KEPT_MS: u64 = 120_000;
 /// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
 pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
 
+/// How long a theft is news to its person: 30 days.
+const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
+
+/// How long it is kept that they were told.
+const TOLD_KEPT_MS: u64 = 1_000;
+
 /// Writes of one mark; losing more often means that as many younger marks are there.
 const MARK_ATTEMPTS: usize = 5;
 
@@ -32,6 +38,15 @@ const MARK_ATTEMPTS: usize = 5;
 pub(crate) struct Marks {
     subject: Option<Mark>,
     sid: Option<Mark>,
+}
+
+/// A session that ended by theft, as it was noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Theft {
+    /// When, in milliseconds since the Unix epoch.
+    pub(crate) at_ms: u64,
+    /// Which note says so.
+    version: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +111,40 @@ impl Keeper {
     /// Whether a session of this name ended while it was young.
     pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, KeeperError> {
         Ok(self.store().load(young_name(handle)).await?.is_some())
+    }
+
+    /// Leaves a mark for the next sign-in of a person: a session of theirs ended by theft now.
+    pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), KeeperError> {
+        let name = theft_name(issuer, subject);
+        self.write_mark(name, self.now_ms(), subject, THEFT_KEPT_MS).await
+    }
+
+    /// When a session of a person ended by theft, if nobody was told yet.
+    pub(crate) async fn noted_theft(
+        &self,
+        issuer: &str,
+        subject: &str,
+    ) -> Result<Option<Theft>, KeeperError> {
+        let mark = self.read_mark(theft_name(issuer, subject)).await?;
+        let news = mark.filter(|mark| mark.subject == subject);
+        Ok(news.map(|mark| Theft {
+            at_ms: mark.at_ms,
+            version: mark.version,
+        }))
+    }
+
+    /// The person was told of a theft. What was noted since stays.
+    pub(crate) async fn told_theft(
+        &self,
+        issuer: &str,
+        subject: &str,
+        theft: &Theft,
+    ) -> Result<(), KeeperError> {
+        let name = theft_name(issuer, subject);
+        let mut told = self.mark(name, &theft.at_ms.to_be_bytes(), TOLD_KEPT_MS)?;
+        told.version = theft.version.saturating_add(1);
+        self.store().replace(told, theft.version, None).await?;
+        Ok(())
     }
 
     /// The marks that concern a session.
@@ -230,6 +279,11 @@ impl Marks {
 
 fn mark_name(index: Name) -> Name {
     index::hashed(&[b"mark", index.digits().as_bytes()])
+}
+
+fn theft_name(issuer: &str, subject: &str) -> Name {
+    let whose = index::by_subject(issuer, subject);
+    index::hashed(&[b"theft", whose.digits().as_bytes()])
 }
 
 pub(super) fn young_name(handle: Handle) -> Name {

@@ -37,6 +37,8 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
         created_on: Device::default(),
         last_seen_on: Device::default(),
         binding: None,
+        cookie_generation: None,
+        theft_at_ms: None,
         state,
         version: 1,
         carried: Default::default(),

@@ -21,13 +21,15 @@ pub enum Cause {
     TokenMismatch,
     /// The sign-in it came from was given up.
     Abandoned,
+    /// A copy of its cookie was used.
+    Theft,
     /// Anything else: what a later release says, or a caller of an earlier one said in words of its own.
     Other,
 }
 
 impl Cause {
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Logout,
         Self::OtherDevice,
         Self::BackChannelLogout,
@@ -37,6 +39,7 @@ impl Cause {
         Self::SessionLimit,
         Self::TokenMismatch,
         Self::Abandoned,
+        Self::Theft,
         Self::Other,
     ];
 
@@ -53,6 +56,7 @@ impl Cause {
             Self::SessionLimit => "session_limit",
             Self::TokenMismatch => "token_mismatch",
             Self::Abandoned => "abandoned",
+            Self::Theft => "theft",
             Self::Other => "other",
         }
     }

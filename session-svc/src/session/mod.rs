@@ -14,6 +14,7 @@ pub(crate) mod carried;
 pub(crate) mod cause;
 pub mod change;
 pub(crate) mod claims;
+pub(crate) mod cookie_generation;
 pub(crate) mod device;
 pub(crate) mod id;
 pub(crate) mod id_token;
@@ -28,6 +29,7 @@ pub use binding::{DeviceBinding, DeviceKey};
 pub(crate) use carried::Carried;
 pub use cause::Cause;
 pub use claims::Claims;
+pub use cookie_generation::{CookieGeneration, GenerationId, Judged, ShownGeneration};
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
@@ -77,6 +79,10 @@ pub struct Session {
     pub last_seen_on: Device,
     /// The device it is bound to, if it is.
     pub binding: Option<DeviceBinding>,
+    /// Which generation of its cookie counts, if it has rotated.
+    pub cookie_generation: Option<CookieGeneration>,
+    /// When another session of the person ended by theft, if that is news.
+    pub theft_at_ms: Option<u64>,
     /// Whether the session still does everything.
     pub state: SessionState,
     /// Grows by one with every write; the first is 1.

@@ -102,12 +102,25 @@ impl Sessions {
             let sid = new.provider_sid.as_deref();
             Ok(self.keeper.marks(&new.issuer, &new.subject, sid).await?)
         };
-        let (before, reserved) = tokio::try_join!(marks(), self.reserved(new.request.as_ref()))?;
+        let theft = async {
+            let theft = self.keeper.noted_theft(&new.issuer, &new.subject).await;
+            // Nobody is kept out for want of news.
+            Ok(theft.unwrap_or_else(|error| {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "whether there was a theft is not known"
+                );
+                None
+            }))
+        };
+        let reserved = self.reserved(new.request.as_ref());
+        let (before, theft, reserved) = tokio::try_join!(marks(), theft, reserved)?;
+        let theft_at_ms = theft.map(|theft| theft.at_ms);
         let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
         let is_reserved = reserved.is_some();
         let (id, session) = match reserved {
-            Some(reserved) => self.insert_reserved(reserved.id, &new).await?,
-            None => self.insert_random(&new).await?,
+            Some(reserved) => self.insert_reserved(reserved.id, &new, theft_at_ms).await?,
+            None => self.insert_random(&new, theft_at_ms).await?,
         };
         // Of a session's own mark: it may come while the session is written, where that takes two steps.
         let ended_young = async {
@@ -140,6 +153,12 @@ impl Sessions {
             .filter(|old| *old != session.handle)
         {
             self.end_replaced(replaced, &session).await?;
+        }
+        if let Some(theft) = theft
+            && let Err(error) = self.keeper.told_theft(&new.issuer, &new.subject, &theft).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(session = %session.handle, error, "a theft is told once more by the next sign-in");
         }
         // The session is there: were its caller to get an error, it would make another one and another.
         if let Err(error) = self.keep_limit(&session).await {
@@ -194,8 +213,9 @@ impl Sessions {
         &self,
         id: SessionId,
         new: &NewSession,
+        theft_at_ms: Option<u64>,
     ) -> Result<(SessionId, Session), SessionsError> {
-        let session = self.begin(&id, new);
+        let session = self.begin(&id, new, theft_at_ms);
         match self.keeper.insert_young(&session, self.limits.max_bytes).await? {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Barred => {
@@ -206,10 +226,14 @@ impl Sessions {
         }
     }
 
-    async fn insert_random(&self, new: &NewSession) -> Result<(SessionId, Session), SessionsError> {
+    async fn insert_random(
+        &self,
+        new: &NewSession,
+        theft_at_ms: Option<u64>,
+    ) -> Result<(SessionId, Session), SessionsError> {
         for _ in 0..ID_ATTEMPTS {
             let id = self.random_id()?;
-            let session = self.begin(&id, new);
+            let session = self.begin(&id, new, theft_at_ms);
             if self.keeper.insert(&session, self.limits.max_bytes).await? == Inserted::Done {
                 return Ok((id, session));
             }
@@ -221,7 +245,7 @@ impl Sessions {
         SessionId::random(&self.random).map_err(SessionsError::NoRandomness)
     }
 
-    fn begin(&self, id: &SessionId, new: &NewSession) -> Session {
+    fn begin(&self, id: &SessionId, new: &NewSession, theft_at_ms: Option<u64>) -> Session {
         let now_ms = self.keeper.now_ms();
         let default_expiry_ms = now_ms.saturating_add(self.limits.default_token_lifetime_ms);
         let access = new.access_token.clone().map(|(value, token_type)| AccessToken {
@@ -257,6 +281,8 @@ impl Sessions {
             created_on: device.clone(),
             last_seen_on: device,
             binding: None,
+            cookie_generation: None,
+            theft_at_ms,
             state: SessionState::Active,
             version: 1,
             carried: Default::default(),

@@ -19,6 +19,7 @@ mod once;
 mod permits;
 pub mod ports;
 mod read;
+mod rotate;
 mod sign_in;
 mod update;
 mod watch;

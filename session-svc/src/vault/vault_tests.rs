@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::change::ChangeKind;
 use crate::session::{
-    AccessToken, ApiTarget, ApiToken, Cause, Claims, Device, DeviceBinding, DeviceKey, PendingAnswer, Scope,
-    SessionId, SessionState, SessionTokens, StoredToken,
+    AccessToken, ApiTarget, ApiToken, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey,
+    PendingAnswer, Scope, SessionId, SessionState, SessionTokens, StoredToken,
 };
 
 pub(super) const OLD: &str = "00";
@@ -84,6 +84,8 @@ pub(super) fn session() -> Session {
             ..device
         },
         binding: None,
+        cookie_generation: None,
+        theft_at_ms: None,
         state: SessionState::NeedsSignIn,
         version: 7,
         carried: Default::default(),
@@ -98,6 +100,25 @@ fn a_session_comes_back_as_it_was() {
         vault.open_session(session.handle.name(), 7, &sealed).unwrap(),
         session
     );
+}
+
+#[test]
+fn a_session_whose_cookie_has_rotated_comes_back_with_its_generation_and_its_news() {
+    let (vault, mut session) = (vault(&[NEW]), session());
+    for (parent, settled) in [([0; 6], false), ([2; 6], true)] {
+        session.cookie_generation = Some(CookieGeneration {
+            id: [1; 6],
+            parent,
+            since_ms: 1_700_000_001_000,
+            settled,
+        });
+        session.theft_at_ms = Some(1_690_000_000_000);
+        let sealed = vault.seal_session(&session).unwrap();
+        assert_eq!(
+            vault.open_session(session.handle.name(), 7, &sealed).unwrap(),
+            session
+        );
+    }
 }
 
 #[test]

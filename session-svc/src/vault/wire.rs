@@ -20,13 +20,14 @@ use super::subject;
 use super::unknown::fields_above;
 use crate::keeper::SealError;
 use crate::session::change::{ChangeKind, SessionChange};
+use crate::session::cookie_generation::{FIRST, GenerationId};
 use crate::session::{
-    AccessToken, Carried, Cause, Claims, Device, DeviceBinding, DeviceKey, Handle, Name, PendingAnswer,
-    Scope, Session, SessionState, SessionTokens, StoredToken,
+    AccessToken, Carried, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey, Handle, Name,
+    PendingAnswer, Scope, Session, SessionState, SessionTokens, StoredToken,
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 25;
+const LAST_FIELD: u64 = 27;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -92,6 +93,24 @@ struct KeptSession {
     id_token_around_claims: Option<AroundClaims>,
     #[prost(message, optional, tag = "25")]
     binding: Option<KeptBinding>,
+    #[prost(message, optional, tag = "26")]
+    cookie_generation: Option<KeptGeneration>,
+    #[prost(sint64, optional, tag = "27")]
+    theft_after_ms: Option<i64>,
+}
+
+/// The generation of the session's cookie that counts.
+#[derive(Clone, PartialEq, Message)]
+struct KeptGeneration {
+    #[prost(bytes = "vec", tag = "1")]
+    id: Vec<u8>,
+    /// Empty for the first one.
+    #[prost(bytes = "vec", tag = "2")]
+    parent: Vec<u8>,
+    #[prost(sint64, tag = "3")]
+    since_after_ms: i64,
+    #[prost(bool, tag = "4")]
+    settled: bool,
 }
 
 /// The device a session is bound to.
@@ -215,6 +234,17 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
             jwk: binding.key.text().to_owned(),
             bound_after_ms: since(binding.bound_at_ms),
         }),
+        cookie_generation: session.cookie_generation.as_ref().map(|counts| KeptGeneration {
+            id: counts.id.to_vec(),
+            parent: if counts.parent == FIRST {
+                Vec::new()
+            } else {
+                counts.parent.to_vec()
+            },
+            since_after_ms: since(counts.since_ms),
+            settled: counts.settled,
+        }),
+        theft_after_ms: session.theft_at_ms.map(since),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -285,6 +315,13 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
             key: DeviceKey::of_kept(binding.jwk),
             bound_at_ms: at(binding.bound_after_ms),
         }),
+        cookie_generation: kept.cookie_generation.map(|kept| CookieGeneration {
+            id: generation_id(&kept.id),
+            parent: generation_id(&kept.parent),
+            since_ms: at(kept.since_after_ms),
+            settled: kept.settled,
+        }),
+        theft_at_ms: kept.theft_after_ms.map(at),
         state: if kept.needs_sign_in {
             SessionState::NeedsSignIn
         } else {
@@ -293,6 +330,10 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         version,
         carried: Carried::new(carried),
     })
+}
+
+fn generation_id(bytes: &[u8]) -> GenerationId {
+    bytes.try_into().unwrap_or(FIRST)
 }
 
 pub(super) fn change_to_bytes(change: &SessionChange) -> Vec<u8> {

@@ -36,6 +36,7 @@ mod reading;
 mod redis_server;
 mod refresh;
 mod requests;
+mod rotation;
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 #[path = "../support/sentinels.rs"]
 mod sentinels;

@@ -282,6 +282,7 @@ fn shown(session: Session, current: Option<&str>) -> Session {
     });
     Session {
         device_binding,
+        cookie_generation: None,
         has_refresh_token: false,
         provider_sid: String::new(),
         current: is_current,
@@ -327,11 +328,14 @@ mod tests {
                 jwk: "{}".to_owned(),
                 bound_at: Some(timestamp::from_ms(1_000)),
             }),
+            cookie_generation: Some(session_proto::v1::CookieGeneration::default()),
             ..Session::default()
         };
-        let told = shown(session, None).device_binding.unwrap();
+        let told = shown(session, None);
+        assert_eq!(told.cookie_generation, None);
+        let binding = told.device_binding.unwrap();
         assert_eq!(
-            (told.jwk.as_str(), told.bound_at),
+            (binding.jwk.as_str(), binding.bound_at),
             ("", Some(timestamp::from_ms(1_000)))
         );
     }

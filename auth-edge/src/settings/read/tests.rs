@@ -101,6 +101,19 @@ fn sessions_are_bound_to_devices_where_browsers_can() {
 }
 
 #[test]
+fn the_cookie_rotates_only_where_somebody_says_so_and_not_too_often() {
+    let every = |secs| ("EDGE_COOKIE_ROTATION", secs);
+    for (changes, rotates) in [(&[][..], false), (&[every("0")], false), (&[every("120")], true)] {
+        let (settings, _) = result(changes).unwrap();
+        assert_eq!(settings.cookie_rotation.is_some(), rotates, "{changes:?}");
+    }
+    for secs in ["119", "86401"] {
+        let wrong = result(&[every(secs)]).unwrap_err();
+        assert!(wrong.contains("from 120 to 86400"), "{wrong}");
+    }
+}
+
+#[test]
 fn userinfo_at_sign_in_is_auto_and_its_former_values_are_taken_with_a_warning() {
     const NAME: &str = "EDGE_USERINFO_AT_LOGIN";
     let (_, warnings_before) = result(&[]).unwrap();

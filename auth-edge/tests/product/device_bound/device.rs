@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 use crate::support::{Answer, Browser};
 
 /// When the cookie of a proof is over for the browser.
-pub(super) const UNTIL_RENEWED_MS: u64 = 540_000;
+pub(crate) const UNTIL_RENEWED_MS: u64 = 540_000;
 
 /// What Chromium sends with a registration and a refresh.
 const OF_OURS: [(&str, &str); 2] = [("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "no-cors")];
 
-pub(super) struct Device {
+pub(crate) struct Device {
     pair: EcdsaKeyPair,
     handle: String,
     refresh_url: String,
 }
 
 impl Device {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ES256, &random).unwrap();
         Self {
@@ -32,7 +32,7 @@ impl Device {
     }
 
     /// Signs in and binds the session.
-    pub(super) async fn bind(browser: &mut Browser) -> Self {
+    pub(crate) async fn bind(browser: &mut Browser) -> Self {
         let callback = browser.sign_in().await;
         let device = Self::new();
         let offer = callback.header("secure-session-registration").to_owned();
@@ -42,23 +42,23 @@ impl Device {
     }
 
     /// The device as session instructions name it.
-    pub(super) fn named(mut self, instructions: &Value) -> Self {
+    pub(crate) fn named(mut self, instructions: &Value) -> Self {
         let text = |name: &str| instructions[name].as_str().unwrap().to_owned();
         self.handle = text("session_identifier");
         self.refresh_url = text("refresh_url");
         self
     }
 
-    pub(super) fn handle(&self) -> &str {
+    pub(crate) fn handle(&self) -> &str {
         &self.handle
     }
 
-    pub(super) fn refresh_url(&self) -> &str {
+    pub(crate) fn refresh_url(&self) -> &str {
         &self.refresh_url
     }
 
     /// Takes up an offer.
-    pub(super) async fn register(&self, browser: &mut Browser, offer: &str) -> Answer {
+    pub(crate) async fn register(&self, browser: &mut Browser, offer: &str) -> Answer {
         let challenge = between(offer, "challenge=\"", "\"");
         let point = self.pair.public_key().as_ref();
         let (x, y) = (&point[1..33], &point[33..]);
@@ -71,12 +71,12 @@ impl Device {
     }
 
     /// The proof of a refresh.
-    pub(super) fn proof(&self, challenge: &str) -> String {
+    pub(crate) fn proof(&self, challenge: &str) -> String {
         self.signed(&json!({ "typ": "dbsc+jwt", "alg": "ES256" }), challenge)
     }
 
     /// Asks for the cookie, with this proof.
-    pub(super) async fn ask(&self, browser: &mut Browser, proof: Option<&str>) -> Answer {
+    pub(crate) async fn ask(&self, browser: &mut Browser, proof: Option<&str>) -> Answer {
         let named = ("sec-secure-session-id", self.handle.as_str());
         let proof = proof.map(|proof| ("secure-session-response", proof));
         let headers: Vec<_> = OF_OURS.into_iter().chain([named]).chain(proof).collect();
@@ -84,7 +84,7 @@ impl Device {
     }
 
     /// Asks, and answers the challenge if there is one.
-    pub(super) async fn refresh(&self, browser: &mut Browser) -> Answer {
+    pub(crate) async fn refresh(&self, browser: &mut Browser) -> Answer {
         let asked = self.ask(browser, None).await;
         if asked.status != 403 {
             return asked;
@@ -93,7 +93,7 @@ impl Device {
         self.ask(browser, Some(&proof)).await
     }
 
-    pub(super) fn challenge_of(&self, asked: &Answer) -> String {
+    pub(crate) fn challenge_of(&self, asked: &Answer) -> String {
         between(asked.header("secure-session-challenge"), "\"", "\"").to_owned()
     }
 
@@ -105,7 +105,7 @@ impl Device {
     }
 }
 
-pub(super) fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+pub(crate) fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text
         .split_once(before)
         .unwrap_or_else(|| panic!("no {before} in {text:?}"));

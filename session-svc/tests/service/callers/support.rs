@@ -268,6 +268,10 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .update_session(v1::UpdateSessionRequest::default())
             .await
             .map(|_| ()),
+        Rpc::RotateCookie => client
+            .rotate_cookie(v1::RotateCookieRequest::default())
+            .await
+            .map(|_| ()),
         Rpc::BindSession => client
             .bind_session(v1::BindSessionRequest::default())
             .await

@@ -72,6 +72,8 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         created_on: device.clone(),
         last_seen_on: device,
         binding: None,
+        cookie_generation: None,
+        theft_at_ms: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -1,0 +1,172 @@
+//! When a session's cookie is given anew, for browsers that bind no key to it, and which generation of it counts.
+//!
+//! A generation is six random bytes in the cookie, with those of the one it was given for and the time. The session service knows the one that
+//! counts (`RotateCookie`); what is shown and fits it is judged here, anything else there.
+//!
+//! Invariants
+//! - A new one is given only for the one that counts, and never the same one twice: two browsers that hold one cookie come by different ones.
+//! - No answer gives a generation again that was given before, so that one that is late takes nothing back.
+//! - Until it is used, nothing has happened: an answer that is lost costs nothing.
+
+use std::time::Duration;
+
+use chassis::random;
+use session_proto::timestamp;
+use session_proto::v1;
+
+use super::cached_session::CachedSession;
+
+/// Bytes that tell a generation from the others.
+pub(crate) const ID_BYTES: usize = 6;
+
+/// Bytes of a generation in a cookie.
+pub(crate) const GENERATION_BYTES: usize = 2 * ID_BYTES + SECS_BYTES;
+
+/// Bytes of a time in seconds: until 2106.
+const SECS_BYTES: usize = 4;
+
+/// For so long a generation is good after another one has taken its place: a request that was sent before arrives later, and so does an answer.
+pub(crate) const GRACE: Duration = Duration::from_secs(60);
+
+/// A new one is given that long after another one was, though nobody has used that yet: its answer may be lost.
+const AGAIN_MS: u64 = 10_000;
+
+/// A generation of a session's cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// Which one.
+    pub(crate) id: [u8; ID_BYTES],
+    /// The one it was given for; zeros for the first one.
+    pub(crate) parent: [u8; ID_BYTES],
+    /// When it was given, in seconds since the Unix epoch.
+    pub(crate) issued_at_secs: u32,
+}
+
+impl Generation {
+    /// As a cookie holds it.
+    pub(crate) fn to_bytes(self) -> [u8; GENERATION_BYTES] {
+        let mut bytes = [0; GENERATION_BYTES];
+        let (id, rest) = bytes.split_at_mut(ID_BYTES);
+        let (parent, issued_at) = rest.split_at_mut(ID_BYTES);
+        id.copy_from_slice(&self.id);
+        parent.copy_from_slice(&self.parent);
+        issued_at.copy_from_slice(&self.issued_at_secs.to_be_bytes());
+        bytes
+    }
+
+    /// Read back.
+    pub(crate) fn from_bytes(bytes: &[u8; GENERATION_BYTES]) -> Option<Self> {
+        let (id, rest) = bytes.split_first_chunk()?;
+        let (parent, issued_at) = rest.split_first_chunk()?;
+        Some(Self {
+            id: *id,
+            parent: *parent,
+            issued_at_secs: u32::from_be_bytes(issued_at.try_into().ok()?),
+        })
+    }
+}
+
+/// The generation that counts, as the session service tells it; empty before the first rotation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counting<'a> {
+    /// Which one.
+    id: &'a [u8],
+    /// The one before.
+    parent: &'a [u8],
+    /// Since when, in milliseconds since the Unix epoch.
+    since_ms: u64,
+}
+
+impl<'a> Counting<'a> {
+    /// Of a session.
+    pub(crate) fn of(session: &'a v1::Session) -> Self {
+        let created_ms = || session.created_at.as_ref().map_or(0, timestamp::to_ms);
+        match &session.cookie_generation {
+            None => Self {
+                id: &[],
+                parent: &[],
+                since_ms: created_ms(),
+            },
+            Some(counts) => Self {
+                id: &counts.id,
+                parent: &counts.parent,
+                since_ms: counts.since.as_ref().map_or_else(created_ms, timestamp::to_ms),
+            },
+        }
+    }
+
+    fn is(self, shown: Option<Generation>) -> bool {
+        self.id == id_of(shown.as_ref())
+    }
+
+    /// Whether a generation that is shown is good as far as this says: nobody has to be asked.
+    pub(crate) fn takes(self, shown: Option<Generation>, now_ms: u64) -> bool {
+        let is_beside = |shown: Generation| given(&shown.parent) == self.parent;
+        let is_before_or_beside = || id_of(shown.as_ref()) == self.parent || shown.is_some_and(is_beside);
+        let has_taken_place = !self.id.is_empty();
+        let grace_ms = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
+        let in_grace = now_ms < self.since_ms.saturating_add(grace_ms);
+        self.is(shown) || (has_taken_place && in_grace && is_before_or_beside())
+    }
+}
+
+/// The first generation has no bytes.
+fn id_of(generation: Option<&Generation>) -> &[u8] {
+    generation.map_or(&[], |generation| &generation.id)
+}
+
+/// The bytes of a generation; none of the first one.
+fn given(id: &[u8; ID_BYTES]) -> &[u8] {
+    if *id == [0; ID_BYTES] { &[] } else { id }
+}
+
+/// When cookies rotate.
+#[derive(Clone, Copy, Debug)]
+pub struct CookieRotation {
+    /// How long a generation counts before another one is given, in milliseconds.
+    interval_ms: u64,
+}
+
+impl CookieRotation {
+    /// Rotates cookies that count for longer than this.
+    pub(crate) fn every(interval_secs: u64) -> Self {
+        Self {
+            interval_ms: interval_secs.saturating_mul(1_000),
+        }
+    }
+
+    /// The generation to give to whoever shows `shown`, if it is due. `given_ms` is when one was last given for the same, if that is known.
+    pub(crate) fn next(
+        self,
+        counting: Counting<'_>,
+        shown: Option<Generation>,
+        given_ms: u64,
+        now_ms: u64,
+    ) -> Option<Generation> {
+        let is_due = now_ms >= counting.since_ms.saturating_add(self.interval_ms);
+        if !counting.is(shown) || !is_due || now_ms < given_ms.saturating_add(AGAIN_MS) {
+            return None;
+        }
+        Some(Generation {
+            id: random::bytes().ok()?,
+            parent: shown.map_or([0; ID_BYTES], |shown| shown.id),
+            issued_at_secs: u32::try_from(now_ms / 1_000).ok()?,
+        })
+    }
+
+    /// The same for a session of this edge's memory, which remembers when one was given.
+    pub(super) fn next_of(
+        self,
+        session: &CachedSession,
+        shown: Option<Generation>,
+        now_ms: u64,
+    ) -> Option<Generation> {
+        let counting = Counting::of(session);
+        let next = self.next(counting, shown, session.cookie_given_ms(), now_ms)?;
+        session.gave_cookie(now_ms).then_some(next)
+    }
+}
+
+#[cfg(test)]
+#[path = "cookie_rotation_tests.rs"]
+mod tests;

@@ -1,0 +1,292 @@
+//! Schedules of requests, lost and late answers, tabs, edges and a thief: the edge's rules as they are, and the session service's own judgement.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use proptest::prelude::*;
+use session_svc::session::{CookieGeneration, Judged, ShownGeneration};
+
+use super::*;
+
+const INTERVAL_SECS: u64 = 300;
+const INTERVAL_MS: u64 = INTERVAL_SECS * 1_000;
+const GRACE_MS: u64 = 60_000;
+const BEGAN_MS: u64 = 1_800_000_000_000;
+/// How long a request or an answer is on its way at most.
+const WAY_MS: u64 = 15_000;
+/// How long an edge may not have heard of a change.
+const UNHEARD_MS: u64 = 1_000;
+const EDGES: usize = 3;
+const SCHEDULES: u32 = 10_000;
+
+/// A request that somebody sends: so long after the one before, with these delays, to this edge.
+#[derive(Clone, Debug)]
+struct Sent {
+    by_thief: bool,
+    wait_ms: u64,
+    there_ms: u64,
+    back_ms: u64,
+    is_lost: bool,
+    edge: usize,
+    unheard_ms: u64,
+    /// The edge has read the session anew, and does not know what it gave.
+    forgets: bool,
+}
+
+fn sent(
+    wait_ms: impl Strategy<Value = u64>,
+    by_thief: impl Strategy<Value = bool>,
+) -> impl Strategy<Value = Sent> {
+    let way = || prop_oneof![4 => 0..300_u64, 1 => 0..WAY_MS];
+    let lost = prop::bool::weighted(0.2);
+    (
+        by_thief,
+        wait_ms,
+        way(),
+        way(),
+        lost,
+        0..EDGES,
+        0..UNHEARD_MS,
+        prop::bool::weighted(0.2),
+    )
+        .prop_map(
+            |(by_thief, wait_ms, there_ms, back_ms, is_lost, edge, unheard_ms, forgets)| Sent {
+                by_thief,
+                wait_ms,
+                there_ms,
+                back_ms,
+                is_lost,
+                edge,
+                unheard_ms,
+                forgets,
+            },
+        )
+}
+
+/// What happens next, the soonest first.
+#[derive(Debug)]
+struct Happening {
+    at_ms: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Sends(usize),
+    Arrives(usize, Option<Generation>),
+    Answered { by_thief: bool, given: Generation },
+}
+
+impl PartialEq for Happening {
+    fn eq(&self, other: &Self) -> bool {
+        self.at_ms == other.at_ms
+    }
+}
+impl Eq for Happening {}
+impl PartialOrd for Happening {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Happening {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.at_ms.cmp(&self.at_ms)
+    }
+}
+
+/// One session with its browsers and edges.
+struct World {
+    /// The generations that counted, each since when.
+    counted: Vec<(u64, Option<CookieGeneration>)>,
+    jars: [Option<Generation>; 2],
+    given_ms: [u64; EDGES],
+    rotations: usize,
+    copied_ms: u64,
+    copied: [u8; ID_BYTES],
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            counted: vec![(BEGAN_MS, None)],
+            jars: [None; 2],
+            given_ms: [0; EDGES],
+            rotations: 0,
+            copied_ms: u64::MAX,
+            copied: [0; ID_BYTES],
+        }
+    }
+
+    /// The session as somebody knows it who has heard of what was before `at_ms`.
+    fn session(&self, at_ms: u64) -> v1::Session {
+        let known = self.counted.iter().rev().find(|(since_ms, _)| *since_ms <= at_ms);
+        let generation = known.and_then(|(_, generation)| generation.as_ref());
+        v1::Session {
+            created_at: Some(timestamp::from_ms(BEGAN_MS)),
+            cookie_generation: generation.map(session_svc::grpc::cookie_generation),
+            ..v1::Session::default()
+        }
+    }
+
+    /// An edge judges a request: whether it counts, and the generation it is answered with.
+    fn judged(
+        &mut self,
+        sent: &Sent,
+        shown: Option<Generation>,
+        now_ms: u64,
+    ) -> Result<Option<Generation>, Stolen> {
+        let mut session = self.session(now_ms.saturating_sub(sent.unheard_ms));
+        if !Counting::of(&session).takes(shown, now_ms) {
+            let counts = self.counted.last().and_then(|(_, generation)| generation.clone());
+            let counts = counts.unwrap_or_else(|| CookieGeneration::first(BEGAN_MS));
+            let of_cookie = ShownGeneration {
+                id: shown.map_or([0; ID_BYTES], |shown| shown.id),
+                parent: shown.map_or([0; ID_BYTES], |shown| shown.parent),
+                issued_at_ms: shown.map_or(0, |shown| u64::from(shown.issued_at_secs) * 1_000),
+            };
+            match counts.judge(&of_cookie, now_ms, GRACE_MS) {
+                Judged::Good => {}
+                Judged::First(next) => {
+                    self.counted.push((now_ms, Some(next)));
+                    self.rotations += 1;
+                }
+                Judged::Copy => return Err(Stolen),
+            }
+            session = self.session(now_ms);
+        }
+        if sent.forgets {
+            self.given_ms[sent.edge] = 0;
+        }
+        let rotation = CookieRotation::every(INTERVAL_SECS);
+        let next = rotation.next(Counting::of(&session), shown, self.given_ms[sent.edge], now_ms);
+        if next.is_some() {
+            self.given_ms[sent.edge] = now_ms;
+        }
+        Ok(next)
+    }
+
+    /// Goes through a schedule; gives when a theft was found.
+    fn run(&mut self, schedule: &[Sent], copied_before: usize) -> Option<u64> {
+        let mut happenings = BinaryHeap::new();
+        let mut at_ms = BEGAN_MS;
+        for (at, sent) in schedule.iter().enumerate() {
+            at_ms += sent.wait_ms;
+            happenings.push(Happening {
+                at_ms,
+                what: What::Sends(at),
+            });
+        }
+        while let Some(Happening { at_ms, what }) = happenings.pop() {
+            match what {
+                What::Sends(at) => {
+                    if at == copied_before {
+                        self.jars[1] = self.jars[0];
+                        self.copied_ms = at_ms;
+                        self.copied = self.jars[0].map_or([0; ID_BYTES], |jar| jar.id);
+                    }
+                    let sent = &schedule[at];
+                    happenings.push(Happening {
+                        at_ms: at_ms + sent.there_ms,
+                        what: What::Arrives(at, self.jars[usize::from(sent.by_thief)]),
+                    });
+                }
+                What::Arrives(at, shown) => {
+                    let sent = &schedule[at];
+                    let Ok(next) = self.judged(sent, shown, at_ms) else {
+                        return Some(at_ms);
+                    };
+                    if let Some(given) = next.filter(|_| !sent.is_lost) {
+                        happenings.push(Happening {
+                            at_ms: at_ms + sent.back_ms,
+                            what: What::Answered {
+                                by_thief: sent.by_thief,
+                                given,
+                            },
+                        });
+                    }
+                }
+                What::Answered { by_thief, given } => self.jars[usize::from(by_thief)] = Some(given),
+            }
+        }
+        None
+    }
+}
+
+/// A copy was used.
+#[derive(Debug)]
+struct Stolen;
+
+/// At once, as tabs and pictures of a page are; now and then; after a rest.
+fn any_wait() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        5 => 0..2_000_u64,
+        3 => 0..60_000_u64,
+        2 => 0..2 * INTERVAL_MS,
+        1 => 0..100 * INTERVAL_MS,
+    ]
+}
+
+/// How far apart the requests are of somebody who is there.
+const OFTEN_MS: u64 = 20_000;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: SCHEDULES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_is_taken_for_a_thief(schedule in prop::collection::vec(sent(any_wait(), Just(false)), 1..40)) {
+        let mut world = World::new();
+        prop_assert_eq!(world.run(&schedule, usize::MAX), None);
+    }
+
+    #[test]
+    fn every_theft_is_found_within_one_rotation(
+        before in prop::collection::vec(sent(any_wait(), Just(false)), 1..12),
+        after in prop::collection::vec((sent(0..OFTEN_MS, Just(false)), sent(0..OFTEN_MS, Just(true)), any::<bool>()), 25..26),
+    ) {
+        let copied_before = before.len();
+        let both = after.into_iter().flat_map(|(own, thief, swapped)| if swapped { [thief, own] } else { [own, thief] });
+        // Whoever holds a copy of the only cookie there is: nothing of before is on its way any more.
+        let schedule: Vec<Sent> = before.into_iter().chain(both.enumerate().map(|(at, mut sent)| {
+            sent.wait_ms += if at == 0 { 2 * WAY_MS } else { OFTEN_MS / 2 };
+            sent
+        })).collect();
+        let mut world = World::new();
+        let found_ms = world.run(&schedule, copied_before);
+        prop_assert!(found_ms.is_some(), "not found");
+        // What was copied may not have been used yet.
+        let is_rotation = |one: &CookieGeneration| !one.settled && one.id != world.copied;
+        let since = world.counted.iter().filter(|(since_ms, _)| *since_ms >= world.copied_ms);
+        let rotations = since.filter(|(_, generation)| generation.as_ref().is_some_and(is_rotation)).count();
+        prop_assert!(rotations <= 1, "{:?}", world.counted);
+        prop_assert!(found_ms.unwrap() - world.copied_ms <= 2 * INTERVAL_MS + GRACE_MS);
+    }
+}
+
+#[test]
+fn a_rotation_is_one_write_where_no_answer_is_overtaken() {
+    let calm = Sent {
+        by_thief: false,
+        wait_ms: 20_000,
+        there_ms: 10,
+        back_ms: 10,
+        is_lost: false,
+        edge: 0,
+        unheard_ms: 0,
+        forgets: false,
+    };
+    let mut world = World::new();
+    let minutes = 60;
+    assert_eq!(world.run(&vec![calm; minutes * 3], usize::MAX), None);
+    let expected = minutes * 60_000 / usize::try_from(INTERVAL_MS + 20_000).unwrap();
+    assert_eq!(world.rotations, expected);
+}
+
+#[test]
+fn a_generation_comes_back_from_its_bytes() {
+    let generation = Generation {
+        id: [1, 2, 3, 4, 5, 6],
+        parent: [7; ID_BYTES],
+        issued_at_secs: 1_800_000_000,
+    };
+    assert_eq!(Generation::from_bytes(&generation.to_bytes()), Some(generation));
+}

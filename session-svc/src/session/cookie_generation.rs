@@ -1,0 +1,102 @@
+//! Generations of a session's cookie, for browsers that bind no key: who uses one after another has taken its place has a copy.
+//!
+//! Whoever answers browsers gives a cookie of a new generation now and then. It counts once it is **used**: an answer that is lost changes
+//! nothing. Each answer gives another one, so that two browsers that hold the same cookie come by different ones. A browser may be given
+//! several at once, keeps the one that arrives last, and its requests overtake each other: for a grace after the first of them was used all that were
+//! given for the same one are good, and the one before as well. What is used after the grace is what a browser has kept; if that is two, one is a copy.
+//!
+//! Invariants
+//! - A generation is good as long as none that was given for it, or beside it, has been used, and for a grace after that.
+//! - Of those beside each other one is good after the grace: the one that was used first at all, or instead the first that is used then.
+//!
+//! Deliberately absent: what a cookie looks like, and when a new one is given.
+
+/// Bytes that tell a generation from the others.
+pub(crate) const ID_BYTES: usize = 6;
+
+/// Tells a generation from the others; all zeros for the first one.
+pub type GenerationId = [u8; ID_BYTES];
+
+/// The generation of the sign-in.
+pub(crate) const FIRST: GenerationId = [0; ID_BYTES];
+
+/// The generation of a session's cookie that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CookieGeneration {
+    /// Which one.
+    pub id: GenerationId,
+    /// The one it was given for.
+    pub parent: GenerationId,
+    /// When it, or one beside it, was first used.
+    pub since_ms: u64,
+    /// Whether it has taken the place of one beside it: no other one can.
+    pub settled: bool,
+}
+
+/// A generation as a cookie shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownGeneration {
+    /// Which one.
+    pub id: GenerationId,
+    /// The one it was given for.
+    pub parent: GenerationId,
+    /// When it was given, by the giver's clock.
+    pub issued_at_ms: u64,
+}
+
+/// What a generation that is shown is worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It counts, or was sent before another one took its place.
+    Good,
+    /// It counts from now on.
+    First(CookieGeneration),
+    /// It is a copy.
+    Copy,
+}
+
+impl CookieGeneration {
+    /// The one that counts as long as no other one was used.
+    pub fn first(created_at_ms: u64) -> Self {
+        Self {
+            id: FIRST,
+            parent: FIRST,
+            since_ms: created_at_ms,
+            settled: false,
+        }
+    }
+
+    /// What a generation is worth that is shown now, where one is good for `grace_ms` after another has taken its place.
+    pub fn judge(&self, shown: &ShownGeneration, now_ms: u64, grace_ms: u64) -> Judged {
+        if shown.id == self.id {
+            return Judged::Good;
+        }
+        if shown.id != FIRST && shown.parent == self.id {
+            return Judged::First(Self {
+                id: shown.id,
+                parent: shown.parent,
+                since_ms: now_ms,
+                settled: false,
+            });
+        }
+        let grace_ends_ms = self.since_ms.saturating_add(grace_ms);
+        let is_beside =
+            shown.id != FIRST && shown.parent == self.parent && shown.issued_at_ms < grace_ends_ms;
+        let in_grace = now_ms < grace_ends_ms;
+        if in_grace && (is_beside || shown.id == self.parent) {
+            Judged::Good
+        } else if is_beside && !self.settled {
+            Judged::First(Self {
+                id: shown.id,
+                settled: true,
+                ..self.clone()
+            })
+        } else {
+            Judged::Copy
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cookie_generation_tests.rs"]
+mod tests;

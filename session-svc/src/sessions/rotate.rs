@@ -1,0 +1,46 @@
+//! Rotating the cookie of a session, and ending it where a copy of it is used.
+
+use super::{OfflineTokens, Sessions, SessionsError};
+use crate::keeper::Edit;
+use crate::session::change::ChangeKind;
+use crate::session::cookie_generation::Judged;
+use crate::session::{Cause, CookieGeneration, Handle, Session, ShownGeneration};
+
+impl Sessions {
+    /// Judges a generation of a session's cookie that was used: one that counts from now on is written down, and a copy ends the session, which is
+    /// then `Missing`.
+    pub(crate) async fn rotate_cookie(
+        &self,
+        handle: Handle,
+        shown: &ShownGeneration,
+        grace_ms: u64,
+    ) -> Result<Session, SessionsError> {
+        let session = self.keeper.load(handle).await?;
+        let now_ms = self.keeper.now_ms();
+        let mut is_copy = false;
+        let edit = |session: &mut Session| {
+            let first = || CookieGeneration::first(session.created_at_ms);
+            let counts = session.cookie_generation.clone().unwrap_or_else(first);
+            let judged = counts.judge(shown, now_ms, grace_ms);
+            is_copy = judged == Judged::Copy;
+            match judged {
+                Judged::Good | Judged::Copy => Edit::Leave,
+                Judged::First(next) => {
+                    session.cookie_generation = Some(next);
+                    Edit::Write
+                }
+            }
+        };
+        let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
+        if !is_copy {
+            return Ok(session);
+        }
+        tracing::warn!(session = %handle, "a copy of the cookie of a session was used: it ends");
+        if let Err(error) = self.keeper.note_theft(&session.issuer, &session.subject).await {
+            tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "its person is not told of a theft");
+        }
+        self.end_handle(handle, Cause::Theft, OfflineTokens::TakeBack)
+            .await?;
+        Err(SessionsError::Missing)
+    }
+}
