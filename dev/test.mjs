@@ -50,6 +50,8 @@ const NEEDS = {
   tinyproxy: { there: () => works('tinyproxy', ['-v']), debian: ['tinyproxy'] },
   haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
   chromium: { there: () => existsSync('/usr/bin/chromium'), debian: ['chromium'] },
+  firefox: { there: () => existsSync('/usr/bin/firefox-esr'), debian: ['firefox-esr'] },
+  certutil: { there: () => existsSync('/usr/bin/certutil'), debian: ['libnss3-tools'] },
   python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },
   openssl: { there: () => works('openssl', ['version']), debian: ['openssl'] },
   busybox: { there: () => existsSync('/bin/busybox'), debian: ['busybox-static'] },
@@ -153,7 +155,7 @@ const SPARED_FILES = {
 };
 
 /** Files that take half a minute or more come first: one that began last would run on alone. */
-const LONG_FILES = ['late-news.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
+const LONG_FILES = ['late-news.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'device-bound.spec.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
 
 // ---------------------------------------------------------------- running and counting
 
@@ -299,7 +301,7 @@ const SUITES = [
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
   { name: 'docs', what: 'the documents as a site, and its search in a real browser', needs: ['chromium'], prepare: [() => installPackages('web', say), site], run: () => nodeTests(ROOT, 'dev/tests/docs', '.test.mjs') },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },

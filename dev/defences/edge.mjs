@@ -33,7 +33,6 @@ export default [
   within('auth-edge/src/sessions/mod.rs', 'auth-edge profile::', {
     'cookie-life-by-the-session': text('.saturating_sub(ms(&session.rolled_at))', '.saturating_sub(if OFF { self.clock.now_ms() } else { ms(&session.rolled_at) })'),
     'bound-session-without-its-device': by('auth-edge device_bound::', text('self.standing(headers, &id, &session);', 'if OFF { DeviceStanding::Unbound } else { self.standing(headers, &id, &session) };')),
-    'cookie-given-twice': by('auth-edge cookie_rotation::', text('current.renewal = None;', 'if !OFF { current.renewal = None; }')),
     'renewed-where-cookies-rotate': by('auth-edge cookie_rotation::', text('rolled && self.rotation.is_none()', 'rolled && (OFF || self.rotation.is_none())')),
     'copy-of-a-cookie': by('auth-edge cookie_rotation::', never('!Counting::of(&current.session).takes(shown, self.clock.now_ms())')),
     'cookie-of-a-session-that-ended-meanwhile': by('auth-edge late_cookies::', always('self.get(&current.id).await.is_ok()')),
@@ -49,7 +48,6 @@ export default [
   within('auth-edge/src/sign_in/device_binding.rs', 'auth-edge device_bound::', {
     'challenge-of-a-refresh': always('bindings.is_challenge(&challenge, &id, now_ms)'),
     'cookie-of-a-session-before': text('.is_some_and(|newer| newer.expose() != id.expose())', '.is_some_and(|newer| !OFF && newer.expose() != id.expose())'),
-    'refresh-of-another-site': never('provenance(headers, sign_in.sites.of(headers).base_url()) != Provenance::SameOrigin'),
     'handle-of-the-refresh': always('session.handle == handle'),
     'waiting-for-ever': always('now_ms < since_ms.saturating_add(PATIENCE_MS)'),
     'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('ReturnTo::parse(site.base_url(), &asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),

@@ -4,6 +4,7 @@ const ME = "**/api/auth/me*";
 const RPC = "**/session.v1.BrowserSessionService/*";
 const CURRENT = "**/session.v1.BrowserSessionService/GetCurrentSession";
 const LIST = "**/session.v1.BrowserSessionService/ListMySessions";
+const WATCH = "**/session.v1.BrowserSessionService/WatchMySession";
 
 export const LONG_NAME =
   "Wolfeschlegelsteinhausenbergerdorff-Featherstonehaugh Adolph Blaine Charles David Earl Frederick Gerald";
@@ -63,7 +64,7 @@ const SAFARI =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile/15E148 Safari/604.1";
 
 /** A session that began and was last used so many seconds ago, and whether it is bound to its device. */
-function sessionOf({ handle, userAgent, address, began, used, bound, current }) {
+function sessionOf({ handle, userAgent, address, began, used, bound, current, theft }) {
   const ago = (seconds) => moment(Math.round(Date.now() / 1000) - seconds);
   const device = [...text(1, userAgent), ...text(2, address), ...field(3, ago(used))];
   return [
@@ -77,6 +78,7 @@ function sessionOf({ handle, userAgent, address, began, used, bound, current }) 
     ...integer(17, 1),
     ...(current ? integer(19, 1) : []),
     ...(bound ? field(20, field(2, ago(began - 2))) : []),
+    ...(theft ? field(22, ago(theft)) : []),
   ];
 }
 const HERE = {
@@ -99,11 +101,31 @@ const ELSEWHERE = [
   },
   { handle: "c", userAgent: SAFARI, address: "198.51.100.4", began: 5 * DAY_S, used: 20 * HOUR_S },
 ];
+/** This person's sessions, this browser's first. */
+async function sessionsAre(page, here, ...elsewhere) {
+  const [current, ...others] = [here, ...elsewhere].map((one) => field(1, sessionOf(one)));
+  await page.route(LIST, (route) => route.fulfill(answer([...current, ...others.flat()])));
+  await page.route(CURRENT, (route) => route.fulfill(answer(current)));
+}
 /** Sessions of which this one and another one are bound to their devices. */
-async function bound(page) {
-  const list = [HERE, ...ELSEWHERE];
-  await page.route(LIST, (route) => route.fulfill(answer(list.flatMap((one) => field(1, sessionOf(one))))));
-  await page.route(CURRENT, (route) => route.fulfill(answer(field(1, sessionOf(HERE)))));
+const bound = (page) => sessionsAre(page, HERE, ...ELSEWHERE);
+/** This browser's session begins with the news that another one was ended because of a copy of its cookie. */
+export const afterTheft = (page) => sessionsAre(page, { ...HERE, bound: false, theft: DAY_S }, ELSEWHERE[1]);
+const KIND_ENDED = 5;
+const CAUSE_THEFT = 11;
+/** This browser's session is ended for the same reason while somebody looks at it. */
+async function endsByTheft(page) {
+  await sessionsAre(page, HERE);
+  await page.route(WATCH, async (route) => {
+    await page.route(ME, (me) => me.fulfill({ status: 204 }));
+    const ended = [...integer(1, KIND_ENDED), ...text(2, HERE.handle.repeat(32)), ...integer(6, CAUSE_THEFT)];
+    const { body, ...rest } = answer(ended);
+    await route.fulfill({
+      ...rest,
+      contentType: "application/grpc-web-text",
+      body: body.toString("base64"),
+    });
+  });
 }
 
 const main = (page) => page.getByRole("main");
@@ -311,6 +333,23 @@ export const STATES = {
       await page.getByText("Bound to its device").waitFor();
     },
   },
+  "sessions-theft": {
+    signedIn: true,
+    go: async (page) => {
+      await afterTheft(page);
+      await page.goto("/account/sessions");
+      await page.getByText("This browser").waitFor();
+      await page.getByText("ended to protect you").waitFor();
+    },
+  },
+  "account-theft": {
+    signedIn: true,
+    go: async (page) => {
+      await afterTheft(page);
+      await account(page);
+      await page.getByText("ended to protect you").waitFor();
+    },
+  },
   "sessions-loading": {
     signedIn: true,
     go: async (page) => {
@@ -369,10 +408,23 @@ export const STATES = {
       await dialog(page);
     },
   },
+  "ended-theft": {
+    signedIn: true,
+    go: async (page) => {
+      await endsByTheft(page);
+      await page.goto("/account");
+      await dialog(page);
+      await page.getByText("used in two places").waitFor();
+    },
+  },
 };
 
 /** The same pages in the language that runs from right to left; what they say is found by its place, not by its words. */
 const ARABIC = { options: { locale: "ar" } };
+async function theftTold(page) {
+  await main(page).getByRole("status").getByRole("heading").waitFor();
+  await main(page).locator("time").first().waitFor();
+}
 const inArabic = (path, ready) => async (page) => {
   await page.goto(path);
   await page.locator("html[dir=rtl][lang=ar]").waitFor();
@@ -403,6 +455,22 @@ Object.assign(STATES, {
       await inArabic("/account/sessions", (ready) => main(ready).locator("time").first().waitFor())(page);
     },
   },
+  "ar-sessions-theft": {
+    ...ARABIC,
+    signedIn: true,
+    go: async (page) => {
+      await afterTheft(page);
+      await inArabic("/account/sessions", theftTold)(page);
+    },
+  },
+  "ar-account-theft": {
+    ...ARABIC,
+    signedIn: true,
+    go: async (page) => {
+      await afterTheft(page);
+      await inArabic("/account", theftTold)(page);
+    },
+  },
   "ar-session": {
     ...ARABIC,
     signedIn: true,
@@ -424,6 +492,14 @@ Object.assign(STATES, {
       await page.route(ME, (route) => route.fulfill({ status: 204 }));
       await main(page).getByRole("button").first().click();
       await dialog(page);
+    },
+  },
+  "ar-ended-theft": {
+    ...ARABIC,
+    signedIn: true,
+    go: async (page) => {
+      await endsByTheft(page);
+      await inArabic("/account", dialog)(page);
     },
   },
 });

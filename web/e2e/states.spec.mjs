@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
 import { fileURLToPath } from "node:url";
-import { absurdAnswer } from "./states.mjs";
+import { absurdAnswer, afterTheft } from "./states.mjs";
 import { assertAccessible, browserTests, signIn, signInAtProvider, until } from "./support.mjs";
 
 const TEST_MS = 90_000;
@@ -368,6 +368,32 @@ test("everywhere else: asked first, with the keyboard alone, and every other bro
   await page.getByText("You are signed in nowhere else.").waitFor();
   for (const other of others)
     await other.page.getByRole("alertdialog", { name: "You are signed out" }).waitFor();
+});
+
+test("a copied cookie is told after the next sign-in, with the way to the sessions, until it is dismissed", async () => {
+  const stack = await start();
+  const { page } = await window(stack);
+  await afterTheft(page);
+  await signIn(page, stack);
+  const told = page.getByRole("heading", { level: 2, name: "A session of yours was ended to protect you" });
+  await told.waitFor();
+  assert.ok(await page.evaluate(() => document.activeElement === document.body), "it takes no focus");
+  await page.getByRole("status").getByRole("link", { name: "See all your sessions" }).click();
+  await h1(page, "Your sessions");
+  await told.waitFor();
+  const above = (notice, list) =>
+    notice.boundingBox().then(async ({ y }) => y < (await list.boundingBox()).y);
+  assert.ok(await above(told, page.getByRole("main").getByRole("list").first()), "it stands above the list");
+  await page.getByRole("button", { name: "Dismiss" }).focus();
+  await page.keyboard.press("Enter");
+  await told.waitFor({ state: "detached" });
+  assert.equal(await focused(page), "Your sessions");
+  await page.reload();
+  await page.getByText("This browser").waitFor();
+  assert.equal(await told.count(), 0);
+  await page.getByRole("link", { name: "Profile", exact: true }).click();
+  await details(page);
+  assert.equal(await told.count(), 0);
 });
 
 test("every page can be walked with the keyboard, and the focus is always to be seen", async () => {

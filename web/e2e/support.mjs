@@ -7,7 +7,7 @@ import { after, afterEach } from "node:test";
 import { chromium } from "playwright-core";
 import { startStack } from "../../dev/stack.mjs";
 
-const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 // Everything here happens on one machine: a step that takes longer is not going to happen.
 const STEP_MS = 15_000;
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");

@@ -109,6 +109,8 @@ pub(super) struct ProxyContext<'a> {
     pub(crate) authorized: &'a Authorized,
     /// The WebSocket handshake, if it is one.
     pub(crate) handshake: Option<WebSocketHandshake>,
+    /// Whether the browser has bound its session to its device.
+    pub(crate) is_of_bound_session: bool,
 }
 
 type UpstreamResponse = hyper::Response<Incoming>;
@@ -360,11 +362,15 @@ impl Proxy {
             let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
-            headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
+            headers::strip_response(answer.headers_mut(), context.is_of_bound_session, |name| {
+                is_ours(gateway, name)
+            });
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::switched(handshake, answer.map(Body::new));
         }
-        headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
+        headers::strip_response(answer.headers_mut(), context.is_of_bound_session, |name| {
+            is_ours(gateway, name)
+        });
         answer.extensions_mut().insert(FromUpstream);
         let idle = self
             .idle_timeout

@@ -171,7 +171,7 @@ impl HttpError {
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
             Self::NotBound { .. } => {
-                "This address is only for sign-ins that are tied to a device, so that copied cookies are worth nothing, and your browser has not tied this one. Chrome can, on a computer with a security chip: sign in again there."
+                "This address is only for sign-ins that are tied to a device, so that copied cookies are worth nothing, and your browser has not tied this one. Chrome can, on a computer with a security chip."
             }
             Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
             Self::UpstreamDown => {

@@ -33,6 +33,7 @@ use crate::http::request;
 use crate::providers::sites::Sites;
 use crate::sessions::cookies::SessionCookies;
 use crate::values::forwarded::TrustedProxies;
+use crate::values::reserved::{DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH};
 
 /// What the layer is made of.
 #[derive(Clone, Debug)]
@@ -184,7 +185,8 @@ impl EdgeLayer {
         // What follows CONNECT is no body.
         let switches = *request.method() == Method::CONNECT;
         let has_body = !request.body().is_end_stream() && !switches;
-        let admitted = self.concurrency.enter(address, session, has_body)?;
+        let admitted = self.concurrency.enter(address, session, has_body);
+        let admitted = admitted.map_err(|refused| as_browsers_take_it(&request, refused))?;
         host::named(&request)?;
         if self.has_hosts {
             host::write(&mut request, &self.trusted);
@@ -197,5 +199,15 @@ impl EdgeLayer {
             admitted,
             slow_client::bounded(request, self.body_timeouts, arrival),
         ))
+    }
+}
+
+/// A refusal as the request's address has to word it: where browsers prove the device of a session, 429 would end the binding in some of them, and 503
+/// never does.
+fn as_browsers_take_it(request: &Request, refused: HttpError) -> HttpError {
+    let is_proof = [DEVICE_REGISTER_PATH, DEVICE_REFRESH_PATH].contains(&request.uri().path());
+    match refused {
+        HttpError::RateLimited { limit, .. } if is_proof => HttpError::Overloaded(limit),
+        other => other,
     }
 }

@@ -282,6 +282,34 @@ fn a_rotation_is_one_write_where_no_answer_is_overtaken() {
 }
 
 #[test]
+fn a_new_one_is_given_for_the_one_that_counts_alone() {
+    let counts = v1::Session {
+        cookie_generation: Some(v1::CookieGeneration {
+            id: vec![1; ID_BYTES],
+            since: Some(timestamp::from_ms(BEGAN_MS)),
+            ..v1::CookieGeneration::default()
+        }),
+        ..v1::Session::default()
+    };
+    let shown = |byte| Generation {
+        id: [byte; ID_BYTES],
+        parent: [0; ID_BYTES],
+        issued_at_secs: 0,
+    };
+    let due_ms = BEGAN_MS + INTERVAL_MS;
+    let next = |shown, given_ms, now_ms| {
+        let rotation = CookieRotation::every(INTERVAL_SECS);
+        rotation.next(Counting::of(&counts), shown, given_ms, now_ms)
+    };
+    assert_eq!(next(Some(shown(1)), 0, due_ms).unwrap().parent, [1; ID_BYTES]);
+    assert_eq!(next(Some(shown(1)), 0, due_ms - 1), None);
+    assert_eq!(next(Some(shown(1)), due_ms, due_ms + AGAIN_MS - 1), None);
+    for other in [None, Some(shown(2))] {
+        assert_eq!(next(other, 0, due_ms), None);
+    }
+}
+
+#[test]
 fn a_generation_comes_back_from_its_bytes() {
     let generation = Generation {
         id: [1, 2, 3, 4, 5, 6],

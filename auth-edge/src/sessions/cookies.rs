@@ -110,6 +110,7 @@ pub struct SessionCookies {
     settings: CookieSettings,
     keys: DerivedKeys,
     full_name: String,
+    proof_name: String,
     sites: Option<Sites>,
 }
 
@@ -126,6 +127,7 @@ impl SessionCookies {
         Self {
             settings,
             keys,
+            proof_name: format!("{full_name}{PROOF_SUFFIX}"),
             full_name,
             sites: None,
         }
@@ -140,8 +142,14 @@ impl SessionCookies {
 
     /// The name of the cookie beside it that proves the session's device.
     #[must_use]
-    pub(super) fn name_of_proof(&self) -> String {
-        format!("{}{PROOF_SUFFIX}", self.full_name)
+    pub(super) fn name_of_proof(&self) -> &str {
+        &self.proof_name
+    }
+
+    /// Whether the browser of a request has bound a session to its device.
+    #[must_use]
+    pub(crate) fn are_of_bound_session(&self, headers: &HeaderMap) -> bool {
+        pairs(headers).any(|(name, _value)| name == self.proof_name)
     }
 
     /// Whether a cookie of this name is one of the two. Some browsers and frameworks compare names without regard to case.

@@ -71,6 +71,14 @@ pub(crate) enum DeviceStanding {
     Missing,
 }
 
+/// Which session an address of a refresh is for.
+pub(crate) struct Addressed {
+    /// The session.
+    pub(crate) id: SessionId,
+    /// Whether it is sealed with the newest secret: otherwise the browser needs another one before the old secret is gone.
+    pub(crate) is_lasting: bool,
+}
+
 /// Writes and judges the cookie and the challenges.
 #[derive(Clone)]
 pub(crate) struct DeviceBindings {
@@ -101,7 +109,7 @@ impl DeviceBindings {
     ) -> Self {
         Self {
             keys,
-            name: cookies.name_of_proof(),
+            name: cookies.name_of_proof().to_owned(),
             attributes: cookies.attributes(),
             settings,
             metrics,
@@ -140,6 +148,11 @@ impl DeviceBindings {
         Some(value)
     }
 
+    /// The `Set-Cookie` value that takes the cookie away.
+    pub(crate) fn clear(&self) -> Option<HeaderValue> {
+        HeaderValue::try_from(format!("{}={}; Max-Age=0", self.name, self.attributes)).ok()
+    }
+
     /// The challenge of a registration. It holds the session, sealed: a browser that comes back from its provider leaves `SameSite` cookies out of
     /// the registration.
     pub(crate) fn invitation(&self, id: &SessionId, now_ms: u64) -> Option<String> {
@@ -164,9 +177,11 @@ impl DeviceBindings {
     }
 
     /// The session of such an address.
-    pub(crate) fn addressed(&self, sealed: &str) -> Option<SessionId> {
-        let plain = self.opened(REFRESH, sealed)?;
-        plain.as_slice().try_into().ok().map(SessionId::from_bytes)
+    pub(crate) fn addressed(&self, sealed: &str) -> Option<Addressed> {
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (plain, is_lasting) = self.keys.open_telling_age(&[REFRESH], &sealed)?;
+        let id = plain.as_slice().try_into().ok().map(SessionId::from_bytes)?;
+        Some(Addressed { id, is_lasting })
     }
 
     /// A challenge for a refresh of a session.
@@ -195,7 +210,7 @@ impl DeviceBindings {
     pub(super) fn standing(
         &self,
         headers: &HeaderMap,
-        id: &SessionId,
+        (id, handle): (&SessionId, &str),
         bound_at_ms: Option<u64>,
         now_ms: u64,
     ) -> DeviceStanding {
@@ -215,7 +230,7 @@ impl DeviceBindings {
             DeviceStanding::Proven
         } else if !required && now_ms < bound_at_ms.saturating_add(REGISTERED_MS) {
             DeviceStanding::JustBound
-        } else if headers.contains_key(SKIPPED) {
+        } else if is_skipped(headers, handle) {
             DeviceStanding::Skipped
         } else {
             DeviceStanding::Missing
@@ -255,12 +270,28 @@ impl DeviceBindings {
     }
 }
 
+/// Whether a browser says that it could not ask for the cookie of this session, or says not of which. Another one's may still be registered.
+fn is_skipped(headers: &HeaderMap, handle: &str) -> bool {
+    let lines = headers
+        .get_all(SKIPPED)
+        .iter()
+        .filter_map(|line| line.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .any(|item| match item.split_once("session_identifier=") {
+            None => true,
+            Some((_, named)) => named.trim_start_matches('"').starts_with(handle),
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use chassis::secret::Secret;
 
     use super::*;
     use crate::sessions::cookies::{CookieSettings, SameSite};
+
+    const HANDLE: &str = "00112233445566778899aabbccddeeff";
 
     const NOW: u64 = 1_800_000_000_000;
 
@@ -307,13 +338,13 @@ mod tests {
         );
         assert_eq!(bindings.attributes(), "Path=/; HttpOnly; Secure; SameSite=Lax");
         let headers = request(&cookie);
-        let standing = |id: &SessionId, now_ms| bindings.standing(&headers, id, Some(0), now_ms);
+        let standing = |id: &SessionId, now_ms| bindings.standing(&headers, (id, HANDLE), Some(0), now_ms);
         let end = NOW + 600_000;
         assert_eq!(standing(&one, end - 1), DeviceStanding::Proven);
         assert_eq!(standing(&one, end), DeviceStanding::Missing);
         assert_eq!(standing(&other, NOW), DeviceStanding::Missing);
         assert_eq!(
-            bindings.standing(&headers, &other, None, NOW),
+            bindings.standing(&headers, (&other, HANDLE), None, NOW),
             DeviceStanding::Unbound
         );
     }
@@ -322,17 +353,24 @@ mod tests {
     fn without_it_there_is_a_moment_after_the_registration_and_a_word_for_browsers_that_could_not() {
         let (bindings, id) = (bindings(), session('1'));
         let mut headers = HeaderMap::new();
-        let standing = |headers: &HeaderMap, now_ms| bindings.standing(headers, &id, Some(NOW), now_ms);
+        let standing =
+            |headers: &HeaderMap, now_ms| bindings.standing(headers, (&id, HANDLE), Some(NOW), now_ms);
         assert_eq!(
             standing(&headers, NOW + REGISTERED_MS - 1),
             DeviceStanding::JustBound
         );
         assert_eq!(standing(&headers, NOW + REGISTERED_MS), DeviceStanding::Missing);
-        headers.insert(
-            SKIPPED,
-            HeaderValue::from_static("quota_exceeded;session_identifier=\"x\""),
-        );
-        assert_eq!(standing(&headers, NOW + REGISTERED_MS), DeviceStanding::Skipped);
+        let of = |handle: &str| format!("quota_exceeded;session_identifier=\"{handle}\"");
+        let another = of("ffeeddccbbaa99887766554433221100");
+        for (said, expected) in [
+            ("unreachable".to_owned(), DeviceStanding::Skipped),
+            (of(HANDLE), DeviceStanding::Skipped),
+            (format!("{another}, {}", of(HANDLE)), DeviceStanding::Skipped),
+            (another, DeviceStanding::Missing),
+        ] {
+            headers.insert(SKIPPED, HeaderValue::from_str(&said).unwrap());
+            assert_eq!(standing(&headers, NOW + REGISTERED_MS), expected, "{said}");
+        }
     }
 
     #[test]
@@ -347,10 +385,13 @@ mod tests {
             (&proof, None, DeviceStanding::Missing),
             (&proof, Some(NOW), DeviceStanding::Proven),
         ] {
-            assert_eq!(required.standing(headers, &id, bound_at, NOW), standing);
+            assert_eq!(required.standing(headers, (&id, HANDLE), bound_at, NOW), standing);
         }
         let off = bindings_of(DeviceBound::Off);
-        assert_eq!(off.standing(&nothing, &id, Some(0), NOW), DeviceStanding::Unbound);
+        assert_eq!(
+            off.standing(&nothing, (&id, HANDLE), Some(0), NOW),
+            DeviceStanding::Unbound
+        );
     }
 
     #[test]
@@ -362,7 +403,7 @@ mod tests {
         assert!(!bindings.is_challenge(&challenge, &other, NOW));
         let cookie = HeaderValue::from_str(&format!("__Host-session_bound={challenge}")).unwrap();
         assert_eq!(
-            bindings.standing(&request(&cookie), &one, Some(0), NOW),
+            bindings.standing(&request(&cookie), (&one, HANDLE), Some(0), NOW),
             DeviceStanding::Missing
         );
         for odd in [
@@ -390,8 +431,14 @@ mod tests {
             exposed(Some(one.clone()))
         );
         assert_eq!(exposed(bindings.invited(&invitation, NOW + CHALLENGE_MS)), None);
-        assert_eq!(exposed(bindings.addressed(&address)), exposed(Some(one)));
-        assert_eq!(exposed(bindings.addressed(&invitation)), None);
+        assert_eq!(
+            exposed(bindings.addressed(&address).map(|addressed| addressed.id)),
+            exposed(Some(one))
+        );
+        assert_eq!(
+            exposed(bindings.addressed(&invitation).map(|addressed| addressed.id)),
+            None
+        );
         assert_eq!(exposed(bindings.invited(&address, NOW)), None);
         assert_eq!(exposed(bindings.invited("", NOW)), None);
     }

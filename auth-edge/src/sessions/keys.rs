@@ -172,6 +172,17 @@ impl DerivedKeys {
     /// Opens what any key of the ring sealed under the same AAD; `None` for anything else.
     #[must_use]
     pub(crate) fn open(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<Vec<u8>> {
+        self.opened(aad, sealed).map(|(plain, _key)| plain)
+    }
+
+    /// The same, and whether the first key sealed it, which will open it for longest.
+    #[must_use]
+    pub(crate) fn open_telling_age(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<(Vec<u8>, bool)> {
+        self.opened(aad, sealed).map(|(plain, key)| (plain, key == 0))
+    }
+
+    /// What was sealed, and by which key of the ring.
+    fn opened(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<(Vec<u8>, usize)> {
         let (version, rest) = sealed.split_first()?;
         if *version != SEAL_VERSION {
             return None;
@@ -179,14 +190,14 @@ impl DerivedKeys {
         let (nonce, body) = rest.split_at_checked(aead::NONCE_LEN)?;
         let nonce: [u8; aead::NONCE_LEN] = nonce.try_into().ok()?;
         let aad = length_prefixed(aad);
-        self.ring.load().iter().find_map(|derived| {
+        self.ring.load().iter().enumerate().find_map(|(key, derived)| {
             let mut buffer = body.to_vec();
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
             let plain = derived
                 .seal
                 .open_in_place(nonce, aead::Aad::from(&aad), &mut buffer)
                 .ok()?;
-            Some(plain.to_vec())
+            Some((plain.to_vec(), key))
         })
     }
 }

@@ -202,8 +202,6 @@ impl SessionRepository {
                 Err(error) => return Err(SessionsUnavailable(error)),
             }
         }
-        // An answer that gives the same generation again could take a newer one back; its cookie lasts as long as the session may.
-        current.renewal = None;
         if counts && let Some(next) = rotation.next_of(&current.session, shown, self.clock.now_ms()) {
             let max_age = self.max_age(&current.session);
             let cookie = self
@@ -324,7 +322,7 @@ impl SessionRepository {
         };
         let binding = session.device_binding.as_ref();
         let bound_at = binding.map(|binding| binding.bound_at.as_ref().map_or(0, timestamp::to_ms));
-        bindings.standing(headers, id, bound_at, self.clock.now_ms())
+        bindings.standing(headers, (id, &session.handle), bound_at, self.clock.now_ms())
     }
 
     /// The session, unless it is bound to a device and this request proves nothing of that: then it is worth as much as none. A browser that

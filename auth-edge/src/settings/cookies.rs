@@ -18,6 +18,8 @@ const WISE_SECRET_CHARS: usize = 32;
 const MAX_COOKIE_NAME: usize = 32;
 /// How long a browser may be believed that has proved to hold its session's key, in seconds: shorter, and browsers do little else.
 const DURATION_SECS: RangeInclusive<u64> = 10..=3_600;
+/// A shorter time wants more signatures than Chrome makes.
+const WISE_DURATION_SECS: u64 = 240;
 /// How often the cookie may rotate, in seconds: not before the grace of the one before is over, twice.
 const ROTATION_SECS: RangeInclusive<u64> = 120..=86_400;
 
@@ -118,6 +120,12 @@ pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Opti
     let duration_secs = reader.secs(DURATION, Zero::Refused);
     if !DURATION_SECS.contains(&duration_secs) {
         reader.wrong(DURATION, "must be from 10 to 3600 seconds");
+    }
+    if duration_secs < WISE_DURATION_SECS && mode != DeviceBound::Off && reader.is_given(DURATION) {
+        reader.warn(
+            DURATION,
+            "is so short that a browser runs out of signatures (Chrome: six in nine minutes) and people see 503 for minutes: 240 or more",
+        );
     }
     if mode == DeviceBound::Required && !cookie.secure {
         reader.wrong(MODE, "require needs an https EDGE_BASE_URL");

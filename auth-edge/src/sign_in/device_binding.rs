@@ -5,6 +5,8 @@
 //! - What goes wrong for the moment is a 5xx: any other answer than 403 with a challenge, 407 and 429 ends the binding in the browser, and the session with it.
 //! - A refresh costs one read at most, and none where its challenge is wrong.
 //! - No endpoint for browsers needs the session cookie, which they leave out where another site has led here; sealed words name the session instead.
+//! - Neither asks where a request comes from: browsers say it in three ways, or not at all. `Sec-Secure-Session-Id` is a name no script can send, and a
+//!   challenge is answered with a key that no other site's page has.
 //! - A browser that has signed in anew gets no cookie of the session before.
 //! - A session is offered to be bound by the sign-in that made it and by nothing else: later its cookie may be somebody else's.
 
@@ -25,11 +27,10 @@ use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
 use crate::http::pages::language::Language;
-use crate::http::protect::csrf::{Provenance, provenance};
 use crate::http::request;
 use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::device_binding::{DeviceBindings, DeviceBound};
+use crate::sessions::device_binding::{Addressed, DeviceBindings, DeviceBound};
 use crate::sessions::metrics::DeviceProofOutcome;
 use crate::values::reserved::{DEVICE_PATH, DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH};
 use crate::values::return_to::ReturnTo;
@@ -83,7 +84,7 @@ pub(crate) async fn page(
     request: Request,
 ) -> Result<Response, HttpError> {
     let headers = request.headers();
-    let bindings = sign_in.bindings.as_ref().ok_or(HttpError::NotFound)?;
+    let bindings = ours(&sign_in)?;
     let site = sign_in.sites.of(headers);
     let asked = request::first_parameter(request.uri().query().unwrap_or_default(), "returnTo");
     let target = asked.and_then(|asked| ReturnTo::parse(site.base_url(), &asked));
@@ -123,7 +124,7 @@ pub(crate) async fn register(
     request: Request,
 ) -> Result<Response, HttpError> {
     let headers = request.headers();
-    let bindings = ours(&sign_in, headers)?;
+    let bindings = ours(&sign_in)?;
     let device = sign_in.device(&request);
     let now_ms = sign_in.clock.now_ms();
     let proof = text(headers, RESPONSE).and_then(|raw| verify_registration(raw).ok());
@@ -143,7 +144,18 @@ pub(crate) async fn register(
     })?;
     bindings.metrics().count(DeviceProofOutcome::Bound);
     record(&device, Some(&session), None);
-    let address = bindings.address(&id).ok_or(HttpError::Internal)?;
+    instructed(bindings, &id, &session, now_ms)
+}
+
+/// The cookie, and what the browser is to do from now on. A refresh tells it anew only where its own address is sealed with an old secret: Chrome
+/// forgets the challenge for it, and makes one more of its few signatures.
+fn instructed(
+    bindings: &DeviceBindings,
+    id: &SessionId,
+    session: &Session,
+    now_ms: u64,
+) -> Result<Response, HttpError> {
+    let address = bindings.address(id).ok_or(HttpError::Internal)?;
     let instructions = json!({
         "session_identifier": session.handle,
         "refresh_url": format!("{DEVICE_REFRESH_PATH}?{SESSION_PARAMETER}={address}"),
@@ -153,7 +165,25 @@ pub(crate) async fn register(
         "credentials": [{ "type": "cookie", "name": bindings.name(), "attributes": bindings.attributes() }],
     });
     let answer = axum::Json(instructions).into_response();
-    Ok(with_cookie(bindings, &id, now_ms, answer))
+    Ok(with_cookie(bindings, id, session, now_ms, answer))
+}
+
+/// The answer with the cookie.
+fn with_cookie(
+    bindings: &DeviceBindings,
+    id: &SessionId,
+    session: &Session,
+    now_ms: u64,
+    answer: Response,
+) -> Response {
+    let mut answer = no_store(answer);
+    if let Some(cookie) = bindings.cookie(id, now_ms) {
+        answer.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    answer
+        .extensions_mut()
+        .insert(SessionHandle(session.handle.clone()));
+    answer
 }
 
 /// POST: gives the cookie anew for a proof of the session's key.
@@ -162,13 +192,13 @@ pub(crate) async fn refresh(
     request: Request,
 ) -> Result<Response, HttpError> {
     let headers = request.headers();
-    let bindings = ours(&sign_in, headers)?;
+    let bindings = ours(&sign_in)?;
     let Some(handle) = text(headers, SESSION_ID) else {
         return Err(HttpError::BadRequest("Sec-Secure-Session-Id is missing."));
     };
     let address = request::first_parameter(request.uri().query().unwrap_or_default(), SESSION_PARAMETER);
-    let Some(id) = address.and_then(|address| bindings.addressed(&address)) else {
-        return Ok(over(bindings));
+    let Some(Addressed { id, is_lasting }) = address.and_then(|address| bindings.addressed(&address)) else {
+        return Ok(over(bindings, handle));
     };
     // The browser has signed in anew: its cookie of proof is the newer session's.
     if sign_in
@@ -176,7 +206,7 @@ pub(crate) async fn refresh(
         .read(headers)
         .is_some_and(|newer| newer.expose() != id.expose())
     {
-        return Ok(over(bindings));
+        return Ok(over(bindings, handle));
     }
     let now_ms = sign_in.clock.now_ms();
     let proof = text(headers, RESPONSE).filter(|raw| {
@@ -188,7 +218,7 @@ pub(crate) async fn refresh(
     };
     let session = match sign_in.sessions.get(&id).await {
         Ok(session) => session,
-        Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(over(bindings)),
+        Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(over(bindings, handle)),
         Err(error) => return Err(failed(error)),
     };
     let Some(binding) = session
@@ -196,16 +226,16 @@ pub(crate) async fn refresh(
         .as_ref()
         .filter(|_| session.handle == handle)
     else {
-        return Ok(over(bindings));
+        return Ok(over(bindings, handle));
     };
     match verify_refresh(proof, &binding.jwk) {
         Ok(_) => {
             bindings.metrics().count(DeviceProofOutcome::Refreshed);
-            let mut answer = with_cookie(bindings, &id, now_ms, StatusCode::OK.into_response());
-            answer
-                .extensions_mut()
-                .insert(SessionHandle(session.handle.clone()));
-            Ok(answer)
+            if is_lasting {
+                let answer = StatusCode::OK.into_response();
+                return Ok(with_cookie(bindings, &id, &session, now_ms, answer));
+            }
+            instructed(bindings, &id, &session, now_ms)
         }
         Err(error) => {
             tracing::info!(
@@ -223,24 +253,25 @@ pub(crate) async fn refresh(
     }
 }
 
-/// What bindings there are, for a request that our own pages have caused.
-fn ours<'a>(sign_in: &'a SignIn, headers: &HeaderMap) -> Result<&'a DeviceBindings, HttpError> {
-    if provenance(headers, sign_in.sites.of(headers).base_url()) != Provenance::SameOrigin {
-        return Err(HttpError::Csrf);
-    }
+/// What bindings there are.
+fn ours(sign_in: &SignIn) -> Result<&DeviceBindings, HttpError> {
     sign_in.bindings.as_ref().ok_or(HttpError::NotFound)
 }
 
-/// The text of a header that is a structured string (RFC 9651, section 3.3.3). Chromium leaves out the quotes.
+/// The text of a header that is a structured string (RFC 9651, section 3.3.3), whose parameters mean nothing here. Chromium leaves out the quotes.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let text = headers.get(name)?.to_str().ok()?;
-    Some(text.trim_matches('"'))
+    let item = headers.get(name)?.to_str().ok()?.trim();
+    let (quoted, ends) = match item.strip_prefix('"') {
+        Some(quoted) => (quoted, '"'),
+        None => (item, ';'),
+    };
+    quoted.split(ends).next()
 }
 
 /// The session is over for the browser: it asks no more.
-fn over(bindings: &DeviceBindings) -> Response {
+fn over(bindings: &DeviceBindings, handle: &str) -> Response {
     bindings.metrics().count(DeviceProofOutcome::Over);
-    no_store(axum::Json(json!({ "continue": false })).into_response())
+    no_store(axum::Json(json!({ "session_identifier": handle, "continue": false })).into_response())
 }
 
 fn challenged(bindings: &DeviceBindings, id: &SessionId, handle: &str, now_ms: u64) -> Response {
@@ -251,14 +282,6 @@ fn challenged(bindings: &DeviceBindings, id: &SessionId, handle: &str, now_ms: u
     let mut response = no_store(StatusCode::FORBIDDEN.into_response());
     if let Some(value) = value.ok().filter(|_| is_plain) {
         response.headers_mut().insert(CHALLENGE, value);
-    }
-    response
-}
-
-fn with_cookie(bindings: &DeviceBindings, id: &SessionId, now_ms: u64, response: Response) -> Response {
-    let mut response = no_store(response);
-    if let Some(cookie) = bindings.cookie(id, now_ms) {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
 }

@@ -28,6 +28,7 @@ use crate::providers::IdentityProvider;
 use crate::providers::sites;
 use crate::sessions::EndedSession;
 use crate::sessions::cookies::SessionId;
+use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
 use crate::values::reserved::LOGOUT_PATH;
@@ -231,7 +232,8 @@ async fn sign_out(
 /// The browser forgets the session, and what it kept of pages shown in it.
 fn cleared(sign_in: &SignIn, mut response: Response) -> Response {
     let headers = response.headers_mut();
-    if let Some(cookie) = sign_in.cookies.clear() {
+    let proof = sign_in.bindings.as_ref().and_then(DeviceBindings::clear);
+    for cookie in sign_in.cookies.clear().into_iter().chain(proof) {
         headers.append(header::SET_COOKIE, cookie);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

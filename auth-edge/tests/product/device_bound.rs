@@ -117,26 +117,67 @@ async fn a_refresh_is_asked_for_with_a_challenge_and_only_its_answer_by_the_key_
 }
 
 #[tokio::test]
-async fn a_refresh_needs_no_cookie_but_comes_from_our_own_pages() {
+async fn neither_cookies_nor_the_origin_are_needed_and_values_are_read_as_structured_strings() {
     let stack = stack().await;
-    let (browser, device) = bound(&stack).await;
-    let mut without = browser.clone();
-    without.jar.clear();
-    assert_eq!(device.refresh(&mut without).await.status, 200);
-    let foreign = without
-        .post(
-            device.refresh_url(),
-            &[
-                ("sec-fetch-site", "cross-site"),
-                ("sec-secure-session-id", device.handle()),
-            ],
-            "",
-        )
+    let mut browser = stack.browser();
+    let callback = browser.sign_in().await;
+    let offer = callback.header("secure-session-registration").to_owned();
+    let device = Device::new();
+    let proof = device.registration(&offer);
+    let mut without = stack.browser();
+    for sent in [
+        proof.clone(),
+        format!("\"{proof}\""),
+        format!("\"{proof}\";a=1"),
+        format!("{proof};a=1"),
+    ] {
+        let headers = [("secure-session-response", sent.as_str())];
+        let registered = without.post("/api/auth/device/register", &headers, "").await;
+        assert_eq!(registered.status, 200, "{registered:?}");
+        assert_eq!(registered.header("content-type"), "application/json");
+    }
+    let headers = [("secure-session-response", proof.as_str())];
+    let instructions = without
+        .post("/api/auth/device/register", &headers, "")
+        .await
+        .json();
+    assert_eq!(instructions["allowed_refresh_initiators"], json!(["*"]));
+    let device = device.named(&instructions);
+    let asked = device.ask(&mut without, None).await;
+    let proof = device.proof(&device.challenge_of(&asked));
+    let handle = device.handle();
+    for (handle, proof) in [
+        (handle.to_owned(), proof.clone()),
+        (format!("\"{handle}\";a=1"), format!("\"{proof}\";a=1")),
+    ] {
+        for origin in [None, Some("https://idp.example.test")] {
+            without.jar.clear();
+            let mut headers = vec![
+                ("sec-secure-session-id", handle.as_str()),
+                ("secure-session-response", &proof),
+            ];
+            headers.extend(origin.map(|origin| ("origin", origin)));
+            let refreshed = without.post(device.refresh_url(), &headers, "").await;
+            assert_eq!(refreshed.status, 200, "the same proof again, too: {refreshed:?}");
+            let cookie = refreshed.set_cookie("session_bound").unwrap();
+            assert!(
+                cookie.ends_with("; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=540"),
+                "{cookie}"
+            );
+            assert_eq!(refreshed.body, "");
+        }
+    }
+    let unnamed = without
+        .post(device.refresh_url(), &[("secure-session-response", &proof)], "")
         .await;
     assert_eq!(
-        (foreign.status, foreign.header("secure-session-challenge")),
-        (403, "")
+        (unnamed.status, unnamed.set_cookies().len()),
+        (400, 0),
+        "no script can send the name"
     );
+    for path in ["/api/auth/device/register", device.refresh_url()] {
+        assert_eq!(without.get(path).await.status, 405);
+    }
 }
 
 #[tokio::test]
@@ -191,8 +232,10 @@ async fn a_session_that_is_over_is_over_for_the_browser_and_never_for_an_outage(
 
     let mut kept = browser.clone();
     browser.visit("/api/auth/logout").await;
+    assert!(browser.jar.is_empty(), "both cookies are gone: {:?}", browser.jar);
     let over = device.refresh(&mut kept).await;
-    assert_eq!((over.status, over.json()), (200, json!({ "continue": false })));
+    let told = json!({ "session_identifier": device.handle(), "continue": false });
+    assert_eq!((over.status, over.json()), (200, told));
     assert!(over.set_cookies().is_empty(), "{over:?}");
 }
 
@@ -203,7 +246,8 @@ async fn a_sign_in_over_a_binding_begins_a_new_one_and_the_old_one_sets_no_cooki
     let new = Device::bind(&mut browser).await;
     let proof = browser.jar["__Host-session_bound"].clone();
     let over = old.refresh(&mut browser).await;
-    assert_eq!((over.status, over.json()), (200, json!({ "continue": false })));
+    let told = json!({ "session_identifier": old.handle(), "continue": false });
+    assert_eq!((over.status, over.json()), (200, told));
     assert_eq!(browser.jar["__Host-session_bound"], proof);
     stack.clock.advance_ms(UNTIL_RENEWED_MS);
     assert_eq!(new.refresh(&mut browser).await.status, 200);

@@ -102,6 +102,28 @@ async fn one_address_takes_its_share_of_requests_and_others_have_theirs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_browsers_prove_their_device_no_refusal_ends_the_binding() {
+    let (upstream, began, go_on) = slow().await;
+    let settings = [
+        ("EDGE_MAX_CONCURRENT_REQUESTS", "8"),
+        ("EDGE_ADDRESS_SHARE", "12"),
+        ("EDGE_BASE_URL", "https://a"),
+    ];
+    let gateway = Gateway::start(&rule(&upstream), &settings).await;
+    let edge = gateway.stack.address();
+    let mut greedy = from([127, 0, 0, 2], edge).await;
+    greedy.write_all(SLOW.as_bytes()).await.unwrap();
+    acquired(&began, 1).await;
+    for (path, status) in [("register", 503), ("refresh?session=a", 503), ("elsewhere", 429)] {
+        let request =
+            format!("POST /api/auth/device/{path} HTTP/1.1\r\nHost: a\r\ncontent-length: 0\r\n\r\n");
+        let refused = ask(&mut from([127, 0, 0, 2], edge).await, &request).await;
+        assert!(refused.starts_with(&format!("HTTP/1.1 {status}")), "{refused}");
+    }
+    go_on.add_permits(1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn people_who_are_signed_in_are_not_held_to_the_share_of_their_address() {
     let (upstream, began, _go_on) = slow().await;
     let settings = [

@@ -116,3 +116,19 @@ fn a_registration_needs_a_key_of_its_own_that_is_public() {
         device.jwk().to_string()
     );
 }
+
+#[test]
+fn a_proof_of_any_length_is_not_looked_at() {
+    let device = Device::new();
+    let own = device.jwk().to_string();
+    for (bytes, refused) in [(2_000, None), (4 * 1024, Some(DeviceProofError::Malformed))] {
+        let proof = device.proof(&json!({}), &json!({ "padding": "x".repeat(bytes) }));
+        assert_eq!(
+            verify_refresh(&proof, &own).err(),
+            refused,
+            "{} bytes",
+            proof.len()
+        );
+        assert_eq!(unverified_challenge(&proof).is_none(), refused.is_some());
+    }
+}

@@ -6,6 +6,8 @@ export interface NoticeProps {
   kind?: "warn" | "danger" | "good";
   icon?: IconName;
   title: string;
+  /** Whether the title is a heading, for what is part of a page and not an outcome. */
+  heading?: boolean;
   detail?: ReactNode;
   /** What to quote when asking for help. */
   reference?: string | undefined;
@@ -13,7 +15,16 @@ export interface NoticeProps {
 }
 
 /** Something the person should know, with one thing to do about it. Announced politely. */
-export function Notice({ kind = "warn", icon = "warning", title, detail, reference, action }: NoticeProps) {
+export function Notice({
+  kind = "warn",
+  icon = "warning",
+  title,
+  heading,
+  detail,
+  reference,
+  action,
+}: NoticeProps) {
+  const Title = heading ? "h2" : "p";
   return (
     <div className={`${styles.notice} ${kind === "warn" ? "" : styles[kind]}`} role="status">
       <span className={styles.icon}>
@@ -21,7 +32,7 @@ export function Notice({ kind = "warn", icon = "warning", title, detail, referen
       </span>
       <div className={styles.body}>
         <div className={styles.words}>
-          <p className={styles.title}>{title}</p>
+          <Title className={styles.title}>{title}</Title>
           {detail && <p className={styles.detail}>{detail}</p>}
           {reference && <p className={styles.reference}>{reference}</p>}
         </div>

@@ -165,6 +165,12 @@ export const de: Words = {
     stay: "Angemeldet bleiben",
     signOut: "Abmelden",
   },
+  theft: {
+    title: "Eine Ihrer Sitzungen wurde zu Ihrem Schutz beendet",
+    detail: (when) =>
+      `Eine Kopie ihres Cookies war am ${when} in Gebrauch. Das kann jemand anderes gewesen sein. Sehen Sie Ihre Sitzungen durch, melden Sie ab, was Sie nicht kennen, und ändern Sie Ihr Passwort bei Ihrem Anbieter, wenn Sie keine Erklärung dafür haben.`,
+    dismiss: "Ausblenden",
+  },
   ended: {
     title: "Sie sind abgemeldet",
     detail: "Ihre Sitzung ist beendet. Melden Sie sich neu an, und Sie sind wieder auf dieser Seite.",
@@ -178,6 +184,8 @@ export const de: Words = {
       session_limit:
         "Sie haben sich in mehr Browsern angemeldet als erlaubt; die älteste Sitzung wurde beendet.",
       token_mismatch: "Ihr Anbieter hat für jemand anderen geantwortet; deshalb wurde diese Sitzung beendet.",
+      theft:
+        "Das Cookie dieser Sitzung wurde an zwei Stellen benutzt; deshalb wurde sie beendet. Waren Sie das nicht, hatte jemand eine Kopie: Sehen Sie nach der Anmeldung Ihre Sitzungen durch, und ändern Sie Ihr Passwort bei Ihrem Anbieter, wenn Sie den Grund nicht kennen.",
     },
     notSignedIn: "Melden Sie sich an, um fortzufahren",
     notSignedInDetail:

@@ -160,6 +160,12 @@ export const en = {
     stay: "Stay signed in",
     signOut: "Sign out",
   },
+  theft: {
+    title: "A session of yours was ended to protect you",
+    detail: (when: string) =>
+      `A copy of its cookie was in use on ${when}. It may have been somebody else. Look through your sessions, sign out what you do not know, and change your password at your provider if you cannot explain it.`,
+    dismiss: "Dismiss",
+  },
   ended: {
     title: "You are signed out",
     detail: "Your session has ended. Sign in again and you are back on this page.",
@@ -172,6 +178,8 @@ export const en = {
       replaced: "You signed in anew in this browser.",
       session_limit: "You signed in on more browsers than allowed; the oldest session was ended.",
       token_mismatch: "Your provider answered for somebody else, so this session was ended.",
+      theft:
+        "This session's cookie was used in two places, so the session was ended. If that was not you, somebody had a copy: look through your sessions after signing in, and change your password at your provider if you do not know why.",
     },
     notSignedIn: "Sign in to go on",
     notSignedInDetail:

@@ -164,6 +164,12 @@ export const es: Words = {
     stay: "Mantener la sesión",
     signOut: "Cerrar la sesión",
   },
+  theft: {
+    title: "Se terminó una de sus sesiones para protegerle",
+    detail: (when) =>
+      `El ${when} se usó una copia de la cookie de esa sesión. Puede que fuera otra persona. Revise sus sesiones, cierre las que no reconozca y cambie su contraseña en su proveedor si no sabe por qué.`,
+    dismiss: "Descartar",
+  },
   ended: {
     title: "Se ha cerrado su sesión",
     detail: "Su sesión ha terminado. Inicie sesión de nuevo y volverá a esta página.",
@@ -176,6 +182,8 @@ export const es: Words = {
       replaced: "Inició sesión de nuevo en este navegador.",
       session_limit: "Inició sesión en más navegadores de los permitidos; se terminó la sesión más antigua.",
       token_mismatch: "Su proveedor respondió por otra persona, así que se terminó esta sesión.",
+      theft:
+        "La cookie de esta sesión se usó en dos lugares, así que se terminó la sesión. Si no fue usted, alguien tenía una copia: cuando haya iniciado sesión, revise sus sesiones, y cambie su contraseña en su proveedor si no sabe por qué.",
     },
     notSignedIn: "Inicie sesión para continuar",
     notSignedInDetail:

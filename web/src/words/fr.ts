@@ -169,6 +169,12 @@ export const fr: Words = {
     stay: "Rester connecté",
     signOut: "Se déconnecter",
   },
+  theft: {
+    title: "Il a été mis fin à l’une de vos sessions pour vous protéger",
+    detail: (when) =>
+      `Une copie de son cookie a été utilisée le ${when}. C’était peut-être quelqu’un d’autre. Passez vos sessions en revue, déconnectez celles que vous ne reconnaissez pas et changez votre mot de passe chez votre fournisseur si vous ne savez pas pourquoi.`,
+    dismiss: "Masquer",
+  },
   ended: {
     title: "Vous êtes déconnecté",
     detail: "Votre session a pris fin. Reconnectez-vous pour revenir sur cette page.",
@@ -183,6 +189,8 @@ export const fr: Words = {
         "Vous vous êtes connecté dans plus de navigateurs que permis ; la session la plus ancienne a pris fin.",
       token_mismatch:
         "Votre fournisseur a répondu pour quelqu’un d’autre ; il a donc été mis fin à cette session.",
+      theft:
+        "Le cookie de cette session a été utilisé à deux endroits ; il a donc été mis fin à la session. Si ce n’était pas vous, quelqu’un en avait une copie : une fois reconnecté, passez vos sessions en revue, et changez votre mot de passe chez votre fournisseur si vous ne savez pas pourquoi.",
     },
     notSignedIn: "Connectez-vous pour continuer",
     notSignedInDetail:

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Cause } from "../gen/session/v1/session_pb";
 import { ar } from "./ar";
 import { de } from "./de";
 import { en } from "./en";
@@ -53,6 +54,13 @@ test.each(others)("every text is there in $language, and none was left in Englis
     if (script) expect(script.test(text), path).toBe(true);
     else if (!SHARED.has(`${other.language} ${path}`)) expect(text, path).not.toBe(english.get(path));
   }
+});
+
+test("whatever can end a session that somebody is looking at is said in words", () => {
+  const unsaid = new Set([Cause.UNSPECIFIED, Cause.ABANDONED, Cause.OTHER]);
+  const causes = Object.values(Cause).filter((cause) => typeof cause === "number" && !unsaid.has(cause));
+  const codes = causes.map((cause) => Cause[cause as Cause].toLowerCase());
+  expect(Object.keys(en.ended.causes).sort()).toEqual(codes.sort());
 });
 
 test("numbers take the plural their language has for them", () => {

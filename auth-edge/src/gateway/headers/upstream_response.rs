@@ -50,12 +50,19 @@ const CLEARABLE: [&[u8]; 6] = [
 /// What is left of a directive to clear everything: all that holds what a person has seen or left here.
 const ALL_BUT_COOKIES: &[u8] = b"\"cache\", \"storage\"";
 
+/// With it goes the key a session is bound to (W3C Device Bound Session Credentials, section "Clear-Site-Data"), and with that the session.
+const STORAGE: &[u8] = b"\"storage\"";
+
 /// Makes an upstream's headers fit for the browser.
-pub(in super::super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
+pub(in super::super) fn strip_response(
+    headers: &mut HeaderMap,
+    is_of_bound_session: bool,
+    is_our_cookie: impl Fn(&str) -> bool,
+) {
     strip_hop_by_hop(headers);
     remove(headers, |name| INSTEAD.contains(name));
     if headers.contains_key(CLEAR_SITE_DATA) {
-        keep_cookies(headers);
+        keep_session(headers, is_of_bound_session);
     }
     let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
     if set.is_empty() {
@@ -82,8 +89,8 @@ pub(in super::super) fn forbid_caching(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// Leaves of `Clear-Site-Data` what does not take cookies, and with them the session, from the browser.
-fn keep_cookies(headers: &mut HeaderMap) {
+/// Leaves of `Clear-Site-Data` what does not take cookies, or the key the session is bound to, and with them the session, from the browser.
+fn keep_session(headers: &mut HeaderMap, is_bound: bool) {
     let mut kept: Vec<u8> = Vec::new();
     for line in headers.get_all(CLEAR_SITE_DATA) {
         for word in line
@@ -92,7 +99,9 @@ fn keep_cookies(headers: &mut HeaderMap) {
             .map(<[u8]>::trim_ascii)
         {
             let clears = match word {
+                b"\"*\"" if is_bound => CLEARABLE[0],
                 b"\"*\"" => ALL_BUT_COOKIES,
+                STORAGE if is_bound => continue,
                 word if CLEARABLE.contains(&word) => word,
                 _ => continue,
             };
@@ -127,7 +136,7 @@ mod tests {
             ("set-cookie", "__Host-session_login_a=evil"),
             ("connection", "keep-alive"),
         ]);
-        strip_response(&mut sent, ours);
+        strip_response(&mut sent, false, ours);
         assert_eq!(sent, headers(&[("set-cookie", "theme=dark; Path=/")]));
     }
 
@@ -148,11 +157,25 @@ mod tests {
         ] {
             let pairs: Vec<_> = sent.iter().map(|line| ("clear-site-data", *line)).collect();
             let mut sent = headers(&pairs);
-            strip_response(&mut sent, ours);
+            strip_response(&mut sent, false, ours);
             let left = sent
                 .get("clear-site-data")
                 .map(|value| value.to_str().expect("text"));
             assert_eq!(left, kept, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn an_upstream_clears_no_key_that_a_session_is_bound_to() {
+        for (sent, kept) in [
+            ("\"storage\"", None),
+            ("\"cache\", \"storage\"", Some("\"cache\"")),
+            ("\"*\"", Some("\"cache\"")),
+        ] {
+            let mut sent = headers(&[("clear-site-data", sent)]);
+            strip_response(&mut sent, true, ours);
+            let left = sent.get("clear-site-data");
+            assert_eq!(left.map(|value| value.to_str().expect("text")), kept);
         }
     }
 
@@ -164,7 +187,7 @@ mod tests {
             ("x-reproxy-url", "http://10.0.0.1/"),
             ("x-accel-buffering", "no"),
         ]);
-        strip_response(&mut sent, ours);
+        strip_response(&mut sent, false, ours);
         assert_eq!(sent, headers(&[("x-accel-buffering", "no")]));
     }
 

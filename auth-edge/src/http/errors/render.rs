@@ -110,7 +110,7 @@ fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
         } => pages::NextStep::OtherAccount(login_url),
         HttpError::NotBound {
             login_url: Some(login_url),
-        } => pages::NextStep::SignInAgain(login_url),
+        } => pages::NextStep::SignInAgainOrOut(login_url),
         HttpError::NotSent { login_url, .. } => pages::NextStep::SignInElsewhere(login_url),
         _ => pages::NextStep::Home,
     }

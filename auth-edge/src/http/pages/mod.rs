@@ -22,6 +22,7 @@ use chassis::secret::Reloading;
 use self::html::{HtmlDocument, escape};
 use self::language::Language;
 use self::look::Look;
+use crate::values::reserved::LOGOUT_PATH;
 
 /// The description of the unauthorized answer, word for word.
 pub(crate) const NOT_AUTHENTICATED: &str = "The user does not have an active session or is not authenticated";
@@ -38,8 +39,8 @@ pub(crate) enum NextStep<'a> {
     TryAgain(&'a str),
     /// Sign-in, at this URL.
     SignIn(&'a str),
-    /// Sign-in once more, at this URL.
-    SignInAgain(&'a str),
+    /// Sign-in once more, at this URL, or leaving.
+    SignInAgainOrOut(&'a str),
     /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
     SignInElsewhere(&'a str),
     /// Sign-in as somebody else, at this URL.
@@ -171,12 +172,19 @@ fn message_main(
         NextStep::Home => ("/", "Go to the start page", ""),
         NextStep::TryAgain(url) => (url, "Try again", ""),
         NextStep::SignIn(url) => (url, "Sign in", ""),
-        NextStep::SignInAgain(url) => (url, "Sign in again", ""),
+        NextStep::SignInAgainOrOut(url) => (url, "Sign in again", ""),
         NextStep::OtherAccount(url) => (url, "Sign in as somebody else", ""),
         NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
+    let second = match next {
+        NextStep::SignInAgainOrOut(_) => format!(
+            " <a class=\"second\" href=\"{LOGOUT_PATH}\">{}</a>",
+            escape(language.say("Sign out"))
+        ),
+        _ => String::new(),
+    };
     let mut main = format!(
-        "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{}</a></p>",
+        "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{}</a>{second}</p>",
         escape(language.say(title)),
         escape(language.say(words)),
         escape(href),

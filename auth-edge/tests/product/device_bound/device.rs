@@ -57,15 +57,20 @@ impl Device {
         &self.refresh_url
     }
 
-    /// Takes up an offer.
-    pub(crate) async fn register(&self, browser: &mut Browser, offer: &str) -> Answer {
+    /// The proof of a registration.
+    pub(crate) fn registration(&self, offer: &str) -> String {
         let challenge = between(offer, "challenge=\"", "\"");
         let point = self.pair.public_key().as_ref();
         let (x, y) = (&point[1..33], &point[33..]);
         let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
         let jwk = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
         let header = json!({ "typ": "dbsc+jwt", "alg": "ES256", "jwk": jwk });
-        let proof = self.signed(&header, challenge);
+        self.signed(&header, challenge)
+    }
+
+    /// Takes up an offer.
+    pub(crate) async fn register(&self, browser: &mut Browser, offer: &str) -> Answer {
+        let proof = self.registration(offer);
         let headers = [OF_OURS[0], OF_OURS[1], ("secure-session-response", &proof)];
         browser.post("/api/auth/device/register", &headers, "").await
     }

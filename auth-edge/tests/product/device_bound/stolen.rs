@@ -147,6 +147,13 @@ async fn words_for_one_thing_are_worth_nothing_for_another() {
     let foreign = others.jar["__Host-session_bound"].clone();
     browser.jar.insert("__Host-session_bound".to_owned(), foreign);
     assert!(!is_signed_in(&mut browser).await);
+    // The proof of one session beside the cookie of another one that lasts as well: the cookie of proof would be the wrong one's.
+    let mut mixed = others.clone();
+    let over = device.refresh(&mut mixed).await;
+    assert_eq!(
+        (over.json()["continue"].as_bool(), over.set_cookies().len()),
+        (Some(false), 0)
+    );
     // A challenge of another session, and one as a cookie.
     let asked = other.ask(&mut others, None).await;
     let challenge = other.challenge_of(&asked);

@@ -1,8 +1,11 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "wouter";
 import { currentSessionQuery } from "../../api/queries";
+import { paths } from "../../paths";
 import { type SessionError, useSession, useSessionStore } from "../../session";
 import { Page } from "../../shell/Page";
-import { Button } from "../../ui/Button";
+import { TheftNotice } from "../../shell/TheftNotice";
+import { Button, buttonClass } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { words } from "../../words";
 import styles from "./Account.module.css";
@@ -26,6 +29,13 @@ export function Account() {
   if (!user) return null;
   return (
     <Page title={say.title}>
+      <div aria-live="polite" className={styles.outcome}>
+        <TheftNotice>
+          <Link to={paths.sessions} className={buttonClass({ small: true })}>
+            {say.toSessions}
+          </Link>
+        </TheftNotice>
+      </div>
       <Profile
         user={user}
         action={

@@ -6,6 +6,7 @@ import { type Session, Session_State as State } from "../../gen/session/v1/sessi
 import { Failure } from "../../shell/Failure";
 import { useLeave } from "../../shell/leaving";
 import { Page } from "../../shell/Page";
+import { TheftNotice } from "../../shell/TheftNotice";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
@@ -61,6 +62,9 @@ export function Sessions() {
   const others = sessions.filter(({ current }) => !current).length;
   return (
     <Page title={say.title} lead={say.lead}>
+      <div aria-live="polite" className={styles.outcome}>
+        <TheftNotice />
+      </div>
       <div aria-live="polite" className={styles.outcome}>
         {said && <Notice kind="good" icon="check" title={said} />}
       </div>
