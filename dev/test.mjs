@@ -281,7 +281,7 @@ const site = () => run(process.execPath, ['dev/docs.mjs'], { quiet: true });
  */
 const images = once(() => {
   process.env.IMAGE_TAG = 'test';
-  return run('nice', ['-n', '19', process.execPath, 'dev/images.mjs'], { env: { ...process.env, CARGO_PROFILE: 'dev' }, quiet: true });
+  return run('nice', ['-n', '10', process.execPath, 'dev/images.mjs'], { env: { ...process.env, CARGO_PROFILE: 'dev' }, quiet: true });
 });
 const beginImages = async () => {
   if (IMAGES_BESIDE.every((name) => wanted.includes(name))) images().catch(() => {}); // whoever needs them hears then what is wrong with them
@@ -296,11 +296,11 @@ const SUITES = [
   { name: 'provider', what: 'the development provider', needs: ['openssl'], prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
+  { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
-  { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
   { name: 'docs', what: 'the documents as a site, and its search in a real browser', needs: ['chromium'], prepare: [() => installPackages('web', say), site], run: () => nodeTests(ROOT, 'dev/tests/docs', '.test.mjs') },
@@ -325,7 +325,7 @@ if (unknown.length > 0) {
  */
 const BESIDE = { first: 'providers', last: 'browser', suites: ['docs', 'supply-chain', 'settings', 'kubernetes'] };
 
-/** With these two among the suites, the images are made from the first one on. */
+/** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];
 
 const totals = [];

@@ -41,7 +41,7 @@ pub(crate) use open_streams::{OpenStream, OpenStreams};
 
 use self::calls::malformed;
 use self::cookie_rotation::{CookieRotation, Counting, Generation};
-use self::device_binding::{DeviceBindings, DeviceStanding};
+use self::device_binding::{DeviceBindings, DeviceBound, DeviceStanding};
 use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
 use crate::sessions::cookies::{SessionCookies, SessionId};
@@ -226,7 +226,8 @@ impl SessionRepository {
 
     /// Whether nothing but its signature makes a session's cookie good.
     fn goes_by_cookie_alone(&self) -> bool {
-        self.bindings.is_none() && self.rotation.is_none()
+        let judges = |bindings: &DeviceBindings| bindings.mode() != DeviceBound::Off;
+        !self.bindings.as_ref().is_some_and(judges) && self.rotation.is_none()
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
@@ -351,7 +352,9 @@ impl SessionRepository {
             }
             DeviceStanding::Missing => {
                 count(DeviceProofOutcome::Missing);
-                session.record_without_device();
+                if session.device_binding.is_some() {
+                    session.record_without_device();
+                }
                 Ok(None)
             }
             DeviceStanding::Skipped => {

@@ -2,7 +2,7 @@
 //! the key of its session and proves again and again that it holds it, and the page where a person waits for that.
 //!
 //! Invariants
-//! - What goes wrong for the moment is a 5xx: any other answer than 403 with a challenge, 407 and 429 ends the binding in the browser, and the session with it.
+//! - What goes wrong for the moment is a 5xx: of other answers than 403 with a challenge browsers are known to end the binding, and the session with it.
 //! - A refresh costs one read at most, and none where its challenge is wrong.
 //! - No endpoint for browsers needs the session cookie, which they leave out where another site has led here; sealed words name the session instead.
 //! - Neither asks where a request comes from: browsers say it in three ways, or not at all. `Sec-Secure-Session-Id` is a name no script can send, and a
