@@ -30,7 +30,7 @@ use crate::route_table::missing::Missing;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CurrentSession, TokenFor, Use};
-use crate::values::reserved::{CHECK_PATH, DEVICE_PATH};
+use crate::values::reserved::{CHECK_PATH, device_page};
 
 /// Request extension: the address the browser requested, from a caller inside this process.
 #[derive(Clone, Debug)]
@@ -299,9 +299,7 @@ fn refuse(
     let back = original(gateway, request, headers);
     let connection = guard::same_provider(gateway, &missing, session);
     let login = match (route, &back) {
-        (Some(_), Some(back)) if matches!(missing, Missing::Device) => {
-            guard::device_page(&site.at(DEVICE_PATH), back)
-        }
+        (Some(_), Some(back)) if matches!(missing, Missing::Device) => site.at(&device_page(back)),
         (Some(route), Some(back)) => {
             let login = site.at(&gateway.login_path);
             guard::sign_in(&login, back, &route.requirements, connection)

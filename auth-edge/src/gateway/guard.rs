@@ -28,7 +28,7 @@ use crate::route_table::{Guard, Route};
 use crate::sessions::device_binding::DeviceStanding;
 use crate::sessions::{CachedToken, CurrentSession, Use, authorization};
 use crate::values::allowed_parameters::CONNECTION;
-use crate::values::reserved::DEVICE_PATH;
+use crate::values::reserved::device_page;
 use crate::values::return_to::ReturnTo;
 
 /// What an authorized request is passed on with.
@@ -270,7 +270,7 @@ fn refuse(
 ) -> Response {
     let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
     let remedy = |connection| match missing {
-        Missing::Device => device_page(DEVICE_PATH, back),
+        Missing::Device => device_page(back),
         _ => sign_in(&gateway.login_path, back, &route.requirements, connection),
     };
     if let Missing::NotBySignIn(_) = missing {
@@ -422,13 +422,6 @@ pub(super) fn sign_in(
         query.append_pair("organization", organization);
     }
     format!("{login}?{}", query.finish())
-}
-
-/// Where a browser waits until its session is bound, or is told that it is not, at `page`.
-pub(super) fn device_page(page: &str, back: &str) -> String {
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.append_pair("returnTo", back);
-    format!("{page}?{}", query.finish())
 }
 
 fn no_store(mut response: Response) -> Response {

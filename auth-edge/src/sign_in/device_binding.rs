@@ -32,7 +32,7 @@ use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::{Addressed, DeviceBindings, DeviceBound};
 use crate::sessions::metrics::DeviceProofOutcome;
-use crate::values::reserved::{DEVICE_PATH, DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH};
+use crate::values::reserved::{DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH, device_page};
 use crate::values::return_to::ReturnTo;
 
 /// Offers a browser to bind its session (section "Secure-Session-Registration").
@@ -50,7 +50,6 @@ const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge"
 const PATIENCE_MS: u64 = 10_000;
 
 /// Why a session is not bound to a device: stable words of audit records.
-const NO_CHALLENGE_OF_OURS: &str = "challenge";
 const NOT_KEPT: &str = "not_kept";
 const NO_PROOF_OF_ITS_KEY: &str = "proof";
 
@@ -68,14 +67,7 @@ pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, Hea
 /// Where a sign-in leads on the way to `target`, where nothing is to be had before the session is bound.
 pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
     let bindings = sign_in.bindings.as_ref()?;
-    (bindings.mode() == DeviceBound::Required).then(|| site.at(&page_before(target)))
-}
-
-/// The page that leads on to `target` as soon as the session is bound.
-fn page_before(target: &ReturnTo) -> String {
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.append_pair("returnTo", target.as_str());
-    format!("{DEVICE_PATH}?{}", query.finish())
+    (bindings.mode() == DeviceBound::Required).then(|| site.at(&device_page(target.as_str())))
 }
 
 /// GET: leads on as soon as the browser has bound its session, waits for that a moment, and says then what is missing.
@@ -110,7 +102,7 @@ pub(crate) async fn page(
         .or(session.created_at.as_ref())
         .map_or(0, timestamp::to_ms);
     if now_ms < since_ms.saturating_add(PATIENCE_MS) {
-        let here = page_before(&target);
+        let here = device_page(target.as_str());
         return Ok(no_store(sign_in.pages.binding(Language::of(headers), &here)));
     }
     Err(HttpError::NotBound {
@@ -130,8 +122,8 @@ pub(crate) async fn register(
     let proof = text(headers, RESPONSE).and_then(|raw| verify_registration(raw).ok());
     let invited = proof.and_then(|proof| Some((bindings.invited(&proof.challenge, now_ms)?, proof.jwk)));
     let Some((id, jwk)) = invited else {
+        // Counted and not recorded: anybody can send one, as often as they like.
         bindings.metrics().count(DeviceProofOutcome::NotBound);
-        record(&device, None, Some(NO_CHALLENGE_OF_OURS));
         return Err(HttpError::Forbidden {
             code: "device_proof",
             words: "The proof of the device is not one of a session of ours.",

@@ -35,6 +35,13 @@ pub(crate) const STATUS_PATH: &str = "/api/auth/status";
 /// Where a person waits until their browser has bound its session, or is told that it has not.
 pub(crate) const DEVICE_PATH: &str = "/api/auth/device";
 
+/// That page, which leads on to `return_to` as soon as the session is bound.
+pub(crate) fn device_page(return_to: &str) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("returnTo", return_to);
+    format!("{DEVICE_PATH}?{}", query.finish())
+}
+
 /// Where a browser binds its session to a key of its device.
 pub(crate) const DEVICE_REGISTER_PATH: &str = "/api/auth/device/register";
 

@@ -1,52 +1,21 @@
 //! Each thing a proof says, wrong one at a time.
 
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
 use serde_json::json;
 
 use super::*;
+use crate::proof_key_tests::ProofKey;
 
 const NOW: u64 = 1_800_000_000;
 const TOKEN: &str = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
 /// The hash of that token, as RFC 9449 section 7.1 has it.
 const ATH: &str = "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo";
 
-struct Client {
-    pair: EcdsaKeyPair,
-}
-
-impl Client {
-    fn new() -> Self {
-        let random = SystemRandom::new();
-        let der = EcdsaKeyPair::generate_pkcs8(&ES256, &random).expect("a key");
-        let pair = EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref(), &random).expect("the key");
-        Self { pair }
-    }
-
-    fn jwk(&self) -> Value {
-        let point = self.pair.public_key().as_ref();
-        let (x, y) = (&point[1..33], &point[33..]);
-        json!({ "kty": "EC", "crv": "P-256", "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y) })
-    }
-
-    /// A right proof, patched; `null` removes a member.
-    fn proof(&self, header: Value, claims: Value) -> String {
+impl ProofKey {
+    /// A right proof, patched.
+    fn dpop_proof(&self, header: &Value, claims: &Value) -> String {
         let right = json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk() });
         let said = json!({ "htm": "GET", "htu": "https://api.example/orders", "iat": NOW, "jti": "one", "ath": ATH });
-        let patched = |mut own: Value, patch: Value| {
-            for (name, value) in patch.as_object().expect("a patch") {
-                own[name] = value.clone();
-            }
-            let members = own.as_object_mut().expect("members");
-            members.retain(|_, value| !value.is_null());
-            URL_SAFE_NO_PAD.encode(own.to_string())
-        };
-        let signed = format!("{}.{}", patched(right, header), patched(said, claims));
-        let signature = self
-            .pair
-            .sign(&SystemRandom::new(), signed.as_bytes())
-            .expect("signed");
-        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+        self.signed((right, header), (said, claims))
     }
 
     fn verify(&self, raw: &str) -> Result<VerifiedProof, DpopProofError> {
@@ -65,7 +34,7 @@ impl Client {
 
 #[test]
 fn a_proof_about_this_request_and_this_token_holds() {
-    let client = Client::new();
+    let client = ProofKey::new();
     for (header, claims) in [
         (json!({}), json!({})),
         (json!({ "typ": "application/DPoP+jwt" }), json!({})),
@@ -77,7 +46,7 @@ fn a_proof_about_this_request_and_this_token_holds() {
         (json!({}), json!({ "iat": NOW - PROOF_WINDOW_SECS })),
         (json!({}), json!({ "iat": NOW + PROOF_WINDOW_SECS })),
     ] {
-        let verified = client.verify(&client.proof(header.clone(), claims.clone()));
+        let verified = client.verify(&client.dpop_proof(&header, &claims));
         assert_eq!(
             verified,
             Ok(VerifiedProof {
@@ -91,7 +60,7 @@ fn a_proof_about_this_request_and_this_token_holds() {
 #[test]
 fn each_thing_a_proof_says_wrong_is_its_end() {
     use DpopProofError as Refused;
-    let (client, other) = (Client::new(), Client::new());
+    let (client, other) = (ProofKey::new(), ProofKey::new());
     let mut private = client.jwk();
     private["d"] = json!("AAAA");
     let octets = json!({ "kty": "oct", "k": "AAAA" });
@@ -150,13 +119,13 @@ fn each_thing_a_proof_says_wrong_is_its_end() {
             Refused::Malformed,
         ),
     ] {
-        let raw = client.proof(header.clone(), claims.clone());
+        let raw = client.dpop_proof(&header, &claims);
         assert_eq!(client.verify(&raw), Err(refused), "{header} {claims}");
     }
     for raw in ["", "a.b", "a.b.c", "e30.e30."] {
         assert!(client.verify(raw).is_err(), "{raw}");
     }
-    let stolen = other.proof(json!({ "jwk": client.jwk() }), json!({}));
+    let stolen = other.dpop_proof(&json!({ "jwk": client.jwk() }), &json!({}));
     assert_eq!(
         client.verify(&stolen),
         Err(Refused::Signature),

@@ -43,6 +43,8 @@ mod nested_json;
 mod oauth_error;
 mod observer;
 mod probe;
+#[cfg(test)]
+mod proof_key_tests;
 mod provider_cache;
 mod provider_key;
 mod proxy;
