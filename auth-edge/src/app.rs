@@ -39,6 +39,7 @@ use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed_transactions::RedeemedTransactions;
+use crate::sign_in::security_events::REFUSED_PER_MINUTE;
 use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
 use crate::values::forwarded::TrustedProxies;
 
@@ -357,6 +358,7 @@ impl Shared<'_> {
             login_limit: limit(settings.rate_limit_login),
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
+            refused_events_limit: limit(REFUSED_PER_MINUTE),
             front_channel_limit: limit(settings.rate_limit_login),
             redeemed: Arc::new(RedeemedTransactions::new(
                 settings.sign_in.transaction_duration_secs,

@@ -23,11 +23,11 @@ use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
 use crate::http::pages::look;
 use crate::sign_in::SignIn;
-use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout};
+use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout, security_events};
 use crate::values::reserved::{
     ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, DEVICE_PATH, DEVICE_REFRESH_PATH,
-    DEVICE_REGISTER_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH, RESOURCE_METADATA_PATH,
-    STATUS_PATH, UNAUTHORIZED_PATH,
+    DEVICE_REGISTER_PATH, EVENTS_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH,
+    RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
 /// The edge as a router.
@@ -60,6 +60,7 @@ pub fn router(app: App) -> Router {
             if_on(binds, only(POST, device_binding::refresh)),
         )
         .route(BACK_CHANNEL_PATH, only(POST, back_channel::handle))
+        .route(EVENTS_PATH, only(POST, security_events::receive))
         .route(
             FRONT_CHANNEL_PATH,
             if_on(
@@ -162,6 +163,7 @@ mod tests {
             STATUS_PATH,
             ACCESS_TOKEN_PATH,
             BACK_CHANNEL_PATH,
+            EVENTS_PATH,
             FRONT_CHANNEL_PATH,
             CHECK_PATH,
             BASE_PATH,

@@ -14,7 +14,7 @@ const FILES: [&str; 4] = [
 ];
 
 /// Messages (and their oneofs) that carry a secret or claims about a person: their `Debug` is written by hand in `redacted.rs`.
-const SECRET_BEARING: [&str; 14] = [
+const SECRET_BEARING: [&str; 15] = [
     "Session",
     "TokenSet",
     "BeginSignInResponse",
@@ -25,6 +25,7 @@ const SECRET_BEARING: [&str; 14] = [
     "UpdateSessionRequest",
     "GetAccessTokenRequest",
     "GetAccessTokenResponse",
+    "ReceiveSecurityEventRequest",
     "EndSessionRequest",
     "EndSessionResponse",
     "GetSessionRequest.by",

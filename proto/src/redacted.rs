@@ -45,7 +45,8 @@ redact! {
     Session {
         shown: [
             handle, issuer, subject, scope, access_token_expires_at, has_refresh_token, provider_sid, authenticated_at, created_at,
-            rolled_at, expires_at, absolute_expires_at, created_on, last_seen_on, state, version, current, device_binding, cookie_generation, theft_at
+            rolled_at, expires_at, absolute_expires_at, created_on, last_seen_on, state, version, current, device_binding, cookie_generation, theft_at,
+            sign_in_demand
         ],
         hidden: [user, attributes]
     }
@@ -64,6 +65,7 @@ redact! {
     GetAccessTokenRequest { shown: [scopes, force_refresh, audience, resource], hidden: [session_id] }
     GetAccessTokenResponse { shown: [token_type, scope, expires_at, audience, resource], hidden: [access_token] }
     EndSessionRequest { shown: [by, cause, keep_offline_tokens], hidden: [] }
+    ReceiveSecurityEventRequest { shown: [], hidden: [token, authorization] }
     EndSessionResponse { shown: [ended, issuer], hidden: [id_token_hint] }
 }
 

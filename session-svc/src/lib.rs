@@ -9,6 +9,7 @@ mod certificates;
 pub mod grpc;
 pub mod keeper;
 pub mod operator;
+pub mod receiver;
 pub mod refresh;
 pub mod session;
 pub mod sessions;

@@ -15,6 +15,7 @@ use chassis::tls::{self, TlsFiles};
 use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
+use crate::receiver::{self, ListenedTransmitters};
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
@@ -34,6 +35,7 @@ pub static SERVICE: Service = Service {
         &STORE,
         &DURATIONS,
         &LIMITS,
+        &SIGNALS,
     ],
 };
 
@@ -177,6 +179,16 @@ static LIMITS: Topic = Topic {
     )],
 };
 
+static SIGNALS: Topic = Topic {
+    title: "Shared Signals",
+    settings: &[setting(
+        "SESSION_TRANSMITTERS",
+        "",
+        "FILE",
+        "TOML list of whom to listen to for security events (OpenID Shared Signals): a [[transmitter]] table for each, and a [policy] of what is done about which event. Edges take what is pushed, at /api/auth/events.",
+    )],
+};
+
 /// Durations are given in seconds and kept in milliseconds.
 const SECOND_MS: u64 = 1_000;
 
@@ -203,6 +215,8 @@ pub struct Settings {
     pub limits: SessionLimits,
     /// The providers.
     pub providers: ConfiguredProviders,
+    /// Whom to listen to for security events.
+    pub transmitters: Option<ListenedTransmitters>,
 }
 
 /// A list of callers and where it came from, to follow its changes.
@@ -238,6 +252,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let store = with_ending_replicas(reader, store);
     kept::judge_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
+    let transmitters = transmitters(reader, &providers);
     Settings {
         listen,
         tls,
@@ -257,7 +272,37 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             watch_heartbeat: watch_heartbeat(reader),
         },
         providers,
+        transmitters,
     }
+}
+
+/// Whom to listen to; mistakes of the file are mistakes of the setting.
+pub(crate) fn transmitters(
+    reader: &mut Reader<'_>,
+    providers: &ConfiguredProviders,
+) -> Option<ListenedTransmitters> {
+    const SETTING: &str = "SESSION_TRANSMITTERS";
+    let path = reader.path(SETTING)?;
+    let mut file = reader.toml_file(SETTING, &path, receiver::parse)?;
+    for transmitter in &mut file.transmitters {
+        // The way out is the same for all.
+        let proxy = providers
+            .settings()
+            .next()
+            .and_then(|settings| settings.proxy.clone());
+        transmitter.settings.proxy = proxy;
+        if !providers
+            .settings()
+            .any(|settings| settings.issuer == transmitter.provider)
+        {
+            let (id, provider) = (&transmitter.id, &transmitter.provider);
+            reader.warn(
+                SETTING,
+                format!("transmitter {id:?} tells of sessions of {provider}, which is no provider that is configured: set provider to the issuer people sign in at"),
+            );
+        }
+    }
+    Some(ListenedTransmitters { path, file })
 }
 
 fn watch_heartbeat(reader: &mut Reader<'_>) -> Duration {

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
 use crate::keeper::{Keeper, SessionCounts};
+use crate::receiver::{NotListening, Receiver, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
@@ -76,6 +77,9 @@ pub enum StartError {
     /// The provider's settings.
     #[error("the provider's settings cannot be used")]
     Provider(#[from] BuildError),
+    /// Whom it listens to.
+    #[error("security events cannot be listened to")]
+    Receiver(#[from] NotListening),
     /// The metrics.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
@@ -97,6 +101,8 @@ pub struct ServiceParts<P = RefreshProviders> {
     pub lifetime: Lifetime,
     /// Bounds.
     pub limits: SessionLimits,
+    /// Whom to listen to for security events, and what is done about them.
+    pub transmitters: Option<TransmittersFile>,
 }
 
 /// Who is let in: over what, and to call what.
@@ -161,6 +167,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         provider,
         lifetime: settings.lifetime,
         limits: settings.limits,
+        transmitters: settings.transmitters.map(|listened| listened.file),
     };
     let callers = match settings.callers {
         Some(listed) => {
@@ -205,7 +212,17 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         Arc::new(Vault::new(parts.keys)),
         parts.lifetime,
     )
-    .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
+    .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?)
+    .finding_by_email(
+        parts
+            .transmitters
+            .as_ref()
+            .is_some_and(TransmittersFile::has_email),
+    );
+    let receiver = match &parts.transmitters {
+        Some(file) => Some(Receiver::new(file, &runtime.metrics)?),
+        None => None,
+    };
     let measures = Measures::new(&runtime.metrics)?;
     let refresher = Refresher::new(
         keeper.clone(),
@@ -214,12 +231,19 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         parts.limits.max_bytes,
         measures,
     );
-    let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
+    let sessions =
+        Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
     let hits = LimitHits::new(&runtime.metrics, [])?;
     let calls = CallContext::new(access.callers, &runtime.metrics)?;
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
-    let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
+    let router = grpc::routes(
+        sessions,
+        receiver,
+        calls.clone(),
+        &health,
+        stopping.closed.clone(),
+    )?;
     let revoking = tokio::spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
     let probing = tokio::spawn(condition.follow(store, runtime.shutdown.clone()));
     let reporting = tokio::spawn(report_health(

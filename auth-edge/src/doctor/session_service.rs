@@ -9,7 +9,8 @@ use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionErr
 use session_proto::v1::{
     AbandonSignInRequest, BeginSignInRequest, BindSessionRequest, CreateSessionRequest, EndSessionRequest,
     EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest, ListSessionsRequest,
-    RollSessionRequest, RotateCookieRequest, UpdateSessionRequest, WatchSessionsRequest, get_session_request,
+    ReceiveSecurityEventRequest, RollSessionRequest, RotateCookieRequest, UpdateSessionRequest,
+    WatchSessionsRequest, get_session_request,
 };
 
 use super::trouble;
@@ -144,6 +145,11 @@ async fn rights(client: &SessionClient) -> Finding {
     call!("GetAccessToken", get_access_token, GetAccessTokenRequest);
     call!("EndSession", end_session, EndSessionRequest);
     call!("EndSessions", end_sessions, EndSessionsRequest);
+    call!(
+        "ReceiveSecurityEvent",
+        receive_security_event,
+        ReceiveSecurityEventRequest
+    );
     call!("ListSessions", list_sessions, ListSessionsRequest);
     call!("WatchSessions", watch_sessions, WatchSessionsRequest);
     if unknown {

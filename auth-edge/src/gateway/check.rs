@@ -322,7 +322,8 @@ fn refuse(
     match route {
         Some(route) => {
             let invites = matches!(missing, Missing::Session);
-            let mut response = guard::refusal(route, missing, if back.is_some() { &login } else { "" });
+            let mut response =
+                guard::refusal(route, session, missing, if back.is_some() { &login } else { "" });
             if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
                 bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", rule));
             }

@@ -158,19 +158,15 @@ pub(super) async fn met_by(
 ) -> Result<Option<UpstreamToken>, Missing> {
     let checked = route
         .requirements
-        .check(&*current.session, gateway.clock.now_ms());
-    let checked = checked.and_then(|()| {
-        route
-            .requirements
-            .check_connection(&current.session.issuer, &gateway.providers)
-    });
+        .check_all(&current.session, gateway.clock.now_ms(), &gateway.providers);
     checked.map_err(|missing| {
+        let requirements = route.requirements.with_what_is_owed(Some(&current.session));
         let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_known_unmet(headers, &route.requirements.unmet_key(&current.id));
+                .is_known_unmet(headers, &requirements.unmet_key(&current.id));
         if was_requested {
-            missing.after_sign_in(&current.session, &route.requirements)
+            missing.after_sign_in(&current.session, &requirements)
         } else {
             missing
         }
@@ -275,7 +271,7 @@ fn refuse(
     };
     if let Missing::NotBySignIn(_) = missing {
         let login = remedy(None);
-        return refusal(route, missing, &login);
+        return refusal(route, session, missing, &login);
     }
     if route.guard == Guard::Page {
         if is_prefetch(request.headers) {
@@ -297,7 +293,7 @@ fn refuse(
         }
     }
     let invites = matches!(missing, Missing::Session);
-    let mut response = refusal(route, missing, "");
+    let mut response = refusal(route, session, missing, "");
     if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
         let resource = bearer::Resource::at(gateway.sites.of(request.headers), rule);
         bearer::invite(&mut response, rule, &resource);
@@ -323,7 +319,7 @@ pub(super) fn same_provider<'a>(
 }
 
 /// The answer that says what is missing; at `login` people sign in for this route.
-pub(super) fn refusal(route: &Route, missing: Missing, login: &str) -> Response {
+pub(super) fn refusal(route: &Route, session: Option<&Session>, missing: Missing, login: &str) -> Response {
     no_store(match missing {
         Missing::Token(reason) => HttpError::Session {
             reason,
@@ -336,7 +332,7 @@ pub(super) fn refusal(route: &Route, missing: Missing, login: &str) -> Response 
         Missing::Device => HttpError::NotBound { login_url: None }.into_response(),
         Missing::StepUp => challenged(
             HttpError::NotAuthenticated.into_response(),
-            challenge::step_up(&route.requirements),
+            challenge::step_up(&route.requirements.with_what_is_owed(session)),
         ),
         Missing::Session => HttpError::NotAuthenticated.into_response(),
         Missing::NotBySignIn(failure) => {

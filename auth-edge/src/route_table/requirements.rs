@@ -1,17 +1,20 @@
 //! What a route requires of a session, and what a session misses of it.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use serde_json::Value;
+use session_proto::v1::Session;
 
 use super::claims::ClaimRequirements;
 use super::missing::Missing;
 use super::principal::Principal;
 use crate::http::errors::HttpError;
 use crate::providers::IdentityProviders;
-use crate::sessions::TokenFor;
 use crate::sessions::cookies::SessionId;
+use crate::sessions::{CachedSession, TokenFor};
 
 /// Separates these hashes from all others of a session ID.
 const LABEL: &[u8] = b"vestibule lacking v1";
@@ -84,6 +87,37 @@ impl Requirements {
             }
         }
         Ok(())
+    }
+
+    /// Whether a session owes no sign-in, has what is required, and is of the provider the route is for.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn check_all(
+        &self,
+        session: &CachedSession,
+        now_ms: u64,
+        providers: &IdentityProviders,
+    ) -> Result<(), Missing> {
+        if session.sign_in_demand.is_some() {
+            return Err(Missing::StepUp);
+        }
+        self.check(session, now_ms)?;
+        self.check_connection(&session.issuer, providers)
+    }
+
+    /// These requirements of a session that owes a sign-in (`sign_in_demand`): one that proves anew who it is.
+    #[must_use]
+    pub(crate) fn with_what_is_owed(&self, session: Option<&Session>) -> Cow<'_, Self> {
+        let Some(demand) = session.and_then(|session| session.sign_in_demand.as_ref()) else {
+            return Cow::Borrowed(self);
+        };
+        let mut all = self.clone();
+        all.max_age_secs = Some(0);
+        if !demand.acr.is_empty() {
+            all.acr = vec![demand.acr.clone()];
+        }
+        Cow::Owned(all)
     }
 
     /// Whether this issuer, a session's or a token's, is the provider the route is for.

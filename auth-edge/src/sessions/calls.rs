@@ -11,8 +11,8 @@ use session_proto::timestamp;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, BindSessionRequest, Cause,
     CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse,
-    GetSessionRequest, GetSessionResponse, RollSessionRequest, RotateCookieRequest, UpdateSessionRequest,
-    end_session_request, get_session_request,
+    GetSessionRequest, GetSessionResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse,
+    RollSessionRequest, RotateCookieRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
 use super::cookie_rotation::{GRACE, Generation, ID_BYTES};
@@ -110,6 +110,14 @@ impl SessionRepository {
         let updated = self.client.update_session(request).await;
         self.forget(id);
         updated?.session.ok_or_else(malformed)
+    }
+
+    /// Has a security event judged and acted upon; what is refused is an answer.
+    pub(crate) async fn receive_security_event(
+        &self,
+        request: ReceiveSecurityEventRequest,
+    ) -> Result<ReceiveSecurityEventResponse, SessionError> {
+        self.client.receive_security_event(request).await
     }
 
     /// Tells that a generation of a session's cookie was used which this edge cannot judge; gives the session as it is then.

@@ -193,7 +193,10 @@ fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed:
     let (sign_in, headers) = (context.sign_in, &context.head.headers);
     let (id, session) = (&redeemed.id, CachedSession::new(redeemed.session));
     let return_to = transaction.return_to.as_ref();
-    let unmet_key = return_to.and_then(|to| sign_in.unmet_after_sign_in(id, &session, to));
+    let unmet_key = return_to.and_then(|to| {
+        let proved_anew = transaction.max_age == Some(0);
+        sign_in.unmet_after_sign_in(id, &session, to, proved_anew)
+    });
     let cookies = [
         sign_in.sessions.cookie_for(headers, id, &session),
         sign_in

@@ -18,6 +18,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{AuthorizationRequest, ProviderError, RedirectUrl, ResponseMode};
+use session_proto::v1::SignInDemand;
 use url::Url;
 
 use crate::http::errors::{Handler, HttpError, Limit};
@@ -75,7 +76,7 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
         return Ok(page);
     }
     sign_in.admit((&sign_in.login_limit, Limit::Logins), &head)?;
-    let Some(wanted) = login.wanted(sign_in, &head) else {
+    let Some(mut wanted) = login.wanted(sign_in, &head) else {
         return Ok(landing(
             sign_in,
             &head.headers,
@@ -84,7 +85,16 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
             [],
         ));
     };
+    if let Some(demand) = owed(sign_in, &head.headers).await {
+        wanted.prove_anew(&demand);
+    }
     begin(sign_in, login, &wanted, &head.headers).await
+}
+
+/// The sign-in that the session of the browser owes, as far as it can be learnt: a session that begins without it owes it as well.
+async fn owed(sign_in: &SignIn, headers: &HeaderMap) -> Option<SignInDemand> {
+    let id = sign_in.cookies.read(headers)?;
+    sign_in.sessions.get(&id).await.ok()?.sign_in_demand
 }
 
 /// A visit to the login route: where it leads, and at which provider it signs in.

@@ -7,6 +7,8 @@
 //!
 //! Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
+use session_proto::v1::SignInDemand;
+
 use crate::http::request;
 use crate::route_table::Route;
 use crate::values::allowed_parameters::{ALLOWED_PARAMETERS, fits};
@@ -83,6 +85,18 @@ impl LoginParameters {
     /// Lets the provider ask the person.
     pub(crate) fn ask_after_all(&mut self) {
         self.extra.retain(|(name, _)| name != "prompt");
+    }
+
+    /// Has the person prove anew who they are, in the class that is demanded, whatever else is wanted.
+    pub(crate) fn prove_anew(&mut self, demand: &SignInDemand) {
+        self.max_age = Some(0);
+        self.extra
+            .retain(|(name, value)| name != "prompt" || !is_silent(value));
+        self.silent_by_visitor = false;
+        if fits("acr_values", &demand.acr) {
+            self.extra.retain(|(name, _)| name != "acr_values");
+            self.extra.push(("acr_values".to_owned(), demand.acr.clone()));
+        }
     }
 
     fn get(&self, name: &str) -> Option<&str> {

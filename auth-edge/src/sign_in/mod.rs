@@ -18,6 +18,7 @@ pub(crate) mod redeemed_transactions;
 mod redemption;
 mod refusal;
 pub(crate) mod rejected;
+pub(crate) mod security_events;
 pub(crate) mod transaction;
 pub(crate) mod user;
 
@@ -125,6 +126,8 @@ pub(crate) struct SignIn {
     pub(crate) callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
     pub(crate) back_channel_limit: Arc<RateLimiter>,
+    /// Security events per address that were refused.
+    pub(crate) refused_events_limit: Arc<RateLimiter>,
     /// Front-channel logouts per address.
     pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.

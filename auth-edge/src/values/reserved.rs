@@ -54,6 +54,9 @@ pub(crate) const ACCESS_TOKEN_PATH: &str = "/api/auth/access-token";
 /// Where the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
 pub(crate) const BACK_CHANNEL_PATH: &str = "/api/auth/backchannel-logout";
 
+/// Where transmitters of security events send them (RFC 8935).
+pub(crate) const EVENTS_PATH: &str = "/api/auth/events";
+
 /// Where the provider signs this browser out (OpenID Connect Front-Channel Logout 1.0).
 pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
 
@@ -67,7 +70,7 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that stay where they are, whatever the settings say.
-const FIXED: [&str; 13] = [
+const FIXED: [&str; 14] = [
     BASE_PATH,
     FORM_PATH,
     LOGOUT_PATH,
@@ -79,6 +82,7 @@ const FIXED: [&str; 13] = [
     DEVICE_REGISTER_PATH,
     DEVICE_REFRESH_PATH,
     BACK_CHANNEL_PATH,
+    EVENTS_PATH,
     FRONT_CHANNEL_PATH,
     CHECK_PATH,
 ];

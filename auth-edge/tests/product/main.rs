@@ -53,6 +53,7 @@ mod refusals;
 mod reload;
 mod requirements;
 mod routes;
+mod security_events;
 mod selectors;
 mod session_cache;
 mod session_streams;

@@ -9,9 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use ring::hmac;
 
 use crate::audit;
 use crate::files;
+
+/// What texts are compared under: their hashes tell nothing of where they differ.
+const COMPARED: &[u8] = b"vestibule compared secrets v1";
 
 /// A value that never shows itself in logs or errors.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -31,6 +35,16 @@ impl<T> Secret<T> {
     /// Takes the value out.
     pub fn into_inner(self) -> T {
         self.0
+    }
+}
+
+impl Secret<String> {
+    /// Whether somebody knows it, in a time that does not tell how much of it they know.
+    #[must_use]
+    pub fn is(&self, given: &str) -> bool {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, COMPARED);
+        let ours = hmac::sign(&key, self.0.as_bytes());
+        hmac::verify(&key, given.as_bytes(), ours.as_ref()).is_ok()
     }
 }
 
@@ -151,6 +165,15 @@ pub fn split_list(text: &str) -> Vec<Secret<String>> {
 #[cfg(test)]
 mod tests {
     use super::Secret;
+
+    #[test]
+    fn a_secret_is_known_by_all_of_it_alone() {
+        let secret = Secret::new("Bearer abc".to_owned());
+        assert!(secret.is("Bearer abc"));
+        for other in ["", "Bearer ab", "Bearer abcd", "bearer abc"] {
+            assert!(!secret.is(other), "{other}");
+        }
+    }
 
     #[test]
     fn a_secret_shows_nothing_of_itself() {

@@ -266,6 +266,7 @@ fn configurations_of_any_shape_are_for_the_issuer_and_over_https_or_they_are_ref
 fn security_events_of_any_shape_are_one_event_about_one_subject_or_refused() {
     let audiences = ["client".to_owned()];
     let expected = ExpectedEvent {
+        drafts: false,
         issuer: ISSUER,
         audiences: &audiences,
         tolerance_secs: 60,

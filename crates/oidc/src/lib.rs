@@ -22,6 +22,7 @@ mod client_key;
 mod device_proof;
 mod dpop;
 mod dpop_proof;
+mod draft_subject;
 mod end_session;
 mod endpoint;
 mod error;

@@ -17,6 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use crate::claims::ClaimChecks;
+use crate::draft_subject::draft_subject;
 use crate::jws::{MAX_TOKEN_BYTES, Unverified};
 use crate::nested_json::nested_object;
 use crate::{AcceptedAlgorithms, EventSubject, SecurityEvent, SecurityEventError};
@@ -58,6 +59,8 @@ pub(crate) struct ExpectedEvent<'a> {
     pub(crate) audiences: &'a [String],
     /// Tolerance for clocks that differ, in seconds.
     pub(crate) tolerance_secs: u64,
+    /// Whether it may be one of a draft of the standard.
+    pub(crate) drafts: bool,
 }
 
 /// Parses a token that says it is one; nothing of it is verified.
@@ -67,8 +70,12 @@ pub(crate) struct ExpectedEvent<'a> {
 pub(crate) fn parse<'a>(
     raw: &'a str,
     accepted: &AcceptedAlgorithms,
+    drafts: bool,
 ) -> Result<Unverified<'a>, SecurityEventError> {
     let token = Unverified::parse(raw, accepted)?;
+    if drafts && token.type_is(&[TYPE, "application/jwt"]) {
+        return Ok(token);
+    }
     // Absent is not enough (SSF 1.0 section 4.1.1).
     if token.typ.is_none() || !token.type_is(&[TYPE]) {
         return Err(SecurityEventError::Type);
@@ -116,7 +123,10 @@ impl SecurityEventToken {
         let short = |text: &&str| !text.is_empty() && text.len() <= MAX_TOKEN_ID_BYTES;
         let jti = checks.text("jti").filter(short);
         let jti = jti.ok_or(SecurityEventError::TokenId)?.to_owned();
-        let subject = EventSubject::of(claims.get("sub_id"))?;
+        let subject = match claims.get("sub_id") {
+            None if expected.drafts => EventSubject::of(draft_subject(claims.get("events")).as_ref())?,
+            told => EventSubject::of(told)?,
+        };
         let event = SecurityEvent::of(claims.get("events"))?;
         let token = Self {
             iss: expected.issuer.to_owned(),

@@ -37,6 +37,7 @@ fn validate_for(
 ) -> Result<SecurityEventToken, SecurityEventError> {
     let audiences: Vec<_> = audiences.iter().map(|one| (*one).to_owned()).collect();
     let expected = ExpectedEvent {
+        drafts: false,
         issuer: ISSUER,
         audiences: &audiences,
         tolerance_secs: 60,

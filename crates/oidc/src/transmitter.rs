@@ -35,6 +35,8 @@ pub struct TransmitterSettings {
     pub configuration_url: Option<Url>,
     /// The algorithms its events may be signed with; `Auto` means all that a public key verifies, since its metadata lists none.
     pub signing_algs: AcceptedAlgorithms,
+    /// Whether its events are those of drafts of the standard: without `sub_id`, with a `subject` in the event, and perhaps without `typ`.
+    pub drafts: bool,
     /// Bound on each HTTP exchange with the transmitter, body included.
     pub http_timeout: Duration,
     /// Tolerance for clocks that differ, in seconds.
@@ -60,6 +62,7 @@ impl TransmitterSettings {
         Self {
             issuer,
             configuration_url: None,
+            drafts: false,
             signing_algs,
             http_timeout,
             clock_tolerance_secs,
@@ -175,11 +178,12 @@ impl Transmitter {
         audiences: &[String],
         now: u64,
     ) -> Result<SecurityEventToken, SecurityEventError> {
-        let unverified = security_event_token::parse(raw, &self.settings.signing_algs)?;
+        let unverified = security_event_token::parse(raw, &self.settings.signing_algs, self.settings.drafts)?;
         let expected = ExpectedEvent {
             issuer: &self.settings.issuer,
             audiences,
             tolerance_secs: self.settings.clock_tolerance_secs,
+            drafts: self.settings.drafts,
         };
         // Before the signature, so that only a token that would count makes anybody look for a key.
         let claims = security_event_token::claims(&unverified)?;

@@ -270,6 +270,19 @@ impl ScriptedProvider {
         self.sign_with_header(head, Value::Object(own))
     }
 
+    /// A good security event token (RFC 8417), patched with these claims; give `aud`, `sub_id` and `events`. Whoever reads the discovery
+    /// document as a transmitter's configuration finds what it needs.
+    pub fn security_event(&self, claims: Value) -> String {
+        let good = {
+            let mut memory = self.state.lock();
+            let (now, jti) = (memory.now(), memory.fresh("jti"));
+            json!({ "iss": self.state.issuer, "iat": now, "jti": jti })
+        };
+        let mut own = good.as_object().cloned().unwrap_or_default();
+        patch(&mut own, claims.as_object().unwrap_or(&Claims::new()));
+        self.sign_with_header(json!({ "typ": "secevent+jwt" }), Value::Object(own))
+    }
+
     /// A good JWT access token (RFC 9068) of the client `machine`, patched with these claims; give `aud`.
     pub fn access_token(&self, claims: Value) -> String {
         self.access_token_with_header(json!({}), claims)

@@ -64,7 +64,7 @@ class HealthAndReflection(unittest.TestCase):
         for name in names:
             self.assertEqual(DescriptorPool(database).FindServiceByName(name).full_name, name)
         described = DescriptorPool(database).FindServiceByName(SERVICE)
-        self.assertEqual(len(described.methods), 15)
+        self.assertEqual(len(described.methods), 16)
         self.assertTrue(described.methods_by_name["WatchSessions"].server_streaming)
         batch = described.methods_by_name["BatchGetSessions"]
         self.assertFalse(batch.client_streaming or batch.server_streaming)

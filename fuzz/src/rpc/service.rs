@@ -189,7 +189,14 @@ fn framed(input: &[u8]) -> Bytes {
 /// A session service of its own for this provider.
 pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     let listen = address.to_string();
+    let transmitters = tempfile::NamedTempFile::new().unwrap();
+    let table = format!(
+        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"us\"\ndelivery = \"push\"\nemail = true\n"
+    );
+    std::fs::write(transmitters.path(), table).unwrap();
+    let transmitters_path = transmitters.path().display().to_string();
     let pairs = [
+        ("SESSION_TRANSMITTERS", transmitters_path.as_str()),
         ("SESSION_LISTEN", listen.as_str()),
         ("SESSION_STORE", "memory:"),
         ("SESSION_WATCH_HEARTBEAT_MS", "5"),

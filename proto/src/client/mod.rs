@@ -73,8 +73,9 @@ use crate::v1::{
     BeginSignInRequest, BeginSignInResponse, BindSessionRequest, BindSessionResponse, CreateSessionRequest,
     CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest, EndSessionsResponse,
     GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, GetSessionResponse,
-    ListSessionsRequest, ListSessionsResponse, RollSessionRequest, RollSessionResponse, RotateCookieRequest,
-    RotateCookieResponse, SessionEvent, UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
+    ListSessionsRequest, ListSessionsResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse,
+    RollSessionRequest, RollSessionResponse, RotateCookieRequest, RotateCookieResponse, SessionEvent,
+    UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
 };
 
 /// Answers larger than this are refused: a page of 200 sessions of the largest size a service stores fits.
@@ -203,6 +204,11 @@ impl SessionClient {
     unary!(
         /// Ends all sessions of a person or of a provider session.
         "EndSessions" end_sessions(EndSessionsRequest) -> EndSessionsResponse, |_: &_| Repeat::Safe, 1
+    );
+    unary!(
+        /// Takes a security event token; what is refused is an answer too.
+        "ReceiveSecurityEvent" receive_security_event(ReceiveSecurityEventRequest) -> ReceiveSecurityEventResponse,
+        |_: &_| Repeat::Safe, TOKEN_DEADLINE_FACTOR
     );
     unary!(
         /// Lists the sessions of a person, the newest first.

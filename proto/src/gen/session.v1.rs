@@ -203,6 +203,10 @@ pub struct Session {
     /// between was told.
     #[prost(message, optional, tag = "22")]
     pub theft_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The person has to sign in again before the session is good for anything that is guarded; absent where it need not. It stays until the
+    /// session is replaced.
+    #[prost(message, optional, tag = "23")]
+    pub sign_in_demand: ::core::option::Option<SignInDemand>,
 }
 /// Nested message and enum types in `Session`.
 pub mod session {
@@ -245,6 +249,16 @@ pub mod session {
             }
         }
     }
+}
+/// Why a sign-in is not enough any more: a security event of the provider, or of somebody else it is listened to (OpenID Shared Signals).
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SignInDemand {
+    /// When it happened: a sign-in of before does not do.
+    #[prost(message, optional, tag = "1")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// The authentication context class it has to be ("acr"); empty for any.
+    #[prost(string, tag = "2")]
+    pub acr: ::prost::alloc::string::String,
 }
 /// A generation of a session's cookie. Generations are told apart by random bytes that their
 /// cookie carries; the first one, of the sign-in, has none.
@@ -436,6 +450,8 @@ pub enum Cause {
     Other = 10,
     /// A generation of its cookie was used after the one that took its place: two browsers have it (RotateCookie).
     Theft = 11,
+    /// A security event said so (ReceiveSecurityEvent).
+    SecurityEvent = 12,
 }
 impl Cause {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -456,6 +472,7 @@ impl Cause {
             Self::Abandoned => "CAUSE_ABANDONED",
             Self::Other => "CAUSE_OTHER",
             Self::Theft => "CAUSE_THEFT",
+            Self::SecurityEvent => "CAUSE_SECURITY_EVENT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -473,6 +490,7 @@ impl Cause {
             "CAUSE_ABANDONED" => Some(Self::Abandoned),
             "CAUSE_OTHER" => Some(Self::Other),
             "CAUSE_THEFT" => Some(Self::Theft),
+            "CAUSE_SECURITY_EVENT" => Some(Self::SecurityEvent),
             _ => None,
         }
     }
@@ -935,6 +953,27 @@ pub struct EndSessionsResponse {
     /// How many sessions ended.
     #[prost(uint32, tag = "1")]
     pub ended_count: u32,
+}
+/// A security event, as it was delivered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ReceiveSecurityEventRequest {
+    /// The security event token (RFC 8417), in the compact serialisation of a JWS; at most 64 KiB. Required.
+    #[prost(string, tag = "1")]
+    pub token: ::prost::alloc::string::String,
+    /// The Authorization header it came with; empty if there was none.
+    #[prost(string, tag = "2")]
+    pub authorization: ::prost::alloc::string::String,
+}
+/// What became of it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReceiveSecurityEventResponse {
+    /// Empty if it was taken, else its code in the registry of Security Event Token Error Codes, "invalid_key" for one.
+    #[prost(string, tag = "1")]
+    pub error_code: ::prost::alloc::string::String,
+    /// What is wrong with it, in English.
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
 }
 /// Lists the sessions of a person.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1401,6 +1440,36 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("session.v1.SessionService", "EndSessions"));
             self.inner.unary(req, path, codec).await
         }
+        /// Takes a security event token of a transmitter this service listens to (OpenID Shared Signals Framework 1.0), and does with sessions what
+        /// its policy says of such an event, before it answers. A token that is refused is no failure of the call: the answer says what its
+        /// transmitter is to be told (RFC 8935, section 2.4). Repeated with the same token it answers the same and does nothing more. UNAVAILABLE
+        /// where it cannot be judged now: the transmitter is to send it again. UNIMPLEMENTED where the service listens to nobody.
+        pub async fn receive_security_event(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReceiveSecurityEventRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReceiveSecurityEventResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/ReceiveSecurityEvent",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("session.v1.SessionService", "ReceiveSecurityEvent"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Lists the sessions of a person, the newest first.
         pub async fn list_sessions(
             &mut self,
@@ -1605,6 +1674,17 @@ pub mod session_service_server {
             request: tonic::Request<super::EndSessionsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::EndSessionsResponse>,
+            tonic::Status,
+        >;
+        /// Takes a security event token of a transmitter this service listens to (OpenID Shared Signals Framework 1.0), and does with sessions what
+        /// its policy says of such an event, before it answers. A token that is refused is no failure of the call: the answer says what its
+        /// transmitter is to be told (RFC 8935, section 2.4). Repeated with the same token it answers the same and does nothing more. UNAVAILABLE
+        /// where it cannot be judged now: the transmitter is to send it again. UNIMPLEMENTED where the service listens to nobody.
+        async fn receive_security_event(
+            &self,
+            request: tonic::Request<super::ReceiveSecurityEventRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReceiveSecurityEventResponse>,
             tonic::Status,
         >;
         /// Lists the sessions of a person, the newest first.
@@ -2256,6 +2336,55 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EndSessionsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.SessionService/ReceiveSecurityEvent" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReceiveSecurityEventSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::ReceiveSecurityEventRequest>
+                    for ReceiveSecurityEventSvc<T> {
+                        type Response = super::ReceiveSecurityEventResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReceiveSecurityEventRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::receive_security_event(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReceiveSecurityEventSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

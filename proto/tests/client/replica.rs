@@ -154,6 +154,13 @@ impl SessionService for Replica {
         unanswered()
     }
 
+    async fn receive_security_event(
+        &self,
+        _: Request<ReceiveSecurityEventRequest>,
+    ) -> Result<Response<ReceiveSecurityEventResponse>, Status> {
+        unanswered()
+    }
+
     async fn bind_session(
         &self,
         _: Request<BindSessionRequest>,

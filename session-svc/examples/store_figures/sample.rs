@@ -71,6 +71,8 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
         binding: None,
         cookie_generation: None,
         theft_at_ms: None,
+        sign_in_demand: None,
+        claims_told_at_ms: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

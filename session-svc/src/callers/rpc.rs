@@ -55,6 +55,8 @@ rpcs! {
     EndSession,
     /// Ends all sessions of a person.
     EndSessions,
+    /// Takes a security event.
+    ReceiveSecurityEvent,
     /// Lists the sessions of a person.
     ListSessions,
     /// Tells what happens to sessions.

@@ -150,6 +150,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
         | SessionsError::RefreshRefused
         | SessionsError::Invalid { .. }
         | SessionsError::StaleVersion
+        | SessionsError::ListensToNobody
         | SessionsError::BoundToAnotherKey
         | SessionsError::RequestIdReused
         | SessionsError::TooLarge { .. }

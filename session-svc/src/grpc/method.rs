@@ -96,6 +96,7 @@ impl Method {
             | Rpc::WatchSessions
             | Rpc::FollowSessions => (SHORT, Recorded::Always, CALL_BYTES),
             Rpc::GetAccessToken => (LONG, Recorded::Always, CALL_BYTES),
+            Rpc::ReceiveSecurityEvent => (LONG, Recorded::Always, LIST_BYTES),
             Rpc::EndSessions => (LONG, Recorded::Always, LIST_BYTES),
         };
         Self {

@@ -39,6 +39,7 @@ pub use reflection::BrokenDescriptors;
 pub use resource::cookie_generation;
 pub(crate) use service::Api;
 
+use crate::receiver::Receiver;
 use crate::sessions::Sessions;
 
 /// What a call is answered whose connection has too much waiting.
@@ -56,6 +57,7 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 /// `shutdown` is cancelled.
 pub fn routes(
     sessions: Sessions,
+    receiver: Option<Receiver>,
     calls: CallContext,
     health: &Health,
     shutdown: CancellationToken,
@@ -73,7 +75,12 @@ pub fn routes(
     let others = others.prepare().into_axum_router();
     Ok(move || {
         let calls = calls.for_worker();
-        let api = Api::new(sessions.for_worker(), calls.clone(), shutdown.clone());
+        let api = Api::new(
+            sessions.for_worker(),
+            receiver.clone(),
+            calls.clone(),
+            shutdown.clone(),
+        );
         let sessions = SessionServiceServer::new(api)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_RESPONSE_BYTES);

@@ -49,6 +49,10 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         }),
         cookie_generation: session.cookie_generation.as_ref().map(cookie_generation),
         theft_at: session.theft_at_ms.map(from_ms),
+        sign_in_demand: session.sign_in_demand.as_ref().map(|demand| v1::SignInDemand {
+            since: Some(from_ms(demand.since_ms)),
+            acr: demand.acr.clone().unwrap_or_default(),
+        }),
     }
 }
 
@@ -126,6 +130,7 @@ fn cause(cause: Cause) -> v1::Cause {
         Cause::TokenMismatch => v1::Cause::TokenMismatch,
         Cause::Abandoned => v1::Cause::Abandoned,
         Cause::Theft => v1::Cause::Theft,
+        Cause::SecurityEvent => v1::Cause::SecurityEvent,
         Cause::Other => v1::Cause::Other,
     }
 }

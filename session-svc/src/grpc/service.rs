@@ -11,6 +11,7 @@ use super::call::Call;
 use super::call_context::{CallContext, conclude};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
+use crate::receiver::{Received, Receiver};
 use crate::session::{Cause, Handle, Session};
 use crate::sessions::ports::WaitingCaller;
 use crate::sessions::{BeginSignInOutcome, EndOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
@@ -23,15 +24,22 @@ const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) struct Api {
     sessions: Sessions,
+    receiver: Option<Receiver>,
     calls: CallContext,
     shutdown: CancellationToken,
 }
 
 impl Api {
     /// The service over its use cases.
-    pub(super) fn new(sessions: Sessions, calls: CallContext, shutdown: CancellationToken) -> Self {
+    pub(super) fn new(
+        sessions: Sessions,
+        receiver: Option<Receiver>,
+        calls: CallContext,
+        shutdown: CancellationToken,
+    ) -> Self {
         Self {
             sessions,
+            receiver,
             calls,
             shutdown,
         }
@@ -376,6 +384,28 @@ impl SessionService for Api {
             Ok(v1::EndSessionsResponse { ended_count })
         };
         self.calls.complete(Rpc::EndSessions, &call, work).await
+    }
+
+    async fn receive_security_event(
+        &self,
+        request: Request<v1::ReceiveSecurityEventRequest>,
+    ) -> Result<Response<v1::ReceiveSecurityEventResponse>, Status> {
+        let (call, request) = Call::with_message(request);
+        let api = self.clone();
+        let work = async move {
+            let Some(receiver) = &api.receiver else {
+                return Err(SessionsError::ListensToNobody);
+            };
+            let received = receiver.receive(&api.sessions, &request.token, &request.authorization);
+            Ok(match received.await? {
+                Received::Taken => v1::ReceiveSecurityEventResponse::default(),
+                Received::Refused { code, description } => v1::ReceiveSecurityEventResponse {
+                    error_code: code.name().to_owned(),
+                    description,
+                },
+            })
+        };
+        self.calls.complete(Rpc::ReceiveSecurityEvent, &call, work).await
     }
 
     async fn list_sessions(

@@ -17,7 +17,7 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
             TokenRefusal::InsufficientScope(_) => ErrorReason::ErrInsufficientScope,
             TokenRefusal::MissingRefreshToken => ErrorReason::ErrMissingRefreshToken,
             TokenRefusal::ExpiredAccessToken => ErrorReason::ErrExpiredAccessToken,
-            TokenRefusal::RefusedBefore => ErrorReason::ErrFailedRefreshGrant,
+            TokenRefusal::RefusedBefore | TokenRefusal::SignInOwed => ErrorReason::ErrFailedRefreshGrant,
         },
         SessionsError::RefreshRefused => ErrorReason::ErrFailedRefreshGrant,
         SessionsError::TargetRefused => ErrorReason::ErrInvalidTarget,
@@ -29,6 +29,7 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
         SessionsError::BoundToAnotherKey => ErrorReason::ErrBoundToAnotherKey,
         SessionsError::RequestIdReused => ErrorReason::ErrRequestIdReused,
         SessionsError::TooLarge { .. } => ErrorReason::ErrSessionTooLarge,
+        SessionsError::ListensToNobody => ErrorReason::ErrUnimplemented,
         SessionsError::StoreUnavailable(_) => ErrorReason::ErrStoreUnavailable,
         SessionsError::ProviderUnavailable => ErrorReason::ErrProviderUnavailable,
         SessionsError::Full => ErrorReason::ErrOverloaded,
@@ -54,6 +55,7 @@ pub(super) fn of(error: &SessionsError) -> Status {
         | SessionsError::ScopeRefused
         | SessionsError::ExchangeRefused
         | SessionsError::StaleVersion
+        | SessionsError::ListensToNobody
         | SessionsError::BoundToAnotherKey
         | SessionsError::RequestIdReused
         | SessionsError::StoreUnavailable(_)
@@ -140,6 +142,7 @@ fn message(error: &SessionsError) -> String {
             TokenRefusal::RefusedBefore => {
                 "the provider refused to refresh the tokens: sign in again".to_owned()
             }
+            TokenRefusal::SignInOwed => "a security event demands a sign-in: sign in again".to_owned(),
         },
         SessionsError::Unreadable(_)
         | SessionsError::CorruptStore(_)
@@ -152,6 +155,7 @@ fn message(error: &SessionsError) -> String {
         | SessionsError::ExchangeRefused
         | SessionsError::Invalid { .. }
         | SessionsError::StaleVersion
+        | SessionsError::ListensToNobody
         | SessionsError::BoundToAnotherKey
         | SessionsError::RequestIdReused
         | SessionsError::TooLarge { .. }

@@ -6,6 +6,7 @@
 //! - Every write compares versions and publishes what changed; a removed session is never written again.
 
 mod counts;
+pub(crate) mod demands;
 pub(crate) mod endings;
 mod error;
 pub(crate) mod listed;
@@ -42,6 +43,7 @@ pub struct Keeper {
     lifetime: Lifetime,
     making_up: MakingUp,
     counts: Option<SessionCounts>,
+    finds_by_email: bool,
 }
 
 /// What an edit wants done.
@@ -62,6 +64,16 @@ impl Keeper {
             lifetime,
             making_up: MakingUp::default(),
             counts: None,
+            finds_by_email: false,
+        }
+    }
+
+    /// The same keeper, by which sessions are also found by the verified email address of their person, from their next write on.
+    #[must_use]
+    pub fn finding_by_email(self, finds_by_email: bool) -> Self {
+        Self {
+            finds_by_email,
+            ..self
         }
     }
 
@@ -232,12 +244,20 @@ impl Keeper {
         let by_sid = session
             .sids()
             .map(|sid| index::by_provider_sid(&session.issuer, sid));
+        let email = self
+            .finds_by_email
+            .then(|| session.user.verified_email())
+            .flatten();
+        let by_email = email.map(|email| index::by_email(&session.issuer, &email));
         Ok(Record {
             name: session.handle.name(),
             version: session.version,
             expires_at_ms: session.expires_at_ms(&self.lifetime),
             created_at_ms: session.created_at_ms,
-            indexes: std::iter::once(by_subject).chain(by_sid).collect(),
+            indexes: std::iter::once(by_subject)
+                .chain(by_sid)
+                .chain(by_email)
+                .collect(),
             payload,
         })
     }

@@ -9,6 +9,9 @@ pub(crate) const MARK: &str = "mark";
 /// Notes of revocations (`refresh`).
 pub(crate) const REVOCATION: &str = "revocation";
 
+/// Demands for a sign-in (`demands`).
+pub(crate) const DEMAND: &str = "demand";
+
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";
 
@@ -16,7 +19,7 @@ pub(crate) const REQUEST: &str = "request";
 pub(crate) const ARRIVAL: &str = "arrival";
 
 /// Notes kept as records.
-pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION];
+pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION, DEMAND];
 
 /// Notes kept as remembered values.
 pub(crate) const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];

@@ -26,6 +26,8 @@ pub enum TokenRefusal {
     ExpiredAccessToken,
     /// The provider refused the refresh token before: it is not tried again.
     RefusedBefore,
+    /// The person owes a sign-in.
+    SignInOwed,
 }
 
 /// What a caller requires of a token.
@@ -41,6 +43,9 @@ pub(crate) struct TokenRequirements<'a> {
 
 /// Decides, in this order: token at all, scope, forced, expired, refreshable.
 pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now_ms: u64) -> Decision {
+    if session.sign_in_demand.is_some() {
+        return Decision::Refuse(TokenRefusal::SignInOwed);
+    }
     let tokens = &session.tokens;
     let refused_before = session.state == SessionState::NeedsSignIn;
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {

@@ -39,6 +39,8 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
         binding: None,
         cookie_generation: None,
         theft_at_ms: None,
+        sign_in_demand: None,
+        claims_told_at_ms: None,
         state,
         version: 1,
         carried: Default::default(),

@@ -146,6 +146,9 @@ pub(crate) fn decide_api(
     margin_ms: u64,
     now_ms: u64,
 ) -> ApiDecision {
+    if session.sign_in_demand.is_some() {
+        return ApiDecision::Refuse(TokenRefusal::SignInOwed);
+    }
     let tokens = &session.tokens;
     let refused_before = session.state == SessionState::NeedsSignIn;
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {

@@ -23,13 +23,15 @@ pub enum Cause {
     Abandoned,
     /// A copy of its cookie was used.
     Theft,
+    /// A security event said so.
+    SecurityEvent,
     /// Anything else: what a later release says, or a caller of an earlier one said in words of its own.
     Other,
 }
 
 impl Cause {
     /// All of them.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Logout,
         Self::OtherDevice,
         Self::BackChannelLogout,
@@ -40,6 +42,7 @@ impl Cause {
         Self::TokenMismatch,
         Self::Abandoned,
         Self::Theft,
+        Self::SecurityEvent,
         Self::Other,
     ];
 
@@ -57,6 +60,7 @@ impl Cause {
             Self::TokenMismatch => "token_mismatch",
             Self::Abandoned => "abandoned",
             Self::Theft => "theft",
+            Self::SecurityEvent => "security_event",
             Self::Other => "other",
         }
     }

@@ -68,9 +68,39 @@ impl Claims {
     /// Who they say it is; none if they do not, or not with a text.
     #[must_use]
     pub(crate) fn subject(&self) -> Option<String> {
-        let members = self.members().ok()?;
-        serde_json::from_str(members.get(SUBJECT)?.get()).ok()
+        self.text_of(SUBJECT)
     }
+
+    /// The text of a claim; none if there is none, or it is no text.
+    #[must_use]
+    pub(crate) fn text_of(&self, name: &str) -> Option<String> {
+        let members = self.members().ok()?;
+        serde_json::from_str(members.get(name)?.get()).ok()
+    }
+
+    /// The email address the provider has verified (OpenID Connect Core, section 5.1), in the form in which addresses are compared.
+    #[must_use]
+    pub(crate) fn verified_email(&self) -> Option<String> {
+        let members = self.members().ok()?;
+        let is_verified: bool = serde_json::from_str(members.get("email_verified")?.get()).ok()?;
+        let email: String = serde_json::from_str(members.get("email")?.get()).ok()?;
+        is_verified.then(|| comparable_email(&email))
+    }
+
+    /// The same claims with these instead of those of the same names, but for who it is about.
+    pub(crate) fn with(&self, told: &Object) -> Result<Self, Error> {
+        let mut members = self.members()?;
+        for (name, value) in told.iter().filter(|(name, _)| *name != SUBJECT) {
+            members.insert(name.clone(), serde_json::value::to_raw_value(value)?);
+        }
+        Self::of_members(members)
+    }
+}
+
+/// An email address as it is compared with others (RFC 9493, section 3.2.2.1): without regard to case, as providers do.
+#[must_use]
+pub(crate) fn comparable_email(email: &str) -> String {
+    email.trim().to_lowercase()
 }
 
 impl Default for Claims {

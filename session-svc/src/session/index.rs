@@ -20,6 +20,11 @@ pub fn by_provider_sid(issuer: &str, sid: &str) -> Name {
     hashed(&[b"sid", issuer.as_bytes(), sid.as_bytes()])
 }
 
+/// Name of the list of sessions of whoever has this verified email address, in the form in which addresses are compared.
+pub(crate) fn by_email(issuer: &str, email: &str) -> Name {
+    hashed(&[b"email", issuer.as_bytes(), email.as_bytes()])
+}
+
 /// Whose sessions a list holds.
 #[derive(Clone, Copy, Debug)]
 pub enum Whose<'a> {
@@ -27,6 +32,8 @@ pub enum Whose<'a> {
     Person(&'a str, &'a str),
     /// A provider session's: issuer and sid.
     ProviderSession(&'a str, &'a str),
+    /// Those of a verified email address: issuer and address, in the form in which addresses are compared.
+    Email(&'a str, &'a str),
 }
 
 impl Whose<'_> {
@@ -35,6 +42,7 @@ impl Whose<'_> {
         match self {
             Self::Person(issuer, subject) => by_subject(issuer, subject),
             Self::ProviderSession(issuer, sid) => by_provider_sid(issuer, sid),
+            Self::Email(issuer, email) => by_email(issuer, email),
         }
     }
 
@@ -44,6 +52,9 @@ impl Whose<'_> {
             Self::Person(issuer, subject) => session.issuer == issuer && session.subject == subject,
             Self::ProviderSession(issuer, sid) => {
                 session.issuer == issuer && session.sids().any(|known| known == sid)
+            }
+            Self::Email(issuer, email) => {
+                session.issuer == issuer && session.user.verified_email().as_deref() == Some(email)
             }
         }
     }

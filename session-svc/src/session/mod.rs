@@ -22,6 +22,7 @@ pub mod index;
 pub(crate) mod lifetime;
 mod name;
 pub(crate) mod revocable;
+pub(crate) mod sign_in_demand;
 pub(crate) mod tokens;
 
 pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
@@ -35,6 +36,7 @@ pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
 pub use name::Name;
 pub use revocable::{RevocableToken, TokenKind};
+pub use sign_in_demand::SignInDemand;
 pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
 
 /// Whether the session still does everything a session does.
@@ -83,6 +85,10 @@ pub struct Session {
     pub cookie_generation: Option<CookieGeneration>,
     /// When another session of the person ended by theft, if that is news.
     pub theft_at_ms: Option<u64>,
+    /// A sign-in that the person owes before the session is good for anything guarded.
+    pub sign_in_demand: Option<SignInDemand>,
+    /// When a security event was that has last changed its claims, by the clock of whoever told of it.
+    pub claims_told_at_ms: Option<u64>,
     /// Whether the session still does everything.
     pub state: SessionState,
     /// Grows by one with every write; the first is 1.

@@ -11,9 +11,10 @@ use chassis::secret::Secret;
 
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::REQUEST_KEPT_MS;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
+use crate::keeper::{Edit, REQUEST_KEPT_MS};
+use crate::session::change::ChangeKind;
 use crate::session::{
     AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
     index,
@@ -146,6 +147,7 @@ impl Sessions {
                 .await?;
             return Err(SessionsError::Missing);
         }
+        let session = self.with_what_it_owes(session).await?;
         if let Some(replaced) = new
             .replaces
             .as_ref()
@@ -166,6 +168,23 @@ impl Sessions {
             tracing::warn!(session = %session.handle, error, "the limit of a person is kept by their next sign-in");
         }
         Ok(Created { id, session })
+    }
+
+    /// The session with the sign-in it owes, if its own is not enough. A session whose debts are not known is none: whoever owes a sign-in
+    /// would go without.
+    async fn with_what_it_owes(&self, session: Session) -> Result<Session, SessionsError> {
+        if !self.has_demands {
+            return Ok(session);
+        }
+        let Some(owed) = self.keeper.owed_sign_in(&session).await? else {
+            return Ok(session);
+        };
+        let owe = |session: &mut Session| {
+            session.sign_in_demand = Some(owed.clone());
+            Edit::Write
+        };
+        let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, owe).await?;
+        Ok(session)
     }
 
     /// What is reserved for a request: the ID it was given before, or a new one that is remembered.
@@ -283,6 +302,8 @@ impl Sessions {
             binding: None,
             cookie_generation: None,
             theft_at_ms,
+            sign_in_demand: None,
+            claims_told_at_ms: None,
             state: SessionState::Active,
             version: 1,
             carried: Default::default(),

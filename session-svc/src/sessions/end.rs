@@ -154,7 +154,7 @@ impl Sessions {
 
     /// Fails if sessions that ended, without handles any of them, might be back after a failover. Also asked where there was nothing to
     /// end: the call may repeat one that failed here. False if the store does not ask for it.
-    async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
+    pub(super) async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
         let names: Vec<Name> = handles.iter().map(Handle::name).collect();
         Ok(self.keeper.store().confirm_removed(&names).await?)
     }

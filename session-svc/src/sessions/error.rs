@@ -51,6 +51,9 @@ pub enum SessionsError {
         /// The bound, in bytes.
         limit: usize,
     },
+    /// No transmitter of security events is listened to.
+    #[error("the service listens to no transmitter of security events: set SESSION_TRANSMITTERS")]
+    ListensToNobody,
     /// The store cannot be reached.
     #[error("the session store cannot be reached")]
     StoreUnavailable(#[source] StoreError),

@@ -20,6 +20,7 @@ mod permits;
 pub mod ports;
 mod read;
 mod rotate;
+mod security_event;
 mod sign_in;
 mod update;
 mod watch;
@@ -36,6 +37,7 @@ pub use end::{EndAll, OfflineTokens};
 pub(crate) use end::{EndOutcome, Once};
 pub use error::SessionsError;
 pub(crate) use list::Page;
+pub(crate) use security_event::{EventAction, EventOrder, Selector};
 pub(crate) use sign_in::holder_hash;
 pub(crate) use sign_in::{BeginSignInOutcome, SignInAttempt};
 pub use update::Update;
@@ -74,6 +76,8 @@ pub struct Sessions {
     revocation: Arc<dyn TokenRevocation>,
     limits: SessionLimits,
     random: SystemRandom,
+    /// Whether sessions may begin that owe a sign-in, because somebody is listened to who says so.
+    has_demands: bool,
     /// One permit for each page of a list that may be in memory.
     pages: Arc<Semaphore>,
     /// One for each part of a list whose sessions end.
@@ -92,9 +96,16 @@ impl Sessions {
             revocation: provider,
             limits,
             random: SystemRandom::new(),
+            has_demands: false,
             pages: Arc::new(Semaphore::new(permits::PAGES_AT_ONCE)),
             endings: Arc::new(Semaphore::new(permits::ENDINGS_AT_ONCE)),
         }
+    }
+
+    /// The same use cases of a service that listens to security events: a session that begins owes what they demand.
+    #[must_use]
+    pub fn with_demands(self, has_demands: bool) -> Self {
+        Self { has_demands, ..self }
     }
 
     /// The same use cases for one worker, with store connections of its own: requests of different workers

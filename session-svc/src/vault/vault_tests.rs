@@ -7,7 +7,7 @@ use super::*;
 use crate::session::change::ChangeKind;
 use crate::session::{
     AccessToken, ApiTarget, ApiToken, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey,
-    PendingAnswer, Scope, SessionId, SessionState, SessionTokens, StoredToken,
+    PendingAnswer, Scope, SessionId, SessionState, SessionTokens, SignInDemand, StoredToken,
 };
 
 pub(super) const OLD: &str = "00";
@@ -86,6 +86,8 @@ pub(super) fn session() -> Session {
         binding: None,
         cookie_generation: None,
         theft_at_ms: None,
+        sign_in_demand: None,
+        claims_told_at_ms: None,
         state: SessionState::NeedsSignIn,
         version: 7,
         carried: Default::default(),
@@ -113,6 +115,11 @@ fn a_session_whose_cookie_has_rotated_comes_back_with_its_generation_and_its_new
             settled,
         });
         session.theft_at_ms = Some(1_690_000_000_000);
+        session.sign_in_demand = Some(SignInDemand {
+            since_ms: 1_690_000_000_001,
+            acr: Some("gold".to_owned()),
+        });
+        session.claims_told_at_ms = Some(1_690_000_000_002);
         let sealed = vault.seal_session(&session).unwrap();
         assert_eq!(
             vault.open_session(session.handle.name(), 7, &sealed).unwrap(),

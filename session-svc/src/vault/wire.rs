@@ -23,11 +23,11 @@ use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::cookie_generation::{FIRST, GenerationId};
 use crate::session::{
     AccessToken, Carried, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey, Handle, Name,
-    PendingAnswer, Scope, Session, SessionState, SessionTokens, StoredToken,
+    PendingAnswer, Scope, Session, SessionState, SessionTokens, SignInDemand, StoredToken,
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 27;
+const LAST_FIELD: u64 = 29;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -97,6 +97,20 @@ struct KeptSession {
     cookie_generation: Option<KeptGeneration>,
     #[prost(sint64, optional, tag = "27")]
     theft_after_ms: Option<i64>,
+    #[prost(message, optional, tag = "28")]
+    sign_in_demand: Option<KeptDemand>,
+    #[prost(sint64, optional, tag = "29")]
+    claims_told_after_ms: Option<i64>,
+}
+
+/// A sign-in that the person owes.
+#[derive(Clone, PartialEq, Message)]
+struct KeptDemand {
+    #[prost(sint64, tag = "1")]
+    since_after_ms: i64,
+    /// Empty for any.
+    #[prost(string, tag = "2")]
+    acr: String,
 }
 
 /// The generation of the session's cookie that counts.
@@ -245,6 +259,11 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
             settled: counts.settled,
         }),
         theft_after_ms: session.theft_at_ms.map(since),
+        sign_in_demand: session.sign_in_demand.as_ref().map(|demand| KeptDemand {
+            since_after_ms: since(demand.since_ms),
+            acr: demand.acr.clone().unwrap_or_default(),
+        }),
+        claims_told_after_ms: session.claims_told_at_ms.map(since),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -322,6 +341,11 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
             settled: kept.settled,
         }),
         theft_at_ms: kept.theft_after_ms.map(at),
+        sign_in_demand: kept.sign_in_demand.map(|demand| SignInDemand {
+            since_ms: at(demand.since_after_ms),
+            acr: Some(demand.acr).filter(|acr| !acr.is_empty()),
+        }),
+        claims_told_at_ms: kept.claims_told_after_ms.map(at),
         state: if kept.needs_sign_in {
             SessionState::NeedsSignIn
         } else {

@@ -31,6 +31,7 @@ mod malformed;
 mod operator;
 mod provider_files;
 mod reading;
+mod receiver;
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 #[path = "../support/redis.rs"]
 mod redis_server;

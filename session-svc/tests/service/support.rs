@@ -19,6 +19,7 @@ use oidc::{
 use prometheus::Registry;
 use session_proto::v1;
 use session_proto::v1::session_service_client::SessionServiceClient;
+use session_svc::receiver::TransmittersFile;
 use session_svc::refresh::RefreshProvider;
 use session_svc::session::{Lifetime, TokenKind};
 use session_svc::sessions::SessionLimits;
@@ -234,7 +235,7 @@ pub(crate) async fn world_with(limits: SessionLimits) -> World {
     let (provider, shutdown) = (TestProvider::new(), CancellationToken::new());
     let start = |key| {
         let store = Arc::new(store.clone());
-        service(store, &provider, &clock, &shutdown, limits, lifetime(), key)
+        service(store, &provider, &clock, &shutdown, limits, lifetime(), key, None)
     };
     let (one, two) = (start("ab").await, start("ab").await);
     World {
@@ -263,6 +264,23 @@ impl World {
             limits(),
             lifetime,
             key,
+            None,
+        )
+        .await
+    }
+
+    /// A further service on the same store, which listens to the transmitters of a file.
+    pub(crate) async fn listening(&self, store: Arc<dyn SessionStore>, file: &str) -> Client {
+        let file = session_svc::receiver::parse(file).expect("a file without mistakes");
+        service(
+            store,
+            &self.provider,
+            &self.clock,
+            &self.shutdown,
+            limits(),
+            lifetime(),
+            "ab",
+            Some(file),
         )
         .await
     }
@@ -275,7 +293,17 @@ impl World {
     /// A further service with limits of its own.
     pub(crate) async fn limited_on(&self, store: Arc<dyn SessionStore>, limits: SessionLimits) -> Client {
         let (provider, clock) = (&self.provider, &self.clock);
-        service(store, provider, clock, &self.shutdown, limits, lifetime(), "ab").await
+        service(
+            store,
+            provider,
+            clock,
+            &self.shutdown,
+            limits,
+            lifetime(),
+            "ab",
+            None,
+        )
+        .await
     }
 
     pub(crate) async fn create(&mut self, request: v1::CreateSessionRequest) -> v1::CreateSessionResponse {
@@ -283,6 +311,7 @@ impl World {
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "what a service is made of")]
 async fn service(
     store: Arc<dyn SessionStore>,
     provider: &TestProvider,
@@ -291,6 +320,7 @@ async fn service(
     limits: SessionLimits,
     lifetime: Lifetime,
     key: &str,
+    transmitters: Option<TransmittersFile>,
 ) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -300,6 +330,7 @@ async fn service(
         keys: Reloading::new(KeyRing::parse(&keys).unwrap()),
         provider: provider.clone(),
         lifetime,
+        transmitters,
         limits,
     };
     let runtime = Runtime {

@@ -15,6 +15,8 @@ pub(crate) enum Limit {
     Callbacks,
     /// Logout tokens from one address in a minute.
     BackChannelLogouts,
+    /// Security events from one address that were refused, in a minute.
+    SecurityEvents,
     /// Front-channel logouts from one address in a minute.
     FrontChannelLogouts,
     /// Access tokens or proofs of one sender that were worth nothing, in a minute.
@@ -33,12 +35,13 @@ pub(crate) enum Limit {
 
 impl Limit {
     /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Requests,
         Self::VisitorShare,
         Self::Logins,
         Self::Callbacks,
         Self::BackChannelLogouts,
+        Self::SecurityEvents,
         Self::FrontChannelLogouts,
         Self::AccessTokens,
         Self::TokenChecks,
@@ -57,6 +60,7 @@ impl Limit {
             Self::Logins => "logins",
             Self::Callbacks => "callbacks",
             Self::BackChannelLogouts => "back_channel_logouts",
+            Self::SecurityEvents => "security_events",
             Self::FrontChannelLogouts => "front_channel_logouts",
             Self::AccessTokens => "access_tokens",
             Self::TokenChecks => "token_checks",

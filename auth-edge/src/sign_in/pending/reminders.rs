@@ -74,21 +74,24 @@ impl PendingSignIns {
 
 impl SignIn {
     /// The key of what the session of a sign-in that leads here does not meet although the sign-in was requested for it;
-    /// `None` if it meets all, or misses what no sign-in brings.
+    /// `None` if it meets all, or misses what no sign-in brings. `proved_anew` says whether the person was to prove anew who they are.
     #[must_use]
     pub(in crate::sign_in) fn unmet_after_sign_in(
         &self,
         id: &SessionId,
         session: &CachedSession,
         return_to: &ReturnTo,
+        proved_anew: bool,
     ) -> Option<String> {
         let route = self.routes.route_of(return_to)?;
         let requirements = &route.requirements;
         let missing = requirements
-            .check(session, self.clock.now_ms())
-            .and_then(|()| requirements.check_connection(&session.issuer, &self.providers))
+            .check_all(session, self.clock.now_ms(), &self.providers)
             .err()?;
-        missing.is_of_sign_in().then(|| requirements.unmet_key(id))
+        // What a session owes is known to its own sign-in if the one before it owed the same.
+        let owes_news = session.sign_in_demand.is_some() && !proved_anew;
+        let requirements = requirements.with_what_is_owed(Some(session));
+        (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
     }
 
     /// The key of the age that the browser's session cannot prove: a sign-in that leads here was refused because the

@@ -23,6 +23,7 @@ use oidc::{ApiTokenGrant, ClientAuth, ClientSecret, DpopKey, ProviderSettings, R
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
+use session_svc::receiver::TransmittersFile;
 use session_svc::refresh::RefreshProviders;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +69,19 @@ fn listed(file: &str) -> RefreshProviders {
     RefreshProviders::of_parties(read.listed, parties.collect::<Result<_, _>>().unwrap())
 }
 
+/// The provider as a transmitter of security events, with these further lines of its table and below it.
+fn listened(provider: &ScriptedProvider, lines: &str) -> TransmittersFile {
+    let issuer = provider.issuer();
+    session_svc::receiver::parse(&format!(
+        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"{EVENTS_AUDIENCE}\"\ndelivery = \"push\"\n\
+         configuration_url = \"{issuer}/.well-known/openid-configuration\"\n{lines}\n"
+    ))
+    .unwrap()
+}
+
+/// The audience of security events.
+pub(crate) const EVENTS_AUDIENCE: &str = "https://edge.example/signals";
+
 /// Provider, session service and edge.
 pub(crate) struct Stack {
     pub(crate) provider: ScriptedProvider,
@@ -93,7 +107,7 @@ impl Stack {
     }
 
     /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
-    /// service's own, `SESSION_WATCH_HEARTBEAT_MS`.
+    /// service's own, `SESSION_WATCH_HEARTBEAT_MS`, and `SESSION_TRANSMITTERS` with lines of a table for the provider.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
     }
@@ -135,7 +149,10 @@ impl Stack {
             listed(&file)
         };
         let heartbeat_ms = given("SESSION_WATCH_HEARTBEAT_MS", "300").parse().unwrap();
-        let sessions = SessionService::start(providers, &clock, Duration::from_millis(heartbeat_ms)).await;
+        let heartbeat = Duration::from_millis(heartbeat_ms);
+        let lines = given("SESSION_TRANSMITTERS", "");
+        let transmitters = (!lines.is_empty()).then(|| listened(&provider, &lines));
+        let sessions = SessionService::start(providers, &clock, heartbeat, transmitters).await;
         let address = listener.local_addr().unwrap().to_string();
         let mut pairs = vec![
             ("EDGE_BASE_URL", format!("http://{address}")),

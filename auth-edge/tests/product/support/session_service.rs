@@ -15,6 +15,7 @@ use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, CallContext, Health};
 use session_svc::keeper::Keeper;
+use session_svc::receiver::{Receiver, TransmittersFile};
 use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProviders, Refresher};
 use session_svc::session::Lifetime;
 use session_svc::sessions::{SessionLimits, Sessions};
@@ -39,6 +40,8 @@ pub(crate) struct SessionService {
     keys: Reloading<KeyRing>,
     providers: RefreshProviders,
     heartbeat: Duration,
+    /// Whom it listens to for security events.
+    transmitters: Option<TransmittersFile>,
 }
 
 impl Drop for SessionService {
@@ -56,16 +59,18 @@ impl SessionService {
         providers: impl Into<RefreshProviders>,
         clock: &ManualClock,
         heartbeat: Duration,
+        transmitters: Option<TransmittersFile>,
     ) -> Self {
         let store = MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY);
         let keys = Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap());
-        Self::on(store, keys, providers.into(), heartbeat).await
+        Self::on(store, keys, providers.into(), heartbeat, transmitters).await
     }
 
     /// Another one on the same store.
     pub(crate) async fn beside(&self) -> Self {
         let (store, keys) = (self.store.clone(), self.keys.clone());
-        Self::on(store, keys, self.providers.clone(), self.heartbeat).await
+        let transmitters = self.transmitters.clone();
+        Self::on(store, keys, self.providers.clone(), self.heartbeat, transmitters).await
     }
 
     /// Seals with another key from now on, and cannot read what was sealed before.
@@ -78,6 +83,7 @@ impl SessionService {
         keys: Reloading<KeyRing>,
         providers: RefreshProviders,
         heartbeat: Duration,
+        transmitters: Option<TransmittersFile>,
     ) -> Self {
         const MAX_BYTES: usize = 65_536;
         let vault = Vault::new(keys.clone());
@@ -104,7 +110,11 @@ impl SessionService {
             max_per_subject: 0,
             watch_heartbeat: heartbeat,
         };
-        let sessions = Sessions::new(keeper, Arc::new(refresher), limits);
+        let sessions =
+            Sessions::new(keeper, Arc::new(refresher), limits).with_demands(transmitters.is_some());
+        let receiver = transmitters
+            .as_ref()
+            .map(|file| Receiver::new(file, &prometheus::Registry::new()).unwrap());
         let measured = CallContext::new(
             session_svc::callers::Callers::anyone(),
             &prometheus::Registry::new(),
@@ -120,7 +130,14 @@ impl SessionService {
         let routes = move |stop| {
             let (counted, earlier) = (Arc::clone(&counted), Arc::clone(&earlier));
             let strict = Arc::clone(&strict);
-            let routes = grpc::routes(sessions.clone(), measured.clone(), &health, stop).unwrap();
+            let routes = grpc::routes(
+                sessions.clone(),
+                receiver.clone(),
+                measured.clone(),
+                &health,
+                stop,
+            )
+            .unwrap();
             routes().layer(from_fn(move |request: Request, next: Next| {
                 counted.fetch_add(1, Ordering::SeqCst);
                 let is_claim = request.uri().path().ends_with("SignIn");
@@ -153,6 +170,7 @@ impl SessionService {
             keys,
             providers,
             heartbeat,
+            transmitters,
         };
         service.serve(listener);
         service

@@ -65,7 +65,9 @@ pub struct AuditRecord<'a> {
     pub error: Option<&'a (dyn std::error::Error + 'static)>,
     /// The method of the session API and the status it was answered with.
     pub rpc: Option<(&'a str, &'a str)>,
-    /// What a refresh came to.
+    /// The type of a security event, without the URI around it.
+    pub security_event: Option<&'a str>,
+    /// What a refresh came to, or what was done about a security event.
     pub result: Option<&'a str>,
     /// Whether a refresh was begun before anybody needed it.
     pub ahead: Option<bool>,
@@ -106,6 +108,7 @@ impl AuditRecord<'_> {
             step: None,
             error: None,
             rpc: None,
+            security_event: None,
             result: None,
             ahead: None,
             audience: None,
@@ -157,6 +160,7 @@ impl AuditRecord<'_> {
                 error = self.error,
                 rpc.method = self.rpc.map(|(method, _)| method),
                 rpc.response.status_code = self.rpc.map(|(_, code)| code),
+                security_event = self.security_event,
                 result = self.result,
                 ahead = self.ahead,
                 audience = self.audience,

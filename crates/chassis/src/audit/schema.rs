@@ -4,7 +4,7 @@
 //! that is renamed, removed or means something else the major one.
 
 /// The version of the schema, in every record.
-pub(crate) const VERSION: &str = "1.0";
+pub(crate) const VERSION: &str = "1.1";
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,11 +36,13 @@ pub enum Event {
     TokenRefresh,
     /// A session was bound to its device, or somebody with its cookie could not prove to be there.
     DeviceBinding,
+    /// A transmitter of security events told of something.
+    SecurityEvent,
 }
 
 impl Event {
     /// All there are.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ProcessStart,
         Self::ProcessStop,
         Self::ConfigurationReload,
@@ -54,6 +56,7 @@ impl Event {
         Self::SessionEnd,
         Self::TokenRefresh,
         Self::DeviceBinding,
+        Self::SecurityEvent,
     ];
 
     /// As records name it.
@@ -73,6 +76,7 @@ impl Event {
             Self::SessionEnd => "session.end",
             Self::TokenRefresh => "token.refresh",
             Self::DeviceBinding => "device_binding",
+            Self::SecurityEvent => "security_event",
         }
     }
 }

@@ -164,6 +164,7 @@ async fn start_measured(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let parts = ServiceParts {
+        transmitters: None,
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
         provider: AnyProvider,
@@ -270,6 +271,10 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .map(|_| ()),
         Rpc::RotateCookie => client
             .rotate_cookie(v1::RotateCookieRequest::default())
+            .await
+            .map(|_| ()),
+        Rpc::ReceiveSecurityEvent => client
+            .receive_security_event(v1::ReceiveSecurityEventRequest::default())
             .await
             .map(|_| ()),
         Rpc::BindSession => client

@@ -148,6 +148,8 @@ pub(crate) fn expired() -> Session {
         binding: None,
         cookie_generation: None,
         theft_at_ms: None,
+        sign_in_demand: None,
+        claims_told_at_ms: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

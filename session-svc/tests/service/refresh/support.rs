@@ -88,6 +88,7 @@ pub(crate) async fn replica(
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (shutdown, metrics) = (CancellationToken::new(), Registry::new());
     let parts = ServiceParts {
+        transmitters: None,
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap()),
         provider: providers.into(),

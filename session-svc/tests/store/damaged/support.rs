@@ -74,6 +74,8 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         binding: None,
         cookie_generation: None,
         theft_at_ms: None,
+        sign_in_demand: None,
+        claims_told_at_ms: None,
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -66,6 +66,7 @@ impl Service {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         let parts = ServiceParts {
+            transmitters: None,
             store,
             keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
             provider: NoProvider,

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file session/v1/session.proto.
  */
 export const file_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEi+gYKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgSMQoOZGV2aWNlX2JpbmRpbmcYFCABKAsyGS5zZXNzaW9uLnYxLkRldmljZUJpbmRpbmcSNwoRY29va2llX2dlbmVyYXRpb24YFSABKAsyHC5zZXNzaW9uLnYxLkNvb2tpZUdlbmVyYXRpb24SLAoIdGhlZnRfYXQYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl8KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESFwoTU1RBVEVfTkVFRFNfU0lHTl9JThACEhQKEFNUQVRFX1VOUkVBREFCTEUQAyJqChBDb29raWVHZW5lcmF0aW9uEgoKAmlkGAEgASgMEg4KBnBhcmVudBgCIAEoDBIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHc2V0dGxlZBgEIAEoCCJKCg1EZXZpY2VCaW5kaW5nEgsKA2p3axgBIAEoCRIsCghib3VuZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVQoGRGV2aWNlEhIKCnVzZXJfYWdlbnQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqwEKCFRva2VuU2V0EhkKDGFjY2Vzc190b2tlbhgBIAEoCUIDgAEBEhIKCnRva2VuX3R5cGUYAiABKAkSDQoFc2NvcGUYAyABKAkSLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoNcmVmcmVzaF90b2tlbhgFIAEoCUIDgAEBEhUKCGlkX3Rva2VuGAYgASgJQgOAAQEisAMKDFNlc3Npb25FdmVudBIrCgRraW5kGAEgASgOMh0uc2Vzc2lvbi52MS5TZXNzaW9uRXZlbnQuS2luZBIOCgZoYW5kbGUYAiABKAkSDgoGaXNzdWVyGAMgASgJEg8KB3N1YmplY3QYBCABKAkSJgoCYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBWNhdXNlGAYgASgOMhEuc2Vzc2lvbi52MS5DYXVzZRIUCgxyZXN1bWVfdG9rZW4YByABKAkSDgoGbnVtYmVyGAggASgEEjUKEmhlYXJ0YmVhdF9pbnRlcnZhbBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKaAQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9DUkVBVEVEEAESDwoLS0lORF9ST0xMRUQQAhISCg5LSU5EX1JFRlJFU0hFRBADEhAKDEtJTkRfQ0hBTkdFRBAEEg4KCktJTkRfRU5ERUQQBRISCg5LSU5EX0hFQVJUQkVBVBAGEg8KC0tJTkRfTUlTU0VEEAcqmQIKBUNhdXNlEhUKEUNBVVNFX1VOU1BFQ0lGSUVEEAASEAoMQ0FVU0VfTE9HT1VUEAESFgoSQ0FVU0VfT1RIRVJfREVWSUNFEAISHQoZQ0FVU0VfQkFDS19DSEFOTkVMX0xPR09VVBADEh4KGkNBVVNFX0ZST05UX0NIQU5ORUxfTE9HT1VUEAQSEgoOQ0FVU0VfT1BFUkFUT1IQBRISCg5DQVVTRV9SRVBMQUNFRBAGEhcKE0NBVVNFX1NFU1NJT05fTElNSVQQBxIYChRDQVVTRV9UT0tFTl9NSVNNQVRDSBAIEhMKD0NBVVNFX0FCQU5ET05FRBAJEg8KC0NBVVNFX09USEVSEAoSDwoLQ0FVU0VfVEhFRlQQC2IGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEirAcKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgSMQoOZGV2aWNlX2JpbmRpbmcYFCABKAsyGS5zZXNzaW9uLnYxLkRldmljZUJpbmRpbmcSNwoRY29va2llX2dlbmVyYXRpb24YFSABKAsyHC5zZXNzaW9uLnYxLkNvb2tpZUdlbmVyYXRpb24SLAoIdGhlZnRfYXQYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDnNpZ25faW5fZGVtYW5kGBcgASgLMhguc2Vzc2lvbi52MS5TaWduSW5EZW1hbmQiXwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARIXChNTVEFURV9ORUVEU19TSUdOX0lOEAISFAoQU1RBVEVfVU5SRUFEQUJMRRADIkYKDFNpZ25JbkRlbWFuZBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYWNyGAIgASgJImoKEENvb2tpZUdlbmVyYXRpb24SCgoCaWQYASABKAwSDgoGcGFyZW50GAIgASgMEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdzZXR0bGVkGAQgASgIIkoKDURldmljZUJpbmRpbmcSCwoDandrGAEgASgJEiwKCGJvdW5kX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJVCgZEZXZpY2USEgoKdXNlcl9hZ2VudBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKrAQoIVG9rZW5TZXQSGQoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQESEgoKdG9rZW5fdHlwZRgCIAEoCRINCgVzY29wZRgDIAEoCRIuCgpleHBpcmVzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCg1yZWZyZXNoX3Rva2VuGAUgASgJQgOAAQESFQoIaWRfdG9rZW4YBiABKAlCA4ABASKwAwoMU2Vzc2lvbkV2ZW50EisKBGtpbmQYASABKA4yHS5zZXNzaW9uLnYxLlNlc3Npb25FdmVudC5LaW5kEg4KBmhhbmRsZRgCIAEoCRIOCgZpc3N1ZXIYAyABKAkSDwoHc3ViamVjdBgEIAEoCRImCgJhdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoFY2F1c2UYBiABKA4yES5zZXNzaW9uLnYxLkNhdXNlEhQKDHJlc3VtZV90b2tlbhgHIAEoCRIOCgZudW1iZXIYCCABKAQSNQoSaGVhcnRiZWF0X2ludGVydmFsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpoBCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIPCgtLSU5EX1JPTExFRBACEhIKDktJTkRfUkVGUkVTSEVEEAMSEAoMS0lORF9DSEFOR0VEEAQSDgoKS0lORF9FTkRFRBAFEhIKDktJTkRfSEVBUlRCRUFUEAYSDwoLS0lORF9NSVNTRUQQByqzAgoFQ2F1c2USFQoRQ0FVU0VfVU5TUEVDSUZJRUQQABIQCgxDQVVTRV9MT0dPVVQQARIWChJDQVVTRV9PVEhFUl9ERVZJQ0UQAhIdChlDQVVTRV9CQUNLX0NIQU5ORUxfTE9HT1VUEAMSHgoaQ0FVU0VfRlJPTlRfQ0hBTk5FTF9MT0dPVVQQBBISCg5DQVVTRV9PUEVSQVRPUhAFEhIKDkNBVVNFX1JFUExBQ0VEEAYSFwoTQ0FVU0VfU0VTU0lPTl9MSU1JVBAHEhgKFENBVVNFX1RPS0VOX01JU01BVENIEAgSEwoPQ0FVU0VfQUJBTkRPTkVEEAkSDwoLQ0FVU0VfT1RIRVIQChIPCgtDQVVTRV9USEVGVBALEhgKFENBVVNFX1NFQ1VSSVRZX0VWRU5UEAxiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A signed-in person on one device.
@@ -182,6 +182,14 @@ export type Session = Message<"session.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp theft_at = 22;
    */
   theftAt?: Timestamp | undefined;
+
+  /**
+   * The person has to sign in again before the session is good for anything that is guarded; absent where it need not. It stays until the
+   * session is replaced.
+   *
+   * @generated from field: session.v1.SignInDemand sign_in_demand = 23;
+   */
+  signInDemand?: SignInDemand | undefined;
 };
 
 /**
@@ -235,6 +243,34 @@ export const Session_StateSchema: GenEnum<Session_State> = /*@__PURE__*/
   enumDesc(file_session_v1_session, 0, 0);
 
 /**
+ * Why a sign-in is not enough any more: a security event of the provider, or of somebody else it is listened to (OpenID Shared Signals).
+ *
+ * @generated from message session.v1.SignInDemand
+ */
+export type SignInDemand = Message<"session.v1.SignInDemand"> & {
+  /**
+   * When it happened: a sign-in of before does not do.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * The authentication context class it has to be ("acr"); empty for any.
+   *
+   * @generated from field: string acr = 2;
+   */
+  acr: string;
+};
+
+/**
+ * Describes the message session.v1.SignInDemand.
+ * Use `create(SignInDemandSchema)` to create a new message.
+ */
+export const SignInDemandSchema: GenMessage<SignInDemand> = /*@__PURE__*/
+  messageDesc(file_session_v1_session, 1);
+
+/**
  * A generation of a session's cookie. Generations are told apart by random bytes that their
  * cookie carries; the first one, of the sign-in, has none.
  *
@@ -275,7 +311,7 @@ export type CookieGeneration = Message<"session.v1.CookieGeneration"> & {
  * Use `create(CookieGenerationSchema)` to create a new message.
  */
 export const CookieGenerationSchema: GenMessage<CookieGeneration> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 1);
+  messageDesc(file_session_v1_session, 2);
 
 /**
  * What ties a session to one device (W3C Device Bound Session Credentials): a key pair whose private half stays there.
@@ -304,7 +340,7 @@ export type DeviceBinding = Message<"session.v1.DeviceBinding"> & {
  * Use `create(DeviceBindingSchema)` to create a new message.
  */
 export const DeviceBindingSchema: GenMessage<DeviceBinding> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 2);
+  messageDesc(file_session_v1_session, 3);
 
 /**
  * What is known about a browser at one moment.
@@ -339,7 +375,7 @@ export type Device = Message<"session.v1.Device"> & {
  * Use `create(DeviceSchema)` to create a new message.
  */
 export const DeviceSchema: GenMessage<Device> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 3);
+  messageDesc(file_session_v1_session, 4);
 
 /**
  * What a provider's token endpoint answered (RFC 6749, section 5.1; OpenID Connect Core, section 3.1.3.3).
@@ -395,7 +431,7 @@ export type TokenSet = Message<"session.v1.TokenSet"> & {
  * Use `create(TokenSetSchema)` to create a new message.
  */
 export const TokenSetSchema: GenMessage<TokenSet> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 4);
+  messageDesc(file_session_v1_session, 5);
 
 /**
  * Something that happened to a session.
@@ -473,7 +509,7 @@ export type SessionEvent = Message<"session.v1.SessionEvent"> & {
  * Use `create(SessionEventSchema)` to create a new message.
  */
 export const SessionEventSchema: GenMessage<SessionEvent> = /*@__PURE__*/
-  messageDesc(file_session_v1_session, 5);
+  messageDesc(file_session_v1_session, 6);
 
 /**
  * What happened.
@@ -542,7 +578,7 @@ export enum SessionEvent_Kind {
  * Describes the enum session.v1.SessionEvent.Kind.
  */
 export const SessionEvent_KindSchema: GenEnum<SessionEvent_Kind> = /*@__PURE__*/
-  enumDesc(file_session_v1_session, 5, 0);
+  enumDesc(file_session_v1_session, 6, 0);
 
 /**
  * Why a session ended.
@@ -633,6 +669,13 @@ export enum Cause {
    * @generated from enum value: CAUSE_THEFT = 11;
    */
   THEFT = 11,
+
+  /**
+   * A security event said so (ReceiveSecurityEvent).
+   *
+   * @generated from enum value: CAUSE_SECURITY_EVENT = 12;
+   */
+  SECURITY_EVENT = 12,
 }
 
 /**

@@ -1,0 +1,90 @@
+//! Security events: what transmitters push (RFC 8935) is passed to the session service, which judges it, and its answer put in the words of HTTP.
+//!
+//! Invariants
+//! - 202 only once all that the event does is done; what fails for a reason of ours is a 5xx, and its transmitter sends it again.
+//! - Nothing is judged here, so that every edge and every replica answers the same.
+//!
+//! Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature; a limit to events
+//! that are taken, for a provider that ends the sessions of a whole company sends as many as there are.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+use session_proto::v1::{ErrorReason, ReceiveSecurityEventRequest};
+
+use super::SignIn;
+use crate::http::errors::{HttpError, Limit};
+use crate::http::request;
+
+/// The only type of a body (RFC 8935, section 2.1).
+const TYPE: &str = "application/secevent+jwt";
+/// Largest body, in bytes: as large as a token may be.
+const MAX_BODY_BYTES: usize = oidc::MAX_SECURITY_EVENT_BYTES;
+/// Events that one address may send in a minute and have refused.
+pub(crate) const REFUSED_PER_MINUTE: u64 = 600;
+
+/// POST of one security event token.
+pub(crate) async fn receive(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let (head, body) = request.into_parts();
+    let now_ms = sign_in.clock.now_ms();
+    let peer = request::peer(&head.extensions);
+    let sender = sign_in
+        .devices
+        .trusted_proxies
+        .client_address(peer, &head.headers);
+    sign_in
+        .refused_events_limit
+        .peek(sender, now_ms)
+        .map_err(|too_many| HttpError::RateLimited {
+            retry_after_secs: too_many.retry_after_secs,
+            limit: Limit::SecurityEvents,
+        })?;
+    if !is_security_event(&head.headers) {
+        return Err(HttpError::UnsupportedMediaType);
+    }
+    let token = super::form(body, MAX_BODY_BYTES).await?;
+    let authorization = head.headers.get(header::AUTHORIZATION);
+    let authorization = authorization.and_then(|value| value.to_str().ok());
+    let event = ReceiveSecurityEventRequest {
+        token: token.trim().to_owned(),
+        authorization: authorization.unwrap_or_default().to_owned(),
+    };
+    let received = sign_in.sessions.receive_security_event(event).await;
+    let received = received.map_err(|error| match error.reason {
+        ErrorReason::ErrUnimplemented => HttpError::NotFound,
+        _ => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                error,
+                "a security event could not be delivered: its transmitter is to send it again"
+            );
+            HttpError::SessionServiceDown
+        }
+    })?;
+    if received.error_code.is_empty() {
+        return Ok((StatusCode::ACCEPTED, NO_STORE).into_response());
+    }
+    // Counted after the fact: what is refused costs its sender the next one.
+    let _ = sign_in.refused_events_limit.check(sender, now_ms);
+    let told = json!({ "err": received.error_code, "description": received.description });
+    // RFC 8935, section 2.3.
+    const IN_ENGLISH: [(HeaderName, &str); 1] = [(header::CONTENT_LANGUAGE, "en")];
+    Ok((StatusCode::BAD_REQUEST, NO_STORE, IN_ENGLISH, Json(told)).into_response())
+}
+
+const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
+
+fn is_security_event(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case(TYPE)
+}

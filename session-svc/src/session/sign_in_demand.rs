@@ -1,0 +1,70 @@
+//! A demand for a sign-in: something has happened since, or at, the one the session came from.
+
+use super::Session;
+
+/// What a sign-in has to be for a session to be good for anything guarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignInDemand {
+    /// A sign-in of then or before does not do, in milliseconds since the Unix epoch.
+    pub since_ms: u64,
+    /// The authentication context class it has to be; `None` for any.
+    pub acr: Option<String>,
+}
+
+impl SignInDemand {
+    /// Whether the sign-in a session came from is what is demanded.
+    pub(crate) fn is_met_by(&self, session: &Session) -> bool {
+        let has_acr = |acr: &String| session.user.text_of("acr").as_ref() == Some(acr);
+        session.signed_in_at_ms() > self.since_ms && self.acr.as_ref().is_none_or(has_acr)
+    }
+
+    /// Both demands in one: a sign-in that meets it meets each of them, but that of two classes the later one counts.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        let (later, earlier) = if self.since_ms >= other.since_ms {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        Self {
+            since_ms: later.since_ms,
+            acr: later.acr.or(earlier.acr),
+        }
+    }
+}
+
+impl Session {
+    /// When the person signed in: when they proved who they are, as far as the provider tells, else when the session began.
+    pub(crate) fn signed_in_at_ms(&self) -> u64 {
+        self.authenticated_at_ms.unwrap_or(self.created_at_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(since_ms: u64, acr: Option<&str>) -> SignInDemand {
+        SignInDemand {
+            since_ms,
+            acr: acr.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn of_two_demands_the_later_time_counts_and_a_class_is_not_lost() {
+        for (one, other, both) in [
+            (demand(1, None), demand(2, None), demand(2, None)),
+            (demand(2, Some("gold")), demand(1, None), demand(2, Some("gold"))),
+            (demand(1, Some("gold")), demand(2, None), demand(2, Some("gold"))),
+            (
+                demand(1, Some("gold")),
+                demand(2, Some("silver")),
+                demand(2, Some("silver")),
+            ),
+        ] {
+            assert_eq!(one.clone().and(other.clone()), both);
+            assert_eq!(other.and(one), both);
+        }
+    }
+}

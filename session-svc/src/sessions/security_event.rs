@@ -1,0 +1,344 @@
+//! What a security event does to sessions.
+//!
+//! Invariants
+//! - What was signed in after an event is left alone, whenever the event is heard of.
+//! - An event acts once over all replicas, and a call that failed can be repeated: acting twice at the same moment changes nothing.
+//! - It acts before its call is answered, and reaches sessions that are just being created.
+//! - Nothing is written for an event that concerns nobody.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::{OfflineTokens, Sessions, SessionsError};
+use crate::keeper::endings::MARK_KEPT_MS;
+use crate::keeper::listed::PAGE_BYTES;
+use crate::keeper::{Edit, KeeperError, Shown};
+use crate::session::change::ChangeKind;
+use crate::session::index::{self, Whose};
+use crate::session::{Cause, Handle, Name, Session, SessionState, SignInDemand};
+
+/// Sessions read at once.
+const PAGE: usize = 100;
+
+/// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
+/// nothing tells when somebody signed in by the provider's own clock.
+const CLOCKS_APART_MS: u64 = 60_000;
+
+/// An event and what is to be done about it.
+#[derive(Clone, Debug)]
+pub(crate) struct EventOrder {
+    /// Issuer of whoever has told of it.
+    pub(crate) transmitter: String,
+    /// Its token's own identifier.
+    pub(crate) token_id: String,
+    /// The provider whose sessions are meant.
+    pub(crate) provider: String,
+    /// Which of them: those that any of these selects.
+    pub(crate) subjects: Vec<Selector>,
+    /// When it was, in milliseconds since the Unix epoch.
+    pub(crate) occurred_at_ms: u64,
+    /// What is to be done.
+    pub(crate) action: EventAction,
+}
+
+/// Selects sessions of a provider: all that is said has to be true of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selector {
+    /// The person.
+    pub(crate) subject: Option<String>,
+    /// The person, by a verified email address in the form in which addresses are compared.
+    pub(crate) email: Option<String>,
+    /// The provider's own session. A session whose provider has told none cannot be told apart from it, where a person is named as well.
+    pub(crate) sid: Option<String>,
+}
+
+/// What an event does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum EventAction {
+    /// Sessions end.
+    End,
+    /// They are good for nothing guarded until their person has signed in again, in this authentication context class if there is one.
+    DemandSignIn(Option<String>),
+    /// Their claims are brought up to date: those told take the place of theirs, and the provider is asked for the others in the background.
+    /// Where nothing is told and the provider cannot be asked, their person signs in again.
+    RefreshClaims(Map<String, Value>),
+    /// Nothing.
+    Note,
+}
+
+/// What an event has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventOutcome {
+    /// How many sessions it has changed or ended.
+    pub(crate) sessions: u32,
+    /// Whether it had acted before.
+    pub(crate) is_repeated: bool,
+}
+
+impl Selector {
+    /// The list the sessions are in; `None` if nothing is said.
+    fn whose<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
+        let person = self
+            .subject
+            .as_ref()
+            .map(|subject| Whose::Person(issuer, subject));
+        let by_email = || self.email.as_ref().map(|email| Whose::Email(issuer, email));
+        let by_sid = || self.sid.as_ref().map(|sid| Whose::ProviderSession(issuer, sid));
+        person.or_else(by_email).or_else(by_sid)
+    }
+
+    /// Whether a session of the list is meant.
+    fn selects(&self, session: &Session) -> bool {
+        let has_email = |email: &String| session.user.verified_email().as_ref() == Some(email);
+        let names_person = self.subject.is_some() || self.email.is_some();
+        let has_sid = |sid: &String| {
+            session.sids().any(|known| known == sid) || (names_person && session.sids().next().is_none())
+        };
+        self.subject
+            .as_ref()
+            .is_none_or(|subject| session.subject == *subject)
+            && self.email.as_ref().is_none_or(has_email)
+            && self.sid.as_ref().is_none_or(has_sid)
+    }
+}
+
+impl EventOrder {
+    /// Whether the event came after the sign-in of a session. By the provider's clock, which is the event's, where it has told when that
+    /// was; else by the store's, and then in doubt it did.
+    fn is_after_sign_in(&self, session: &Session) -> bool {
+        match session.authenticated_at_ms {
+            Some(at_ms) => at_ms <= self.occurred_at_ms,
+            None => session.created_at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),
+        }
+    }
+
+    fn demand(&self, acr: Option<&String>) -> SignInDemand {
+        SignInDemand {
+            since_ms: self.occurred_at_ms,
+            acr: acr.cloned(),
+        }
+    }
+
+    /// What remembers that it has acted.
+    fn name(&self) -> Name {
+        let (transmitter, id) = (self.transmitter.as_bytes(), self.token_id.as_bytes());
+        index::hashed(&[b"security event", transmitter, id])
+    }
+}
+
+impl Sessions {
+    /// Does what an event orders, unless it has been done.
+    pub(crate) async fn apply_event(&self, order: &EventOrder) -> Result<EventOutcome, SessionsError> {
+        if order.action == EventAction::Note {
+            return Ok(EventOutcome::default());
+        }
+        if self.keeper.store().load(order.name()).await?.is_some() {
+            return Ok(EventOutcome {
+                is_repeated: true,
+                ..EventOutcome::default()
+            });
+        }
+        self.reach_those_to_come(order).await?;
+        let mut done = HashSet::new();
+        for selector in &order.subjects {
+            self.apply_to(order, selector, &mut done).await?;
+        }
+        if !done.is_empty() {
+            self.remember_event(order).await?;
+        }
+        Ok(EventOutcome {
+            sessions: u32::try_from(done.len()).unwrap_or(u32::MAX),
+            is_repeated: false,
+        })
+    }
+
+    /// Leaves word for sessions that are just being created, and, of a demand, for all that begin without a new sign-in.
+    async fn reach_those_to_come(&self, order: &EventOrder) -> Result<(), SessionsError> {
+        let (issuer, now_ms) = (order.provider.as_str(), self.now_ms());
+        let ended_at_ms = order.occurred_at_ms.saturating_add(CLOCKS_APART_MS).min(now_ms);
+        let is_recent = ended_at_ms.saturating_add(MARK_KEPT_MS) > now_ms;
+        for selector in &order.subjects {
+            let (subject, sid) = (selector.subject.as_deref(), selector.sid.as_deref());
+            let demand = match &order.action {
+                EventAction::End if is_recent && selector.email.is_none() => {
+                    self.keeper.mark_ended(issuer, subject, sid, ended_at_ms).await?;
+                    continue;
+                }
+                EventAction::End if is_recent => order.demand(None),
+                EventAction::DemandSignIn(acr) => order.demand(acr.as_ref()),
+                EventAction::End | EventAction::RefreshClaims(_) | EventAction::Note => continue,
+            };
+            // Of one session of the provider's alone: the person's others owe nothing.
+            let list = match sid {
+                Some(sid) => Some(Whose::ProviderSession(issuer, sid)),
+                None => selector.whose(issuer),
+            };
+            if let Some(list) = list {
+                self.keeper.demand_sign_in(list.index(), &demand).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply_to(
+        &self,
+        order: &EventOrder,
+        selector: &Selector,
+        done: &mut HashSet<Handle>,
+    ) -> Result<(), SessionsError> {
+        let Some(whose) = selector.whose(&order.provider) else {
+            return Ok(());
+        };
+        let mut after = None;
+        loop {
+            let _permit = self.ending_permit().await?;
+            let (listed, next) = self
+                .keeper
+                .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
+                .await?;
+            let mut ended = Vec::new();
+            for one in listed.into_iter().map(|one| one.shown) {
+                let handle = one.handle();
+                let is_meant = match &one {
+                    Shown::Session(session) => selector.selects(session) && order.is_after_sign_in(session),
+                    // Nothing is known of it but its list: it goes where all of the list are meant.
+                    Shown::Unreadable { created_at_ms, .. } => {
+                        order.action == EventAction::End
+                            && *created_at_ms <= order.occurred_at_ms.saturating_add(CLOCKS_APART_MS)
+                    }
+                };
+                if !is_meant || done.contains(&handle) {
+                    continue;
+                }
+                if self.act(order, one).await? {
+                    done.insert(handle);
+                    ended.extend((order.action == EventAction::End).then_some(handle));
+                }
+            }
+            if order.action == EventAction::End {
+                // Also where nothing was found: the call may repeat one that was not confirmed.
+                self.confirm(&ended).await?;
+            }
+            after = next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Acts on one session; false where that changes nothing.
+    async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
+        let handle = one.handle();
+        let Shown::Session(session) = one else {
+            return self
+                .end_handle(handle, Cause::SecurityEvent, OfflineTokens::TakeBack)
+                .await;
+        };
+        let acted = match &order.action {
+            EventAction::End => {
+                return self
+                    .end_handle(handle, Cause::SecurityEvent, OfflineTokens::TakeBack)
+                    .await;
+            }
+            EventAction::DemandSignIn(acr) => self.owe(*session, order.demand(acr.as_ref())).await,
+            EventAction::RefreshClaims(told) => self.refresh_claims(*session, order, told).await,
+            EventAction::Note => Ok(false),
+        };
+        match acted {
+            // It has ended meanwhile.
+            Err(KeeperError::Missing) => Ok(false),
+            acted => Ok(acted?),
+        }
+    }
+
+    async fn owe(&self, session: Session, demand: SignInDemand) -> Result<bool, KeeperError> {
+        let edit = |session: &mut Session| {
+            let owed = match session.sign_in_demand.clone() {
+                Some(known) => known.and(demand.clone()),
+                None => demand.clone(),
+            };
+            if session.sign_in_demand.as_ref() == Some(&owed) {
+                return Edit::Leave;
+            }
+            session.sign_in_demand = Some(owed);
+            Edit::Write
+        };
+        let (_, wrote) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
+        Ok(wrote)
+    }
+
+    async fn refresh_claims(
+        &self,
+        session: Session,
+        order: &EventOrder,
+        told: &Map<String, Value>,
+    ) -> Result<bool, KeeperError> {
+        let can_refresh = session.tokens.refresh.is_some() && session.state == SessionState::Active;
+        let (session, has_news) = if told.is_empty() {
+            (session, true)
+        } else {
+            self.replace_claims(session, order, told).await?
+        };
+        if has_news && can_refresh {
+            self.refresh.refresh_later(session, "");
+        } else if told.is_empty() {
+            return self.owe(session, order.demand(None)).await;
+        }
+        Ok(has_news)
+    }
+
+    /// Replaces claims, unless a later event has. Where they find no room the person signs in anew, which brings them as well.
+    async fn replace_claims(
+        &self,
+        session: Session,
+        order: &EventOrder,
+        told: &Map<String, Value>,
+    ) -> Result<(Session, bool), KeeperError> {
+        let at_ms = order.occurred_at_ms;
+        let edit = |session: &mut Session| {
+            let is_late = session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms);
+            match session.user.with(told) {
+                Ok(user) if !is_late && user != session.user => {
+                    session.user = user;
+                    session.claims_told_at_ms = Some(at_ms);
+                    Edit::Write
+                }
+                _ => Edit::Leave,
+            }
+        };
+        let max_bytes = Some(self.limits.max_bytes);
+        let edited = self
+            .keeper
+            .edit(session.clone(), ChangeKind::Changed, max_bytes, edit)
+            .await;
+        match edited {
+            Err(KeeperError::TooLarge { .. }) => {
+                let owes = self.owe(session.clone(), order.demand(None)).await?;
+                Ok((session, owes))
+            }
+            edited => edited,
+        }
+    }
+
+    /// Remembers that an event has acted for as long as any session lives that it could act on. One that cannot be remembered because the
+    /// store is full has acted all the same.
+    async fn remember_event(&self, order: &EventOrder) -> Result<(), SessionsError> {
+        let kept_ms = self.lifetime().absolute_ms;
+        let record = self.keeper.mark(order.name(), &[], kept_ms)?;
+        // An empty event: watchers pass it over. One that is there already says the same.
+        match self
+            .keeper
+            .store()
+            .insert(record, Vec::new())
+            .await
+            .map_err(SessionsError::from)
+        {
+            Err(SessionsError::Full) => {
+                tracing::warn!("a security event is not remembered, since the store is full");
+                Ok(())
+            }
+            remembered => remembered.map(|_| ()),
+        }
+    }
+}
