@@ -23,9 +23,18 @@ pub struct ScriptedProvider {
     running: Mutex<Option<Running>>,
 }
 
-struct Running {
+/// A server on a thread of its own.
+pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
+}
+
+impl Running {
+    /// Closes the port and every connection.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        self.thread.join().expect("the server's thread ends");
+    }
 }
 
 /// Holds an endpoint's answers back until released or dropped.
@@ -53,7 +62,7 @@ impl ScriptedProvider {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         let port = listener.local_addr().expect("a bound address").port();
         let state = Arc::new(State::new(format!("http://127.0.0.1:{port}")));
-        let running = Mutex::new(Some(run(listener, state.clone())));
+        let running = Mutex::new(Some(run(listener, server::router(state.clone()))));
         Self { state, port, running }
     }
 
@@ -310,9 +319,8 @@ impl ScriptedProvider {
     /// Closes the port and every connection.
     pub fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { stop, thread }) = running {
-            drop(stop);
-            thread.join().expect("the provider's thread ends");
+        if let Some(running) = running {
+            running.stop();
         }
     }
 
@@ -321,7 +329,7 @@ impl ScriptedProvider {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_none() {
             let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("the same port again");
-            *running = Some(run(listener, self.state.clone()));
+            *running = Some(run(listener, server::router(self.state.clone())));
         }
     }
 }
@@ -332,7 +340,8 @@ impl Drop for ScriptedProvider {
     }
 }
 
-fn run(listener: TcpListener, state: Arc<State>) -> Running {
+/// Serves on a thread of its own.
+pub(crate) fn run(listener: TcpListener, router: axum::Router) -> Running {
     listener.set_nonblocking(true).expect("a non-blocking listener");
     let (stop, stopped) = oneshot::channel::<()>();
     let thread = std::thread::spawn(move || {
@@ -342,7 +351,7 @@ fn run(listener: TcpListener, state: Arc<State>) -> Running {
             .expect("a runtime for the provider");
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener on the runtime");
-            let serving = axum::serve(listener, server::router(state));
+            let serving = axum::serve(listener, router);
             tokio::select! {
                 _ = async { serving.await } => {}
                 _ = stopped => {}

@@ -1,4 +1,4 @@
-//! The requests the provider received.
+//! The requests that were received.
 
 /// An endpoint of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +64,8 @@ pub struct Recorded {
     pub form: Vec<(String, String)>,
     /// Header fields, names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The body as text.
+    pub body: String,
 }
 
 impl Recorded {
@@ -71,6 +73,11 @@ impl Recorded {
     pub fn param(&self, name: &str) -> Option<&str> {
         let mut all = self.form.iter().chain(&self.query);
         all.find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON; `null` where it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
     }
 
     /// The first header field of that name (lower case).

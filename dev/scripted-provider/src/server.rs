@@ -53,17 +53,19 @@ async fn respond(state: &State, endpoint: Endpoint, request: &Recorded) -> Respo
             status,
             headers,
             body,
-        }) => {
-            let mut response = Response::builder().status(status);
-            for (name, value) in headers {
-                response = response.header(name, value);
-            }
-            response
-                .body(Body::from(body))
-                .expect("a scripted answer is legal HTTP")
-        }
+        }) => scripted_answer(status, headers, body),
         None => well_behaved(state, endpoint, request),
     }
+}
+
+pub(crate) fn scripted_answer(status: u16, headers: Vec<(String, String)>, body: String) -> Response {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    response
+        .body(Body::from(body))
+        .expect("a scripted answer is legal HTTP")
 }
 
 fn well_behaved(state: &State, endpoint: Endpoint, request: &Recorded) -> Response {
@@ -148,7 +150,7 @@ pub(crate) fn unauthorized_client() -> Response {
         .into_response()
 }
 
-fn recorded(method: &Method, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Recorded {
+pub(crate) fn recorded(method: &Method, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Recorded {
     let pairs = |text: &[u8]| {
         form_urlencoded::parse(text)
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
@@ -171,5 +173,6 @@ fn recorded(method: &Method, query: Option<&str>, headers: &HeaderMap, body: &[u
                 )
             })
             .collect(),
+        body: String::from_utf8_lossy(body).into_owned(),
     }
 }

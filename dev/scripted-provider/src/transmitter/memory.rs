@@ -1,0 +1,136 @@
+//! What the transmitter remembers: streams, events, tokens and calls.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::script::{TransmitterEndpoint, TransmitterScript};
+use crate::Recorded;
+use crate::script::{Claims, patch};
+use crate::signing::Keys;
+
+/// How many requests are kept per endpoint.
+const KEPT_REQUESTS: usize = 100;
+const SESSION_REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
+
+pub(crate) struct Stream {
+    pub(crate) document: Value,
+    pub(crate) authorization_header: Option<String>,
+    pub(crate) status: String,
+    pub(crate) reason: Value,
+}
+
+/// An event that the receiver refused.
+pub(crate) struct Refused {
+    pub(crate) jti: String,
+    pub(crate) err: String,
+    pub(crate) description: String,
+}
+
+pub(crate) struct Memory {
+    pub(crate) script: TransmitterScript,
+    pub(crate) keys: Keys,
+    pub(crate) counter: u64,
+    pub(crate) streams: BTreeMap<String, Stream>,
+    pub(crate) tokens: HashSet<String>,
+    pub(crate) offered: BTreeMap<String, Value>,
+    pub(crate) acknowledged: Vec<String>,
+    pub(crate) refused: Vec<Refused>,
+    pub(crate) verification_state: Option<String>,
+    pub(crate) requests: HashMap<TransmitterEndpoint, VecDeque<Recorded>>,
+}
+
+pub(crate) struct State {
+    pub(crate) issuer: String,
+    memory: Mutex<Memory>,
+    pub(crate) calls: HashMap<TransmitterEndpoint, watch::Sender<usize>>,
+    /// Counts what happens to events.
+    pub(crate) changes: watch::Sender<usize>,
+}
+
+impl State {
+    pub(crate) fn new(issuer: String) -> Self {
+        let memory = Memory {
+            script: TransmitterScript::default(),
+            keys: Keys::new(0),
+            counter: 0,
+            streams: BTreeMap::new(),
+            tokens: HashSet::new(),
+            offered: BTreeMap::new(),
+            acknowledged: Vec::new(),
+            refused: Vec::new(),
+            verification_state: None,
+            requests: HashMap::new(),
+        };
+        let calls = TransmitterEndpoint::ALL.map(|endpoint| (endpoint, watch::Sender::new(0)));
+        Self {
+            issuer,
+            memory: Mutex::new(memory),
+            calls: calls.into_iter().collect(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn record(&self, endpoint: TransmitterEndpoint, request: Recorded) {
+        let mut memory = self.lock();
+        let kept = memory.requests.entry(endpoint).or_default();
+        kept.push_back(request);
+        if kept.len() > KEPT_REQUESTS {
+            kept.pop_front();
+        }
+        drop(memory);
+        self.calls[&endpoint].send_modify(|calls| *calls += 1);
+    }
+
+    pub(crate) fn offer(&self, jti: &str, raw: Value) {
+        self.lock().offered.insert(jti.to_owned(), raw);
+        self.changed();
+    }
+
+    pub(crate) fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+impl Memory {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test that owns the clock sets script.now"
+    )]
+    fn now(&self) -> u64 {
+        let real = || SystemTime::now().duration_since(UNIX_EPOCH);
+        self.script
+            .now
+            .unwrap_or_else(|| real().map(|since| since.as_secs()).unwrap_or_default())
+    }
+
+    pub(crate) fn fresh(&mut self, kind: &str) -> String {
+        self.counter += 1;
+        format!("{kind}-{}", self.counter)
+    }
+
+    /// The claims of an event as they should be.
+    pub(crate) fn event_claims(&mut self, issuer: &str) -> Claims {
+        let claims = json!({
+            "iss": issuer, "jti": self.fresh("event"), "iat": self.now(), "aud": self.script.audience.first(),
+            "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "alice" },
+            "events": { (SESSION_REVOKED): { "event_timestamp": self.now() } },
+        });
+        claims.as_object().cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn sign(&self, header: &Claims, claims: Claims) -> String {
+        let mut own = json!({ "typ": "secevent+jwt", "alg": "RS256", "kid": self.keys.kid("RS256") });
+        if let Value::Object(members) = &mut own {
+            patch(members, header);
+        }
+        self.keys.sign(&own, &Value::Object(claims))
+    }
+}
