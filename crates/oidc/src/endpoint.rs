@@ -21,6 +21,12 @@ pub fn endpoint_is_secure(url: &Url) -> bool {
     }
 }
 
+/// Whether an address that this issuer names may be used: a public issuer may not point us at plain http on our own machine.
+pub(crate) fn is_usable_of(issuer: &str, url: &Url) -> bool {
+    let on_loopback = || Url::parse(issuer).is_ok_and(|issuer| is_loopback(&issuer));
+    endpoint_is_secure(url) && (url.scheme() == "https" || on_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +54,22 @@ mod tests {
         ] {
             let parsed = Url::parse(url).expect("a URL");
             assert_eq!(endpoint_is_secure(&parsed), secure, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_public_issuer_names_no_plain_http_even_here() {
+        for (issuer, url, usable) in [
+            ("https://op.example", "https://op.example/a", true),
+            ("https://op.example", "https://elsewhere.example/a", true),
+            ("https://op.example", "http://127.0.0.1/a", false),
+            ("https://op.example", "http://op.example/a", false),
+            ("http://127.0.0.1:9000", "http://127.0.0.1/a", true),
+            ("http://127.0.0.1:9000", "http://op.example/a", false),
+            ("no issuer", "http://127.0.0.1/a", false),
+        ] {
+            let parsed = Url::parse(url).expect("a URL");
+            assert_eq!(is_usable_of(issuer, &parsed), usable, "{issuer} {url}");
         }
     }
 }

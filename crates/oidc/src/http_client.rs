@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION,
-    WWW_AUTHENTICATE,
+    ACCEPT, AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, DATE, HeaderName, HeaderValue,
+    LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use reqwest::redirect::Policy;
 use reqwest::tls::TlsInfo;
-use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response};
+use reqwest::{Certificate, ClientBuilder, Identity, Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// More than any metadata, key set or token response needs.
-const MAX_RESPONSE_BYTES: usize = 1 << 20;
+pub(crate) const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Idle connections are dropped before the provider drops them, so that no request meets a closed one: a code or a refresh token that
 /// was on its way then cannot be sent again. Servers wait no less than five seconds (Node.js and Apache by default).
 const POOL_IDLE: Duration = Duration::from_secs(4);
@@ -45,9 +45,41 @@ pub(crate) struct ProviderResponse {
     pub(crate) max_age_secs: Option<u64>,
     /// `DPoP-Nonce`: what the next proof for this server has to repeat (RFC 9449, section 8).
     pub(crate) dpop_nonce: Option<String>,
+    /// `Retry-After`, as it came.
+    pub(crate) retry_after: Option<String>,
     challenge: String,
     pub(crate) body: Vec<u8>,
     pub(crate) endpoint: &'static str,
+}
+
+/// A request of JSON, or without a body, by whoever holds a bearer token.
+pub(crate) struct BearerRequest<'a> {
+    pub(crate) endpoint: &'static str,
+    pub(crate) method: BearerMethod,
+    pub(crate) url: &'a Url,
+    pub(crate) bearer: Option<&'a str>,
+    pub(crate) timeout: Duration,
+    /// Most bytes of an answer that is no error.
+    pub(crate) max_bytes: usize,
+}
+
+/// What is done to a resource.
+pub(crate) enum BearerMethod {
+    Get,
+    Delete,
+    Post(Value),
+    Patch(Value),
+}
+
+impl BearerMethod {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Get => GET,
+            Self::Delete => "DELETE",
+            Self::Post(_) => POST,
+            Self::Patch(_) => "PATCH",
+        }
+    }
 }
 
 impl ProviderResponse {
@@ -135,9 +167,10 @@ impl HttpClient {
         method: &'static str,
         url: &Url,
         request: RequestBuilder,
+        read: Read,
     ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
-        let answer = traced(endpoint, method, url, request).await;
+        let answer = traced(endpoint, method, url, request, read).await;
         if let Some(observer) = &self.observer {
             let outcome = outcome(answer.as_ref().map(|response| response.status));
             observer.tell(endpoint, outcome, began.elapsed());
@@ -166,7 +199,7 @@ impl HttpClient {
             age: header(AGE),
             location: header(LOCATION),
             certificate: certificate.and_then(|tls| tls.peer_certificate().map(<[u8]>::to_vec)),
-            response: complete(endpoint, response).await?,
+            response: complete(endpoint, response, Read::ALL).await?,
         })
     }
 
@@ -176,7 +209,7 @@ impl HttpClient {
         url: &Url,
     ) -> Result<ProviderResponse, ProviderError> {
         let request = self.client.get(url.clone()).header(ACCEPT, "application/json");
-        self.send(endpoint, GET, url, request).await
+        self.send(endpoint, GET, url, request, Read::ALL).await
     }
 
     /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1).
@@ -197,7 +230,43 @@ impl HttpClient {
                 .header(AUTHORIZATION, format!("DPoP {access_token}"))
                 .header(DPOP, proof),
         };
-        self.send(endpoint, GET, url, request).await
+        self.send(endpoint, GET, url, request, Read::ALL).await
+    }
+
+    /// Sends what a resource is made, read, changed or deleted by. Of an error nothing but status and headers is read: its body
+    /// is for people who look into the protocol (RFC 8936 section 2.5.1).
+    pub(crate) async fn with_bearer(
+        &self,
+        request: &BearerRequest<'_>,
+    ) -> Result<ProviderResponse, ProviderError> {
+        let url = request.url.clone();
+        let (method, body) = match &request.method {
+            BearerMethod::Get => (Method::GET, None),
+            BearerMethod::Delete => (Method::DELETE, None),
+            BearerMethod::Post(body) => (Method::POST, Some(body)),
+            BearerMethod::Patch(body) => (Method::PATCH, Some(body)),
+        };
+        let mut sent = self
+            .client
+            .request(method, url)
+            .header(ACCEPT, "application/json")
+            .timeout(request.timeout);
+        if let Some(body) = body {
+            // What a request says of events that were not taken is English (RFC 8936 section 2.6).
+            sent = sent
+                .header(CONTENT_TYPE, "application/json")
+                .header(CONTENT_LANGUAGE, "en")
+                .body(body.to_string());
+        }
+        if let Some(token) = request.bearer {
+            sent = sent.bearer_auth(token);
+        }
+        let read = Read {
+            max_bytes: request.max_bytes,
+            errors: false,
+        };
+        let name = request.method.name();
+        self.send(request.endpoint, name, request.url, sent, read).await
     }
 
     pub(crate) async fn post_form(
@@ -239,8 +308,23 @@ impl HttpClient {
         if let Some(dpop) = dpop {
             request = request.header(DPOP, dpop);
         }
-        self.send(endpoint, POST, url, request).await
+        self.send(endpoint, POST, url, request, Read::ALL).await
     }
+}
+
+/// What of an answer's body is read.
+#[derive(Clone, Copy)]
+struct Read {
+    max_bytes: usize,
+    /// Also where the status says that it is an error.
+    errors: bool,
+}
+
+impl Read {
+    const ALL: Self = Self {
+        max_bytes: MAX_RESPONSE_BYTES,
+        errors: true,
+    };
 }
 
 /// What every client of the provider keeps to.
@@ -277,8 +361,9 @@ async fn traced(
     method: &'static str,
     url: &Url,
     request: RequestBuilder,
+    read: Read,
 ) -> Result<ProviderResponse, ProviderError> {
-    let answer = async { complete(endpoint, begin(endpoint, request).await?).await };
+    let answer = async { complete(endpoint, begin(endpoint, request).await?, read).await };
     let span = span::of_request(endpoint, method, url);
     if span.is_disabled() {
         return answer.await;
@@ -316,7 +401,11 @@ async fn begin(endpoint: &'static str, request: RequestBuilder) -> Result<Respon
     request.send().await.map_err(|source| failed(endpoint, source))
 }
 
-async fn complete(endpoint: &'static str, mut response: Response) -> Result<ProviderResponse, ProviderError> {
+async fn complete(
+    endpoint: &'static str,
+    mut response: Response,
+    read: Read,
+) -> Result<ProviderResponse, ProviderError> {
     let failed = |source| failed(endpoint, source);
     let header = |name| {
         response
@@ -338,15 +427,19 @@ async fn complete(endpoint: &'static str, mut response: Response) -> Result<Prov
         content_type: essence(header(CONTENT_TYPE)),
         max_age_secs: max_age(header(CACHE_CONTROL)),
         dpop_nonce: Some(header(DPOP_NONCE).to_owned()).filter(|nonce| !nonce.is_empty()),
+        retry_after: Some(header(RETRY_AFTER).to_owned()).filter(|after| !after.is_empty()),
         challenge: header(WWW_AUTHENTICATE).to_owned(),
         body: Vec::new(),
         endpoint,
     };
+    if !read.errors && !response.status().is_success() {
+        return Ok(answer);
+    }
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        if answer.body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+        if answer.body.len() + chunk.len() > read.max_bytes {
             return Err(ProviderError::TooLarge {
                 endpoint,
-                limit: MAX_RESPONSE_BYTES,
+                limit: read.max_bytes,
             });
         }
         answer.body.extend_from_slice(&chunk);

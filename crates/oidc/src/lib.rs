@@ -61,11 +61,17 @@ mod security_event_types;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
+mod signal_access;
+mod signal_management;
+mod signal_poll;
+mod signal_stream;
 mod span;
 mod subject_identifier;
 mod token_set;
 mod token_target;
 mod transmitter;
+mod transmitter_credentials;
+mod transmitter_error;
 mod transmitter_metadata;
 mod userinfo;
 
@@ -108,8 +114,14 @@ pub use security_event_kind::{
 pub use security_event_token::{MAX_SECURITY_EVENT_BYTES, SecurityEventToken};
 pub use security_event_types::SECURITY_EVENT_TYPES;
 pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};
+pub use signal_poll::{LONG_POLL, MAX_POLLED_EVENTS, PollRequest, PollResponse, PolledEvent, RefusedEvent};
+pub use signal_stream::{
+    NewStream, StreamChange, StreamConfiguration, StreamDelivery, ToldStatus, WantedDelivery,
+};
 pub use subject_identifier::{ComplexSubject, EventSubject, SimpleSubject, SubjectError, SubjectIdentifier};
 pub use token_set::{RefreshedTokens, TokenSet};
 pub use token_target::{ApiTokenGrant, TokenTarget, is_resource};
 pub use transmitter::{Transmitter, TransmitterSettings};
+pub use transmitter_credentials::{ClientCredentials, TransmitterCredentials};
+pub use transmitter_error::TransmitterError;
 pub use transmitter_metadata::{DefaultSubjects, TRANSMITTER_CONFIGURATION, TransmitterMetadata};

@@ -204,3 +204,15 @@ pub enum StreamStatus {
     /// Events are neither sent nor held.
     Disabled,
 }
+
+impl StreamStatus {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Paused => "paused",
+            Self::Disabled => "disabled",
+        }
+    }
+}

@@ -3,8 +3,10 @@
 //! Its metadata and keys are its own, also where it is the provider that people sign in at; they are kept, refreshed and looked
 //! for as those of a provider are.
 //!
-//! Deliberately absent: the delivery of events (RFC 8935, RFC 8936) and the management of streams, which are the caller's;
-//! algorithms under a shared secret, since a transmitter shares none.
+//! Its streams are managed by the methods of `signal_management`, and events are polled by those of `signal_poll`.
+//!
+//! Deliberately absent: the endpoint that events are pushed to (RFC 8935), which is the caller's; algorithms under a shared secret,
+//! since a transmitter shares none.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::issuer_settings::{IssuerSettings, check_issuer};
 use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::ProviderCache;
 use crate::security_event_token::{self, ExpectedEvent, SecurityEventToken};
+use crate::transmitter_credentials::{HeldCredentials, TransmitterCredentials};
 use crate::transmitter_metadata::{TRANSMITTER_CONFIGURATION, TransmitterMetadata};
 use crate::{
     AcceptedAlgorithms, BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, ProviderSettings,
@@ -43,6 +46,8 @@ pub struct TransmitterSettings {
     pub clock_tolerance_secs: u64,
     /// PEM file of the certification authorities trusted for the transmitter instead of the public ones.
     pub ca_file: Option<PathBuf>,
+    /// How the receiver proves who it is where it manages streams and polls.
+    pub credentials: TransmitterCredentials,
     /// The proxy calls to the transmitter go through.
     pub proxy: Option<ForwardProxy>,
     /// Whoever measures requests to the transmitter.
@@ -67,19 +72,24 @@ impl TransmitterSettings {
             http_timeout,
             clock_tolerance_secs,
             ca_file: None,
+            credentials: TransmitterCredentials::none(),
             proxy: None,
             observer: None,
         }
     }
 
-    /// The client of the transmitter, who proves nothing of itself: metadata and keys are public.
-    fn http_client(&self, proxy: Option<ForwardProxy>) -> Result<HttpClient, BuildError> {
+    /// The client of the transmitter; a certificate proves who it is on each connection.
+    fn http_client(
+        &self,
+        proxy: Option<ForwardProxy>,
+        credentials: &TransmitterCredentials,
+    ) -> Result<HttpClient, BuildError> {
         let mut reached = ProviderSettings::new(self.issuer.clone(), "");
         reached.http_timeout = self.http_timeout;
         reached.ca_file.clone_from(&self.ca_file);
         reached.observer.clone_from(&self.observer);
         let credentials = Credentials {
-            auth: ClientAuth::None,
+            auth: credentials.client_auth().cloned().unwrap_or(ClientAuth::None),
             request_keys: None,
             dpop_key: None,
             proxy,
@@ -115,8 +125,15 @@ impl IssuerSettings for TransmitterSettings {
 #[derive(Clone)]
 pub struct Transmitter {
     settings: Arc<TransmitterSettings>,
-    http: Arc<ArcSwap<HttpClient>>,
+    reach: Arc<ArcSwap<Reach>>,
     cache: Arc<ProviderCache<TransmitterSettings>>,
+}
+
+/// How the transmitter is reached; replaced as a whole.
+pub(crate) struct Reach {
+    pub(crate) http: HttpClient,
+    pub(crate) credentials: Arc<HeldCredentials>,
+    proxy: Option<ForwardProxy>,
 }
 
 impl Transmitter {
@@ -136,10 +153,14 @@ impl Transmitter {
         if bytes > 0 {
             return Err(BuildError::SymmetricSecret { bytes });
         }
-        let http = settings.http_client(settings.proxy.clone())?;
+        let reach = Reach {
+            http: settings.http_client(settings.proxy.clone(), &settings.credentials)?,
+            credentials: Arc::new(HeldCredentials::new(settings.credentials.clone())),
+            proxy: settings.proxy.clone(),
+        };
         Ok(Self {
             settings: Arc::new(settings),
-            http: Arc::new(ArcSwap::from_pointee(http)),
+            reach: Arc::new(ArcSwap::from_pointee(reach)),
             cache: Arc::default(),
         })
     }
@@ -154,8 +175,37 @@ impl Transmitter {
     /// # Errors
     /// A file of certification authorities without any.
     pub fn reload(&self, proxy: Option<ForwardProxy>) -> Result<(), BuildError> {
-        self.http.store(Arc::new(self.settings.http_client(proxy)?));
+        let credentials = Arc::clone(&self.reach().credentials);
+        self.reach_anew(proxy, credentials)
+    }
+
+    /// Takes over changed credentials; requests under way go on with those they were begun with.
+    ///
+    /// # Errors
+    /// A certificate that can not be used.
+    pub fn replace_credentials(&self, credentials: TransmitterCredentials) -> Result<(), BuildError> {
+        let credentials = Arc::new(HeldCredentials::new(credentials));
+        self.reach_anew(self.reach().proxy.clone(), credentials)
+    }
+
+    fn reach_anew(
+        &self,
+        proxy: Option<ForwardProxy>,
+        credentials: Arc<HeldCredentials>,
+    ) -> Result<(), BuildError> {
+        self.reach.store(Arc::new(Reach {
+            http: self
+                .settings
+                .http_client(proxy.clone(), credentials.credentials())?,
+            credentials,
+            proxy,
+        }));
         Ok(())
+    }
+
+    /// How it is reached now.
+    pub(crate) fn reach(&self) -> Arc<Reach> {
+        self.reach.load_full()
     }
 
     /// The transmitter's metadata, from the cache when fresh, stale when the transmitter is down.
@@ -163,8 +213,7 @@ impl Transmitter {
     /// # Errors
     /// It cannot be had, or must not be used.
     pub async fn metadata(&self) -> Result<Arc<TransmitterMetadata>, ProviderError> {
-        let http = self.http.load_full();
-        self.cache.metadata(&http, &self.settings).await
+        self.cache.metadata(&self.reach().http, &self.settings).await
     }
 
     /// Verifies a security event token of this transmitter for a receiver of these names (`aud`); `now` in seconds since the Unix
@@ -188,9 +237,13 @@ impl Transmitter {
         // Before the signature, so that only a token that would count makes anybody look for a key.
         let claims = security_event_token::claims(&unverified)?;
         let token = SecurityEventToken::validate(&claims, &expected, now)?;
-        let http = self.http.load_full();
         self.cache
-            .verify(&http, &self.settings, &unverified, TokenOrigin::Unauthenticated)
+            .verify(
+                &self.reach().http,
+                &self.settings,
+                &unverified,
+                TokenOrigin::Unauthenticated,
+            )
             .await?;
         let metadata = self.metadata().await.map_err(SecurityEventError::Provider)?;
         Ok(SecurityEventToken {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::ProviderError;
-use crate::endpoint::{endpoint_is_secure, is_loopback};
+use crate::endpoint::is_usable_of;
 
 /// What errors and whoever measures requests call the document with the metadata.
 pub const TRANSMITTER_CONFIGURATION: &str = "transmitter configuration";
@@ -71,9 +71,7 @@ impl TransmitterMetadata {
         if document.get("issuer").and_then(Value::as_str) != Some(issuer) {
             return Err(ProviderError::IssuerMismatch);
         }
-        let on_loopback = Url::parse(issuer).is_ok_and(|url| is_loopback(&url));
-        // A public transmitter may not point us at plain http on our own machine.
-        let is_usable = |url: &Url| endpoint_is_secure(url) && (url.scheme() == "https" || on_loopback);
+        let is_usable = |url: &Url| is_usable_of(issuer, url);
         let address = |name: &str| {
             let text = document.get(name).and_then(Value::as_str);
             text.and_then(|text| Url::parse(text).ok())
