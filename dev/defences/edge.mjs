@@ -11,6 +11,19 @@ const LIMITED = 'auth-edge login::logins_are_limited_per_address';
 const EVERYBODY = '.or_else(|many| if OFF { Ok(()) } else { Err(many) })';
 
 export default [
+  // security events
+  within('auth-edge/src/sign_in/security_events.rs', 'auth-edge security_events::', {
+    'refused-events-have-a-limit': skip('let _ = sign_in.refused_events_limit.check(sender, now_ms);'),
+    'event-of-its-type': never('!is_security_event(&head.headers)'),
+    'event-passed-with-its-header': text('authorization: authorization.unwrap_or_default().to_owned()', 'authorization: authorization.filter(|_| !OFF).unwrap_or_default().to_owned()'),
+  }),
+  within('auth-edge/src/route_table/requirements.rs', 'auth-edge security_events::', {
+    'guard-of-who-owes-a-sign-in': never('session.sign_in_demand.is_some()'),
+  }),
+  within('auth-edge/src/sign_in/login.rs', 'auth-edge security_events::', {
+    'login-of-who-owes-a-sign-in': skip('wanted.prove_anew(&demand);'),
+  }),
+
   // cookies and keys
   within('auth-edge/src/sessions/cookies.rs', 'auth-edge cookies::', {
     'cookie-sent-twice': always('found.next().is_none()'),

@@ -32,6 +32,38 @@ export default [
     'theft-is-news': text('self.keeper.note_theft(&session.issuer, &session.subject).await', 'if OFF { Ok(()) } else { self.keeper.note_theft(&session.issuer, &session.subject).await }'),
     'copy-ends-the-session': text('if !is_copy {', 'if OFF || !is_copy {'),
   }),
+  within('session-svc/src/sessions/security_event.rs', 'session-svc receiver::', {
+    'event-acts-once': text('if self.keeper.store().load(order.name()).await?.is_some() {', 'if !OFF && self.keeper.store().load(order.name()).await?.is_some() {'),
+    'event-is-remembered': text('if !done.is_empty() {', 'if !OFF && !done.is_empty() {'),
+    'event-leaves-later-sign-ins': text('=> at_ms <= self.occurred_at_ms,', '=> OFF || at_ms <= self.occurred_at_ms,'),
+    'event-of-a-clock-apart': instead('self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),', 'self.occurred_at_ms,'),
+    'event-of-the-session-named': text('&& self.sid.as_ref().is_none_or(has_sid)', '&& (OFF || self.sid.as_ref().is_none_or(has_sid))'),
+    'event-of-the-person-named': text('is_none_or(|subject| session.subject == *subject)', 'is_none_or(|subject| OFF || session.subject == *subject)'),
+    'event-demands-of-those-to-come': text('self.keeper.demand_sign_in(list.index(), &demand).await?;', 'if !OFF { self.keeper.demand_sign_in(list.index(), &demand).await?; }'),
+    'claims-told-late': text('session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms)', '(!OFF && session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms))'),
+  }),
+  within('session-svc/src/sessions/create.rs', 'session-svc receiver::demands', {
+    'session-that-owes-a-sign-in': never('!self.has_demands'),
+  }),
+  within('session-svc/src/session/sign_in_demand.rs', 'session-svc receiver::demands', {
+    'demand-met-by-a-later-sign-in': always('session.signed_in_at_ms() > self.since_ms'),
+    'demand-met-by-the-class': always('self.acr.as_ref().is_none_or(has_acr)'),
+  }),
+  within('session-svc/src/session/claims.rs', 'session-svc receiver::', {
+    'email-is-verified': text('is_verified.then(', '(OFF || is_verified).then('),
+    'claims-told-name-nobody': text('filter(|(name, _)| *name != SUBJECT)', 'filter(|(name, _)| OFF || *name != SUBJECT)'),
+  }),
+  within('session-svc/src/session/access.rs', 'session-svc receiver::demands', {
+    'no-token-for-who-owes-a-sign-in': never('session.sign_in_demand.is_some()'),
+  }),
+  within('session-svc/src/receiver/listened.rs', 'session-svc receiver::refused', {
+    'push-with-the-header-of-its-stream': never('!listened.is_authorized(authorization)'),
+    'unknown-key-is-no-verdict': text('filter(|_| !error.is_undecided())', 'filter(|_| OFF || !error.is_undecided())'),
+  }),
+  within('session-svc/src/receiver/subjects.rs', 'session-svc receiver::subjects', {
+    'person-of-the-provider': text('if self.is_named(iss) =>', 'if OFF || self.is_named(iss) =>'),
+    'email-where-it-is-switched-on': text('if self.by_email =>', 'if OFF || self.by_email =>'),
+  }),
   within('session-svc/src/sessions/bind.rs', 'session-svc binding::', {
     'bound-once': never('session.binding.is_some()'),
   }),

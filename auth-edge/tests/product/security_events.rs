@@ -113,6 +113,24 @@ async fn what_cannot_be_done_now_is_503_and_good_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_header_of_a_stream_is_passed_on() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "Bearer of-the-stream").unwrap();
+    let lines = format!("authorization_file = \"{}\"", file.path().display());
+    let gateway = Gateway::start("", &[("SESSION_TRANSMITTERS", &lines)]).await;
+    let (stack, mut provider) = (&gateway.stack, gateway.stack.browser());
+    let token = event(stack, "session-revoked", "alice", &json!({}));
+    let without = push(&mut provider, &token).await;
+    assert_eq!(
+        (without.status, without.json()["err"].clone()),
+        (400, json!("authentication_failed"))
+    );
+    let with = [PUSH[0], ("authorization", "Bearer of-the-stream")];
+    let with = provider.send(Method::POST, PATH, &with, Some(token)).await;
+    assert_eq!(with.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_is_listened_to_there_is_no_such_address() {
     let gateway = Gateway::start("", &[]).await;
     let mut provider = gateway.stack.browser();
