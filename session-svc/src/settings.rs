@@ -12,6 +12,7 @@ use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
 use chassis::tls::{self, TlsFiles};
+use oidc::ForwardProxy;
 use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
@@ -252,7 +253,11 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let store = with_ending_replicas(reader, store);
     kept::judge_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
-    let transmitters = transmitters(reader, &providers);
+    let proxy = providers
+        .settings()
+        .next()
+        .and_then(|settings| settings.proxy.clone());
+    let transmitters = transmitters(reader, proxy.as_ref(), Some(&providers));
     Settings {
         listen,
         tls,
@@ -276,25 +281,23 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     }
 }
 
-/// Whom to listen to; mistakes of the file are mistakes of the setting.
+/// Whom to listen to, through this proxy; mistakes of the file are mistakes of the setting.
 pub(crate) fn transmitters(
     reader: &mut Reader<'_>,
-    providers: &ConfiguredProviders,
+    proxy: Option<&ForwardProxy>,
+    providers: Option<&ConfiguredProviders>,
 ) -> Option<ListenedTransmitters> {
     const SETTING: &str = "SESSION_TRANSMITTERS";
     let path = reader.path(SETTING)?;
     let mut file = reader.toml_file(SETTING, &path, receiver::parse)?;
     for transmitter in &mut file.transmitters {
-        // The way out is the same for all.
-        let proxy = providers
-            .settings()
-            .next()
-            .and_then(|settings| settings.proxy.clone());
-        transmitter.settings.proxy = proxy;
-        if !providers
-            .settings()
-            .any(|settings| settings.issuer == transmitter.provider)
-        {
+        transmitter.settings.proxy = proxy.cloned();
+        let is_known = |providers: &ConfiguredProviders| {
+            providers
+                .settings()
+                .any(|settings| settings.issuer == transmitter.provider)
+        };
+        if !providers.is_none_or(is_known) {
             let (id, provider) = (&transmitter.id, &transmitter.provider);
             reader.warn(
                 SETTING,

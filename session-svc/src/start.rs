@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
 use crate::keeper::{Keeper, SessionCounts};
-use crate::receiver::{NotListening, Receiver, TransmittersFile};
+use crate::receiver::{NotListening, Receiver, StreamGauges, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
@@ -220,7 +220,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
             .is_some_and(TransmittersFile::has_email),
     );
     let receiver = match &parts.transmitters {
-        Some(file) => Some(Receiver::new(file, &runtime.metrics)?),
+        Some(file) => Some(Receiver::new(file, keeper.clone(), &runtime.metrics)?),
         None => None,
     };
     let measures = Measures::new(&runtime.metrics)?;
@@ -233,6 +233,16 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
     );
     let sessions =
         Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
+    if let Some(receiver) = &receiver {
+        receiver.listen(&sessions, &runtime.shutdown);
+        let condition = runtime.readiness.condition("transmitters", Weight::Informative);
+        let gauges = StreamGauges::new(&runtime.metrics)?;
+        tokio::spawn(
+            receiver
+                .clone()
+                .watch(gauges, condition, runtime.shutdown.clone()),
+        );
+    }
     let hits = LimitHits::new(&runtime.metrics, [])?;
     let calls = CallContext::new(access.callers, &runtime.metrics)?;
     let stopping = Stopping::on(runtime.shutdown.clone());

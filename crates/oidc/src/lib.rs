@@ -95,7 +95,7 @@ pub use error::{
 };
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;
-pub use jws::unverified_issuer;
+pub use jws::{unverified_issuer, unverified_token_id};
 pub use logout_token::LogoutToken;
 pub use metadata::{DISCOVERY_DOCUMENT, Metadata};
 pub use oauth_error::OAuthError;

@@ -139,7 +139,7 @@ fn body(request: &PollRequest<'_>, max_events: usize, at_once: bool) -> Value {
 }
 
 /// Reads an answer. Events beyond those asked for are left to the next one: nobody acknowledges them.
-fn response(document: &Value, max_events: usize) -> Option<PollResponse> {
+pub(crate) fn response(document: &Value, max_events: usize) -> Option<PollResponse> {
     let sets = document.get("sets")?.as_object()?;
     let events = sets.iter().take(max_events).map(|(jti, raw)| {
         let raw = raw.as_str().filter(|_| jti.len() <= MAX_TOKEN_ID_BYTES);

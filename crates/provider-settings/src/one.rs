@@ -210,7 +210,7 @@ fn resources(reader: &mut Reader<'_>) -> Vec<String> {
 }
 
 /// The forward proxy, as all programs read it from the environment.
-pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
+pub fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
     let direct = reader.text("NO_PROXY");
     let url = reader.secret("HTTPS_PROXY")?;
     let members = direct.split([',', ' ']).filter(|member| !member.is_empty());

@@ -82,7 +82,7 @@ mod userinfo;
 pub use provider::{Gate, ScriptedProvider};
 pub use recorded::{Endpoint, Recorded};
 pub use script::{Answer, Claims, IdTokenShape, Script};
-pub use transmitter::{ScriptedTransmitter, TransmitterEndpoint, TransmitterScript};
+pub use transmitter::{HeldRequests, ScriptedTransmitter, TransmitterEndpoint, TransmitterScript};
 
 /// The client every scripted provider knows.
 pub const CLIENT_ID: &str = "vestibule";

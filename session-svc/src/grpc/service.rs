@@ -403,6 +403,8 @@ impl SessionService for Api {
                     error_code: code.name().to_owned(),
                     description,
                 },
+                // Its transmitter's keys cannot be had, or lack the token's.
+                Received::Undecided => return Err(SessionsError::ProviderUnavailable),
             })
         };
         self.calls.complete(Rpc::ReceiveSecurityEvent, &call, work).await

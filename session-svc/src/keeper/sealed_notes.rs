@@ -11,6 +11,8 @@ pub(crate) const REVOCATION: &str = "revocation";
 
 /// Demands for a sign-in (`demands`).
 pub(crate) const DEMAND: &str = "demand";
+/// Streams of security events (`receiver`).
+pub(crate) const SIGNAL_STREAM: &str = "signal stream";
 
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";
@@ -19,7 +21,7 @@ pub(crate) const REQUEST: &str = "request";
 pub(crate) const ARRIVAL: &str = "arrival";
 
 /// Notes kept as records.
-pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION, DEMAND];
+pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION, DEMAND, SIGNAL_STREAM];
 
 /// Notes kept as remembered values.
 pub(crate) const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];

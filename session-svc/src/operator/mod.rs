@@ -6,11 +6,12 @@
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `pause` | nothing: it waits |
 //! | `audit verify`, `subject` | files of audit records |
+//! | `signals list`, `create`, `show`, `verify`, `pause`, `resume`, `delete` | streams at transmitters, and their records in the store |
 //! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
 //! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
-//! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
+//! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session or stream, 78 wrong settings.
 //! - No token, session ID, key or sealed text is ever shown.
 //!
 //! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
@@ -28,6 +29,7 @@ mod round_trip;
 mod sealed;
 mod service;
 mod sessions;
+mod signals;
 mod store_access;
 mod store_report;
 mod table;
@@ -35,8 +37,9 @@ mod table;
 use chassis::tool::Tool;
 
 /// All commands.
-pub static TOOLS: [&dyn Tool; 6] = [
+pub static TOOLS: [&dyn Tool; 7] = [
     &sessions::SessionsTool,
+    &signals::SignalsTool,
     &check_store::CheckStoreTool,
     &doctor::DoctorTool,
     &rekey::RekeyTool,

@@ -18,7 +18,7 @@ pub(super) enum Exit {
     Failed,
     /// The command was not understood.
     Usage,
-    /// There is no such session.
+    /// There is no such session, or stream.
     NotFound,
 }
 

@@ -1,38 +1,27 @@
 //! An event that was delivered: verified, judged by the policy, acted upon.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::secret::{Reloading, Secret};
 use oidc::{
-    BuildError, MAX_SECURITY_EVENT_BYTES, SecurityEventError, SecurityEventErrorCode, SecurityEventToken,
-    Transmitter, unverified_issuer,
+    MAX_SECURITY_EVENT_BYTES, SecurityEventError, SecurityEventErrorCode, SecurityEventKind,
+    SecurityEventToken, unverified_issuer,
 };
 use prometheus::Registry;
 
+use super::configured::{Delivery, StreamTransmitter, UnusableTransmitter};
 use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
+use super::received::Received;
 use super::settings::{ConfiguredTransmitter, TransmittersFile};
+use super::stream_record::{Confirmed, StreamRecord, StreamRecords};
 use super::subjects::SubjectNames;
+use crate::keeper::{Keeper, KeeperError};
 use crate::sessions::{EventOrder, Sessions, SessionsError};
 
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
-
-/// What a transmitter is told of a token.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// It was taken.
-    Taken,
-    /// It was not, and never will be.
-    Refused {
-        /// Its code in the registry of Security Event Token Error Codes.
-        code: SecurityEventErrorCode,
-        /// What is wrong.
-        description: String,
-    },
-}
 
 /// Whom we listen to. Clones share it.
 #[derive(Clone)]
@@ -41,30 +30,51 @@ pub struct Receiver(Arc<Listening>);
 struct Listening {
     transmitters: Vec<Listened>,
     policy: EventPolicy,
+    keeper: Keeper,
     counts: EventCounts,
 }
 
 /// A transmitter we listen to.
-struct Listened {
-    configured: ConfiguredTransmitter,
-    transmitter: Transmitter,
-    /// The Authorization header its pushes come with.
+pub(super) struct Listened {
+    pub(super) configured: ConfiguredTransmitter,
+    pub(super) stream: StreamTransmitter,
+    /// The Authorization header its pushes come with, where the stream was not made by the operator's tool.
     authorization: Option<Reloading<Secret<String>>>,
 }
 
 impl Receiver {
-    /// Listens to the transmitters of a file.
+    /// Listens to the transmitters of a file; what is known of their streams is in the keeper's store.
     ///
     /// # Errors
     /// Settings by which one cannot be reached, or metrics that are registered already.
-    pub fn new(file: &TransmittersFile, registry: &Registry) -> Result<Self, NotListening> {
+    pub fn new(file: &TransmittersFile, keeper: Keeper, registry: &Registry) -> Result<Self, NotListening> {
         let counts = EventCounts::new(registry, file.transmitters.iter().map(|one| one.id.as_str()))?;
         let transmitters = file.transmitters.iter().map(Listened::new);
         Ok(Self(Arc::new(Listening {
             transmitters: transmitters.collect::<Result<_, _>>()?,
             policy: file.policy.clone(),
+            keeper,
             counts,
         })))
+    }
+
+    pub(super) fn transmitters(&self) -> &[Listened] {
+        &self.0.transmitters
+    }
+
+    pub(super) fn keeper(&self) -> &Keeper {
+        &self.0.keeper
+    }
+
+    pub(super) fn records(&self) -> StreamRecords<'_> {
+        StreamRecords::of(&self.0.keeper)
+    }
+
+    /// What is kept of the stream of a transmitter; none of a transmitter that had this id before.
+    pub(super) async fn stream_of(&self, listened: &Listened) -> Result<Option<StreamRecord>, KeeperError> {
+        let kept = self.records().load(&listened.configured.id).await?;
+        let stream = kept.map(|kept| kept.stream);
+        Ok(stream.filter(|stream| stream.issuer == listened.stream.issuer()))
     }
 
     /// Takes an event that was pushed, with the Authorization header it came with.
@@ -76,17 +86,16 @@ impl Receiver {
     ) -> Result<Received, SessionsError> {
         let issuer = Some(token).filter(|token| token.len() <= MAX_SECURITY_EVENT_BYTES);
         let issuer = issuer.and_then(unverified_issuer);
-        let named = |one: &&Listened| issuer.as_deref() == Some(one.configured.settings.issuer.as_str());
+        let named = |one: &&Listened| issuer.as_deref() == Some(one.stream.issuer());
         let Some(listened) = self.0.transmitters.iter().find(named) else {
             self.0.counts.count(None, None, EventResult::Refused);
-            let refused = if issuer.is_some() {
-                SecurityEventError::Issuer
-            } else {
-                SecurityEventError::Malformed
-            };
-            return Ok(Received::of(&refused).unwrap_or(Received::Taken));
+            return Ok(Received::of(&match issuer {
+                Some(_) => SecurityEventError::Issuer,
+                None => SecurityEventError::Malformed,
+            }));
         };
-        if !listened.is_authorized(authorization) {
+        let stream = self.stream_of(listened).await?;
+        if !listened.is_authorized(stream.as_ref(), authorization) {
             let id = Some(listened.configured.id.as_str());
             self.0.counts.count(id, None, EventResult::Refused);
             return Ok(Received::Refused {
@@ -94,27 +103,46 @@ impl Receiver {
                 description: "the Authorization header is not the one of the stream".to_owned(),
             });
         }
-        self.take(sessions, listened, token).await
+        self.take(sessions, listened, stream, token).await
     }
 
-    /// Verifies an event, and does what the policy says of it.
-    async fn take(
+    /// Takes an event that was fetched from this transmitter.
+    pub(super) async fn receive_polled(
         &self,
         sessions: &Sessions,
         listened: &Listened,
         token: &str,
     ) -> Result<Received, SessionsError> {
+        let stream = self.stream_of(listened).await?;
+        self.take(sessions, listened, stream, token).await
+    }
+
+    /// Verifies an event, and does what it says of the stream, or what the policy says of it.
+    async fn take(
+        &self,
+        sessions: &Sessions,
+        listened: &Listened,
+        stream: Option<StreamRecord>,
+        token: &str,
+    ) -> Result<Received, SessionsError> {
         let id = listened.configured.id.as_str();
-        let now = sessions.now_ms() / SECOND_MS;
+        let now_ms = sessions.now_ms();
         let audience = &listened.configured.audience;
-        let event = match listened.transmitter.verify(token, audience, now).await {
+        let verified = listened
+            .stream
+            .transmitter
+            .verify(token, audience, now_ms / SECOND_MS);
+        let event = match verified.await {
             Ok(event) => event,
-            Err(error) => return self.not_taken(id, &error),
+            Err(error) => return Ok(self.not_taken(id, &error)),
         };
         let name = event.event.name();
-        let done = self.act(sessions, listened, &event).await;
+        let done = match event.stream_id() {
+            Some(stream_id) => self.about_stream(listened, stream_id, &event.event.kind).await,
+            None => self.act(sessions, listened, &event).await,
+        };
         let result = match &done {
-            Ok(result) => *result,
+            Ok((result, _)) => *result,
             Err(error) => {
                 let error = error as &dyn std::error::Error;
                 tracing::warn!(
@@ -127,35 +155,88 @@ impl Receiver {
             }
         };
         self.0.counts.count(Some(id), Some(name), result);
-        done.map(|_| Received::Taken)
+        if stream.is_some_and(|stream| stream.is_event_news(now_ms))
+            && let Err(error) = self.records().note_event(id).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(transmitter = id, error, "when an event came is not noted");
+        }
+        done.map(|(_, received)| received)
     }
 
-    fn not_taken(&self, id: &str, error: &SecurityEventError) -> Result<Received, SessionsError> {
-        let reason = error.reason();
-        let told = error as &dyn std::error::Error;
-        let refused = Received::of(error);
-        let result = match &refused {
-            Some(_) => {
-                tracing::warn!(
-                    transmitter = id,
-                    reason,
-                    error = told,
-                    "a security event was refused"
-                );
-                EventResult::Refused
-            }
-            None => {
-                tracing::warn!(
-                    transmitter = id,
-                    reason,
-                    error = told,
-                    "a security event cannot be judged now"
-                );
-                EventResult::Undecided
-            }
+    fn not_taken(&self, id: &str, error: &SecurityEventError) -> Received {
+        let (reason, told) = (error.reason(), error as &dyn std::error::Error);
+        let received = Received::of(error);
+        let result = if received == Received::Undecided {
+            tracing::warn!(
+                transmitter = id,
+                reason,
+                error = told,
+                "a security event cannot be judged now"
+            );
+            EventResult::Undecided
+        } else {
+            tracing::warn!(
+                transmitter = id,
+                reason,
+                error = told,
+                "a security event was refused"
+            );
+            EventResult::Refused
         };
         self.0.counts.count(Some(id), None, result);
-        refused.ok_or(SessionsError::ProviderUnavailable)
+        received
+    }
+
+    /// An event about the stream it came on (OpenID Shared Signals Framework 1.0, sections 8.1.4.1 and 8.1.5). One about a stream that was
+    /// made by hand, of which nothing is known here, says that it works and is taken.
+    async fn about_stream(
+        &self,
+        listened: &Listened,
+        stream_id: &str,
+        kind: &SecurityEventKind,
+    ) -> Result<(EventResult, Received), SessionsError> {
+        let (id, issuer) = (listened.configured.id.as_str(), listened.stream.issuer());
+        match kind {
+            SecurityEventKind::Verification { state } => {
+                let confirmed = self.records().confirm(id, issuer, stream_id, state.as_deref());
+                let is_ours = match confirmed.await? {
+                    Confirmed::Yes => true,
+                    Confirmed::OtherStream => state.is_none(),
+                    Confirmed::OtherState => false,
+                };
+                if !is_ours {
+                    tracing::warn!(
+                        transmitter = id,
+                        "a verification repeats nothing that was asked for"
+                    );
+                    return Ok((
+                        EventResult::Refused,
+                        Received::Refused {
+                            code: SecurityEventErrorCode::InvalidState,
+                            description: "state is not the one that was given".to_owned(),
+                        },
+                    ));
+                }
+                tracing::info!(transmitter = id, "a stream of security events is verified");
+            }
+            SecurityEventKind::StreamUpdated { status, reason } => {
+                let updated = self.records().edit(id, |stream| {
+                    if stream.stream_id == stream_id && stream.issuer == issuer {
+                        stream.status = *status;
+                    }
+                });
+                let _no_such_record = updated.await?;
+                tracing::warn!(
+                    transmitter = id,
+                    ?status,
+                    reason = reason.as_deref(),
+                    "a transmitter has changed the status of its stream"
+                );
+            }
+            _ => {}
+        }
+        Ok((EventResult::Noted, Received::Taken))
     }
 
     async fn act(
@@ -163,7 +244,7 @@ impl Receiver {
         sessions: &Sessions,
         listened: &Listened,
         token: &SecurityEventToken,
-    ) -> Result<EventResult, SessionsError> {
+    ) -> Result<(EventResult, Received), SessionsError> {
         let configured = &listened.configured;
         let names = SubjectNames {
             transmitter: &configured.settings.issuer,
@@ -181,7 +262,7 @@ impl Receiver {
         };
         let outcome = sessions.apply_event(&order).await?;
         if outcome.is_repeated {
-            return Ok(EventResult::Repeated);
+            return Ok((EventResult::Repeated, Received::Taken));
         }
         let person = order.subjects.iter().find_map(|one| one.subject.as_deref());
         AuditRecord {
@@ -193,79 +274,73 @@ impl Receiver {
             ..AuditRecord::new(Event::SecurityEvent, Outcome::Success)
         }
         .write();
-        Ok(match (word, outcome.sessions) {
+        let result = match (word, outcome.sessions) {
             ("note", _) => EventResult::Noted,
             (_, 0) => EventResult::Nobody,
             _ => EventResult::Acted,
-        })
+        };
+        Ok((result, Received::Taken))
     }
 }
 
 impl Listened {
     fn new(configured: &ConfiguredTransmitter) -> Result<Self, NotListening> {
-        let authorization = match configured.authorization_file.as_deref() {
-            Some(path) => Some(authorization(path)?),
-            None => None,
+        let stream = StreamTransmitter::new(configured)?;
+        let authorization = match &stream.delivery {
+            Delivery::Push {
+                authorization: Some(header),
+                ..
+            } => Some(Reloading::new(header.clone())),
+            Delivery::Push { .. } | Delivery::Poll => None,
         };
         Ok(Self {
-            transmitter: Transmitter::new(configured.settings.clone())?,
             configured: configured.clone(),
+            stream,
             authorization,
         })
     }
 
-    /// Whether a push comes with what was agreed on, if anything was.
-    fn is_authorized(&self, given: &str) -> bool {
-        self.authorization
-            .as_ref()
-            .is_none_or(|agreed| agreed.load().is(given))
+    /// Whether a push comes with what was agreed on, if anything was: when the stream was created, or by hand.
+    fn is_authorized(&self, stream: Option<&StreamRecord>, given: &str) -> bool {
+        match stream.and_then(|stream| stream.push_authorization.as_ref()) {
+            Some(agreed) => agreed.is(given),
+            None => self
+                .authorization
+                .as_ref()
+                .is_none_or(|agreed| agreed.load().is(given)),
+        }
     }
-}
 
-impl Received {
-    /// What a transmitter is told of a token that was not taken; `None` where nothing was found out about it. A key that is not known may
-    /// not be published yet, and an event is lost if it is refused for that.
-    fn of(error: &SecurityEventError) -> Option<Self> {
-        let code = error.code().filter(|_| !error.is_undecided())?;
-        Some(Self::Refused {
-            code,
-            description: error.to_string(),
-        })
+    /// Follows the files of the transmitter's secrets, from within a runtime.
+    pub(super) fn follow(&self) {
+        let id = self.configured.id.clone();
+        if let Some(credentials) = self.configured.credentials.clone() {
+            let _ends_with_the_runtime = credentials.follow(id, self.stream.transmitter.clone());
+        }
+        if let (Some(header), Some(path)) = (&self.authorization, &self.configured.authorization_file) {
+            header.follow("authorization_file", path, |text| {
+                let text = text.trim();
+                if text.is_empty() {
+                    Err(EmptyFile)
+                } else {
+                    Ok(Secret::new(text.to_owned()))
+                }
+            });
+        }
     }
-}
-
-/// The header in a file, which is followed.
-fn authorization(path: &Path) -> Result<Reloading<Secret<String>>, NotListening> {
-    let read = |text: &str| -> Result<Secret<String>, EmptyFile> {
-        Some(text.trim())
-            .filter(|text| !text.is_empty())
-            .map(|text| Secret::new(text.to_owned()))
-            .ok_or(EmptyFile)
-    };
-    let bytes = chassis::files::read_bounded(path).map_err(NotListening::AuthorizationFile)?;
-    let secret = read(&String::from_utf8_lossy(&bytes)).map_err(NotListening::Empty)?;
-    let reloading = Reloading::new(secret);
-    reloading.follow("authorization_file", path, read);
-    Ok(reloading)
 }
 
 /// There is nothing in a file.
 #[derive(Debug, thiserror::Error)]
 #[error("the file is empty: write the value of the Authorization header into it")]
-pub struct EmptyFile;
+struct EmptyFile;
 
 /// Why nobody can be listened to.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListening {
-    /// A transmitter's settings.
-    #[error("a transmitter's settings cannot be used")]
-    Settings(#[from] BuildError),
-    /// The file of a header.
-    #[error("an authorization_file cannot be read")]
-    AuthorizationFile(#[source] std::io::Error),
-    /// The same, without anything in it.
-    #[error("an authorization_file cannot be used")]
-    Empty(#[source] EmptyFile),
+    /// A transmitter.
+    #[error(transparent)]
+    Transmitter(#[from] UnusableTransmitter),
     /// The metrics.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),

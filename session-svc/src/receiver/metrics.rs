@@ -46,7 +46,7 @@ const UNKNOWN: &str = "unknown";
 
 /// Counts what became of security events. Clones count together.
 #[derive(Clone, Debug)]
-pub struct EventCounts(IntCounterVec);
+pub(super) struct EventCounts(IntCounterVec);
 
 impl EventCounts {
     /// Makes the metric, the results of each transmitter without a type of event at 0, and registers it.

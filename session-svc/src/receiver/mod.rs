@@ -5,18 +5,25 @@
 //! - Only a token that a configured transmitter has signed for one of our names does anything, and only to sessions of its provider.
 //! - An event has done all it does before its transmitter hears that it was taken, so that none is lost with a process.
 //! - What cannot be judged now is neither taken nor refused: its transmitter sends it again.
+//! - What is known of a stream is one sealed record in the store, which the operator's tool and all replicas share.
+//! - Credentials, and what pushes are authorized by, are in no log, no error and no answer.
 //!
 //! Deliberately absent: HTTP, in which the edge has events delivered.
 
+mod configured;
 mod listened;
 mod metrics;
 mod policy;
+mod polling;
+mod received;
 mod settings;
+pub mod stream_record;
 mod subjects;
+mod watched;
 
-pub(crate) use listened::Received;
+pub use configured::UnusableTransmitter;
+pub(crate) use configured::{Delivery, StreamTransmitter};
 pub use listened::{NotListening, Receiver};
-pub use metrics::EventCounts;
-pub use settings::{
-    ConfiguredTransmitter, Delivery, ListenedTransmitters, StreamCredentials, TransmittersFile, parse,
-};
+pub(crate) use received::Received;
+pub use settings::{ListenedTransmitters, TransmittersFile, parse};
+pub use watched::StreamGauges;

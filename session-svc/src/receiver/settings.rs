@@ -67,20 +67,20 @@ pub struct ConfiguredTransmitter {
     /// Issuer of the provider whose sessions its events are about.
     pub provider: String,
     /// How its events come.
-    pub delivery: Delivery,
+    pub(super) delivery: DeliveryMethod,
     /// Whether people are found by their verified email address.
     pub by_email: bool,
     /// What is done about its events where that is not what is done about those of others.
     pub(super) policy: EventPolicy,
     /// What we prove with to it that we may manage our stream.
-    pub credentials: Option<StreamCredentials>,
+    pub(super) credentials: Option<StreamCredentials>,
     /// The file of the Authorization header its pushes come with, where the stream was not made by the operator's tool.
     pub authorization_file: Option<PathBuf>,
 }
 
 /// How events come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub(super) enum DeliveryMethod {
     /// The transmitter sends each to an edge (RFC 8935), at this address.
     Push(Option<Url>),
     /// We ask for them (RFC 8936).
@@ -89,7 +89,7 @@ pub enum Delivery {
 
 /// What proves to a transmitter who manages a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamCredentials {
+pub(super) enum StreamCredentials {
     /// A bearer token in this file.
     Token(PathBuf),
     /// A grant of client credentials (RFC 6749, section 4.4).
@@ -176,7 +176,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     })
 }
 
-fn delivery(table: &Table<'_>) -> Option<Delivery> {
+fn delivery(table: &Table<'_>) -> Option<DeliveryMethod> {
     let push_url = table.get("push_url");
     let is_push = table
         .required("delivery")?
@@ -186,11 +186,11 @@ fn delivery(table: &Table<'_>) -> Option<Delivery> {
             value.wrong("push_url is for delivery = \"push\": leave it out");
             return None;
         }
-        return Some(Delivery::Poll);
+        return Some(DeliveryMethod::Poll);
     }
     match push_url {
-        Some(value) => address(value).map(|url| Delivery::Push(Some(url))),
-        None => Some(Delivery::Push(None)),
+        Some(value) => address(value).map(|url| DeliveryMethod::Push(Some(url))),
+        None => Some(DeliveryMethod::Push(None)),
     }
 }
 

@@ -21,7 +21,7 @@ fn a_transmitter_is_read_with_what_is_usual() {
     );
     assert_eq!(one.provider, "https://id.example");
     assert_eq!(one.audience, ["https://edge.example"]);
-    assert_eq!(one.delivery, Delivery::Push(None));
+    assert_eq!(one.delivery, DeliveryMethod::Push(None));
     assert!(!one.by_email && !one.settings.drafts);
     assert_eq!((&one.credentials, &one.authorization_file), (&None, &None));
     assert!(!file.has_email());
@@ -38,7 +38,7 @@ fn credentials_are_a_token_or_a_grant() {
         token.credentials,
         Some(StreamCredentials::Token(path.clone().into()))
     );
-    assert_eq!(token.delivery, Delivery::Poll);
+    assert_eq!(token.delivery, DeliveryMethod::Poll);
     let client = format!(
         "{BARE}delivery = \"poll\"\ntoken_endpoint = \"https://id.example/token\"\nclient_id = \"us\"\nclient_secret_file = \"{path}\"\n"
     );

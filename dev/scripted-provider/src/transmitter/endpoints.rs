@@ -45,6 +45,7 @@ async fn answer(state: &State, path: &str, request: Recorded) -> Response {
         once.or_else(|| script.answers.get(&endpoint).cloned())
     };
     state.record(endpoint, request.clone());
+    state.pass(endpoint).await;
     match scripted {
         Some(Answer::Hang) => std::future::pending().await,
         Some(Answer::Http {

@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub(crate) issuer: String,
     memory: Mutex<Memory>,
     pub(crate) calls: HashMap<TransmitterEndpoint, watch::Sender<usize>>,
+    /// The endpoint whose requests are held.
+    pub(crate) held: watch::Sender<Option<TransmitterEndpoint>>,
     /// Counts what happens to events.
     pub(crate) changes: watch::Sender<usize>,
 }
@@ -70,6 +72,7 @@ impl State {
             issuer,
             memory: Mutex::new(memory),
             calls: calls.into_iter().collect(),
+            held: watch::Sender::new(None),
             changes: watch::Sender::new(0),
         }
     }
@@ -87,6 +90,13 @@ impl State {
         }
         drop(memory);
         self.calls[&endpoint].send_modify(|calls| *calls += 1);
+    }
+
+    /// Waits while requests to an endpoint are held.
+    pub(crate) async fn pass(&self, endpoint: TransmitterEndpoint) {
+        let mut held = self.held.subscribe();
+        // The sender lives as long as this.
+        let _ = held.wait_for(|held| *held != Some(endpoint)).await;
     }
 
     pub(crate) fn offer(&self, jti: &str, raw: Value) {

@@ -83,6 +83,12 @@ impl ScriptedTransmitter {
         assert!(reached.is_ok(), "{endpoint:?} got {} calls", self.calls(endpoint));
     }
 
+    /// Holds requests to an endpoint back until the answer is dropped; calls are counted when they arrive.
+    pub fn hold(&self, endpoint: TransmitterEndpoint) -> HeldRequests {
+        self.state.held.send_replace(Some(endpoint));
+        HeldRequests(Arc::clone(&self.state))
+    }
+
     /// The streams there are, as it says them.
     pub fn streams(&self) -> Vec<Value> {
         self.state
@@ -192,6 +198,15 @@ impl ScriptedTransmitter {
             let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("the same port again");
             *running = Some(run(listener, endpoints::router(self.state.clone())));
         }
+    }
+}
+
+/// Requests that are held; they go on when this is dropped.
+pub struct HeldRequests(Arc<State>);
+
+impl Drop for HeldRequests {
+    fn drop(&mut self) {
+        self.0.held.send_replace(None);
     }
 }
 

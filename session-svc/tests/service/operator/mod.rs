@@ -9,4 +9,5 @@ mod pause;
 mod rekey;
 mod restart;
 mod sessions;
+mod signals;
 pub(crate) mod support;
