@@ -17,4 +17,5 @@ pub mod settings;
 pub mod start;
 pub mod store;
 mod store_condition;
+pub mod transmitter;
 pub mod vault;

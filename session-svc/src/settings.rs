@@ -3,6 +3,7 @@
 //! Invariants: every wrong setting is named at once; what is not built has no setting; no message holds a key.
 
 mod kept;
+mod signals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,16 +13,17 @@ use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
 use chassis::tls::{self, TlsFiles};
-use oidc::ForwardProxy;
 use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
-use crate::receiver::{self, ListenedTransmitters};
+use crate::receiver::ListenedTransmitters;
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
+use crate::transmitter::TransmitterSettings;
 
 pub(crate) use self::kept::{store_and_keys, with_ending_replicas};
+pub(crate) use self::signals::transmitters;
 
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
@@ -36,7 +38,7 @@ pub static SERVICE: Service = Service {
         &STORE,
         &DURATIONS,
         &LIMITS,
-        &SIGNALS,
+        &signals::TOPIC,
     ],
 };
 
@@ -180,16 +182,6 @@ static LIMITS: Topic = Topic {
     )],
 };
 
-static SIGNALS: Topic = Topic {
-    title: "Shared Signals",
-    settings: &[setting(
-        "SESSION_TRANSMITTERS",
-        "",
-        "FILE",
-        "TOML list of whom to listen to for security events (OpenID Shared Signals): a [[transmitter]] table for each, and a [policy] of what is done about which event. Edges take what is pushed, at /api/auth/events.",
-    )],
-};
-
 /// Durations are given in seconds and kept in milliseconds.
 const SECOND_MS: u64 = 1_000;
 
@@ -218,6 +210,8 @@ pub struct Settings {
     pub providers: ConfiguredProviders,
     /// Whom to listen to for security events.
     pub transmitters: Option<ListenedTransmitters>,
+    /// Whom we tell of endings; `None` for nobody.
+    pub transmitter: Option<TransmitterSettings>,
 }
 
 /// A list of callers and where it came from, to follow its changes.
@@ -248,6 +242,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     }
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let tls = listener_tls(reader, listen);
+    let transmitter = signals::transmitter(reader, tls.as_ref());
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
     let store = with_ending_replicas(reader, store);
@@ -257,7 +252,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         .settings()
         .next()
         .and_then(|settings| settings.proxy.clone());
-    let transmitters = transmitters(reader, proxy.as_ref(), Some(&providers));
+    let transmitters = signals::transmitters(reader, proxy.as_ref(), Some(&providers));
     Settings {
         listen,
         tls,
@@ -278,34 +273,8 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         },
         providers,
         transmitters,
+        transmitter,
     }
-}
-
-/// Whom to listen to, through this proxy; mistakes of the file are mistakes of the setting.
-pub(crate) fn transmitters(
-    reader: &mut Reader<'_>,
-    proxy: Option<&ForwardProxy>,
-    providers: Option<&ConfiguredProviders>,
-) -> Option<ListenedTransmitters> {
-    const SETTING: &str = "SESSION_TRANSMITTERS";
-    let path = reader.path(SETTING)?;
-    let mut file = reader.toml_file(SETTING, &path, receiver::parse)?;
-    for transmitter in &mut file.transmitters {
-        transmitter.settings.proxy = proxy.cloned();
-        let is_known = |providers: &ConfiguredProviders| {
-            providers
-                .settings()
-                .any(|settings| settings.issuer == transmitter.provider)
-        };
-        if !providers.is_none_or(is_known) {
-            let (id, provider) = (&transmitter.id, &transmitter.provider);
-            reader.warn(
-                SETTING,
-                format!("transmitter {id:?} tells of sessions of {provider}, which is no provider that is configured: set provider to the issuer people sign in at"),
-            );
-        }
-    }
-    Some(ListenedTransmitters { path, file })
 }
 
 fn watch_heartbeat(reader: &mut Reader<'_>) -> Duration {

@@ -18,8 +18,10 @@ use provider_settings::checkup::{self, Part, Watched};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
@@ -31,6 +33,7 @@ use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, MeasuredStore, OpenError, SessionStore};
 use crate::store_condition::{self, StoreCondition};
+use crate::transmitter::{Receivers, Transmitter, TransmitterSettings};
 use crate::vault::{KeyRing, MalformedKey, Vault};
 
 /// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
@@ -62,7 +65,7 @@ pub enum StartError {
     /// The listening address.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The listener's certificates.
+    /// The listeners' certificates.
     #[error("TLS for SESSION_LISTEN cannot be set up")]
     Tls(#[from] TlsError),
     /// The store.
@@ -113,6 +116,16 @@ pub struct AccessPolicy {
     pub callers: Callers,
 }
 
+/// Who is told of endings, and where they come to us.
+pub struct TransmitterParts {
+    /// Where receivers manage their streams and fetch events.
+    pub listener: TcpListener,
+    /// TLS on it.
+    pub tls: Option<ServerTls>,
+    /// Whom we tell.
+    pub receivers: Receivers,
+}
+
 /// Runs the service until the runtime shuts down.
 ///
 /// # Errors
@@ -128,6 +141,10 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         None => None,
     };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
+    let transmitter = match settings.transmitter.take() {
+        Some(transmitter) => Some(transmitter_parts(transmitter, &certificates).await?),
+        None => None,
+    };
     provider_settings::measure(&mut settings.providers, &runtime.metrics, &certificates)?;
     let mut parties = Vec::new();
     for provider in &settings.providers.all {
@@ -177,7 +194,27 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         }
         None => Callers::anyone(),
     };
-    serve_behind(AccessPolicy { tls, callers }, parts, listener, runtime).await
+    let access = AccessPolicy { tls, callers };
+    serve_telling(access, parts, transmitter, listener, runtime).await
+}
+
+async fn transmitter_parts(
+    settings: TransmitterSettings,
+    certificates: &CertificateMetrics,
+) -> Result<TransmitterParts, StartError> {
+    let tls = match settings.tls {
+        Some(files) => {
+            let tls = ServerTls::load(&files)?.measured(certificates);
+            tls.follow(files);
+            Some(tls)
+        }
+        None => None,
+    };
+    Ok(TransmitterParts {
+        listener: serve::bind(settings.listen, "SESSION_SIGNALS_LISTEN").await?,
+        tls,
+        receivers: settings.receivers,
+    })
 }
 
 /// Serves everyone who can open a connection, until the runtime shuts down.
@@ -204,6 +241,20 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
     listener: TcpListener,
     runtime: Runtime,
 ) -> Result<(), StartError> {
+    serve_telling(access, parts, None, listener, runtime).await
+}
+
+/// Serves those the access policy lets in and tells receivers of endings, until the runtime shuts down.
+///
+/// # Errors
+/// What keeps it from starting.
+pub async fn serve_telling<P: Into<RefreshProviders>>(
+    access: AccessPolicy,
+    parts: ServiceParts<P>,
+    transmitter: Option<TransmitterParts>,
+    listener: TcpListener,
+    runtime: Runtime,
+) -> Result<(), StartError> {
     let condition = StoreCondition::new(&runtime)?;
     let health = Health::new().await;
     let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
@@ -223,6 +274,13 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         Some(file) => Some(Receiver::new(file, keeper.clone(), &runtime.metrics)?),
         None => None,
     };
+    let transmitting = match transmitter {
+        Some(parts) => Some(Transmitting::begin(parts, &keeper, &runtime)?),
+        None => None,
+    };
+    let outbox = transmitting
+        .as_ref()
+        .map(|transmitting| transmitting.transmitter.outbox());
     let measures = Measures::new(&runtime.metrics)?;
     let refresher = Refresher::new(
         keeper.clone(),
@@ -230,9 +288,11 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         parts.limits.refresh_lease,
         parts.limits.max_bytes,
         measures,
-    );
-    let sessions =
-        Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
+    )
+    .telling(outbox.clone());
+    let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits)
+        .telling(outbox)
+        .with_demands(receiver.is_some());
     if let Some(receiver) = &receiver {
         receiver.listen(&sessions, &runtime.shutdown);
         let condition = runtime.readiness.condition("transmitters", Weight::Informative);
@@ -284,10 +344,63 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
     refresher
         .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
         .await;
+    if let Some(transmitting) = transmitting {
+        transmitting
+            .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
+            .await;
+    }
     revoking.abort();
     probing.abort();
     reporting.abort();
     Ok(())
+}
+
+/// The transmitter at work.
+struct Transmitting {
+    transmitter: Transmitter,
+    serving: JoinHandle<()>,
+    delivering: TaskTracker,
+}
+
+impl Transmitting {
+    fn begin(parts: TransmitterParts, keeper: &Keeper, runtime: &Runtime) -> Result<Self, prometheus::Error> {
+        let TransmitterParts {
+            listener,
+            tls,
+            receivers,
+        } = parts;
+        let shutdown = runtime.shutdown.clone();
+        let transmitter = Transmitter::new(receivers, keeper.clone(), &runtime.metrics, shutdown.clone())?;
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "answering receivers of signals");
+        }
+        let memory = memory::available().map(|memory| memory.bytes);
+        let router = transmitter.router();
+        let serving = serve::serve_each(
+            runtime.workers.clone(),
+            listener,
+            move || router.clone(),
+            tls,
+            serve::Limits::beside(ListenerRole::Side, memory),
+            Stopping::on(shutdown),
+        );
+        Ok(Self {
+            serving: tokio::spawn(serving),
+            delivering: transmitter.deliver(&runtime.readiness),
+            transmitter,
+        })
+    }
+
+    /// Waits until what was begun is finished, at most `limit`; what was not told stays noted.
+    async fn finish(self, limit: Duration) {
+        let finished = async {
+            let _served = self.serving.await;
+            self.delivering.wait().await;
+        };
+        if tokio::time::timeout(limit, finished).await.is_err() {
+            tracing::warn!("receivers of signals did not answer in time and are left to another replica");
+        }
+    }
 }
 
 /// The listener's limits, by the memory there is.

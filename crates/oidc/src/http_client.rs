@@ -328,7 +328,10 @@ impl Read {
 }
 
 /// What every client of the provider keeps to.
-fn builder(settings: &ProviderSettings, credentials: &Credentials) -> Result<ClientBuilder, BuildError> {
+pub(crate) fn builder(
+    settings: &ProviderSettings,
+    credentials: &Credentials,
+) -> Result<ClientBuilder, BuildError> {
     let mut builder = reqwest::Client::builder()
         .timeout(settings.http_timeout)
         .connect_timeout(settings.http_timeout)

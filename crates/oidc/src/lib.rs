@@ -56,6 +56,8 @@ mod revocation;
 mod security_event;
 mod security_event_error;
 mod security_event_kind;
+mod security_event_push;
+mod security_event_signer;
 mod security_event_token;
 mod security_event_types;
 mod settings;
@@ -111,6 +113,8 @@ pub use security_event_kind::{
     AssuranceLevelChange, ChangeDirection, CredentialChange, CredentialChangeType, DeviceCompliance,
     EstablishedSession, RiskLevel, RiskLevelChange, SecurityEventKind, StreamStatus,
 };
+pub use security_event_push::{NoHeaderValue, PushAnswer, PushFault, SecurityEventPush};
+pub use security_event_signer::{SecurityEventSigner, SigningFault, UnusableSigningKey};
 pub use security_event_token::{MAX_SECURITY_EVENT_BYTES, SecurityEventToken};
 pub use security_event_types::SECURITY_EVENT_TYPES;
 pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};

@@ -11,8 +11,15 @@ pub(crate) const REVOCATION: &str = "revocation";
 
 /// Demands for a sign-in (`demands`).
 pub(crate) const DEMAND: &str = "demand";
+
 /// Streams of security events (`receiver`).
 pub(crate) const SIGNAL_STREAM: &str = "signal stream";
+
+/// What receivers are to be told (`transmitter`).
+pub(crate) const SIGNAL: &str = "signal";
+
+/// The state of a receiver's stream (`transmitter`).
+pub(crate) const TOLD_STREAM: &str = "told stream";
 
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";
@@ -21,7 +28,7 @@ pub(crate) const REQUEST: &str = "request";
 pub(crate) const ARRIVAL: &str = "arrival";
 
 /// Notes kept as records.
-pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION, DEMAND, SIGNAL_STREAM];
+pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION, DEMAND, SIGNAL_STREAM, SIGNAL, TOLD_STREAM];
 
 /// Notes kept as remembered values.
 pub(crate) const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];

@@ -65,7 +65,7 @@ use self::wanted::Wanted;
 use crate::keeper::Keeper;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Session};
 use crate::sessions::ports::{
-    RevocationNote, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
+    RevocationNote, SignalOutbox, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
 };
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
@@ -92,6 +92,8 @@ pub struct Refresher {
     revocations: Arc<Semaphore>,
     without_revocation: Arc<Mutex<HashSet<String>>>,
     work: TaskTracker,
+    /// None where nobody is told.
+    signals: Option<Arc<dyn SignalOutbox>>,
     measures: Measures,
 }
 
@@ -118,8 +120,15 @@ impl Refresher {
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
             without_revocation: Arc::default(),
             work: TaskTracker::new(),
+            signals: None,
             measures,
         }
+    }
+
+    /// The same refresher, of whose endings other systems are told.
+    #[must_use]
+    pub(crate) fn telling(self, signals: Option<Arc<dyn SignalOutbox>>) -> Self {
+        Self { signals, ..self }
     }
 
     /// Waits until what was begun is finished, at most `limit`: a grant that is cut off loses the rotated token.

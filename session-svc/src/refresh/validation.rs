@@ -22,7 +22,7 @@ use crate::session::change::ChangeKind;
 use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Cause, PendingAnswer, Scope, Session, StoredToken};
-use crate::sessions::ports::TokenRefreshError;
+use crate::sessions::ports::{SessionEnding, TokenRefreshError};
 
 /// How long the ending of a session is tried while the store is out of reach.
 pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -164,13 +164,26 @@ impl Refresher {
     /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
     pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), TokenRefreshError> {
         let deadline = Instant::now() + MAX_ENDING;
+        if let Some(signals) = &self.signals {
+            let ending = SessionEnding {
+                session,
+                cause,
+                replaced_by: None,
+            };
+            signals.note_ending(ending).await;
+        }
         loop {
             let removed = async {
                 self.keeper.mark_young(session, cause).await;
                 self.keeper.remove(session.handle, cause).await
             };
             match removed.await.map_err(refresh_error) {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    if let Some(signals) = &self.signals {
+                        signals.wake();
+                    }
+                    return Ok(());
+                }
                 Err(TokenRefreshError::StoreUnavailable) if Instant::now() < deadline => {
                     sleep(ENDING_PAUSE).await
                 }

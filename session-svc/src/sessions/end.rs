@@ -8,7 +8,7 @@ use chassis::secret::Secret;
 use tokio::time::Instant;
 
 use super::once::FirstUse;
-use super::ports::RevocationNote;
+use super::ports::{RevocationNote, SessionEnding};
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
@@ -329,7 +329,12 @@ impl Sessions {
             Shown::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
         };
         let is_taken_back = offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline();
-        self.remove_and_revoke(&session, cause, is_taken_back).await
+        let ending = SessionEnding {
+            session: &session,
+            cause,
+            replaced_by: None,
+        };
+        self.remove_and_revoke(ending, is_taken_back).await
     }
 
     /// Ends the session that this new one replaces. Its tokens are revoked only if it was somebody else's:
@@ -339,8 +344,12 @@ impl Sessions {
         match self.keeper.find(handle).await? {
             FoundSession::Session(old) => {
                 let is_taken_back = (&old.issuer, &old.subject) != (&by.issuer, &by.subject);
-                self.remove_and_revoke(&old, Cause::Replaced, is_taken_back)
-                    .await?;
+                let ending = SessionEnding {
+                    session: &old,
+                    cause: Cause::Replaced,
+                    replaced_by: Some(by),
+                };
+                self.remove_and_revoke(ending, is_taken_back).await?;
             }
             FoundSession::Unreadable => drop(self.remove(handle, None, Cause::Replaced).await?),
             FoundSession::Nothing => {}
@@ -348,17 +357,23 @@ impl Sessions {
         Ok(())
     }
 
-    /// Removes a session; what is to be revoked is noted before, so that it is done whatever becomes of this process or
-    /// of the store's answer.
+    /// Removes a session; what is to be revoked, and who is to be told, is noted before, so that it is done whatever becomes of
+    /// this process or of the store's answer.
     async fn remove_and_revoke(
         &self,
-        seen: &Session,
-        cause: Cause,
+        ending: SessionEnding<'_>,
         is_taken_back: bool,
     ) -> Result<EndingResult, SessionsError> {
+        let (seen, cause) = (ending.session, ending.cause);
+        let now_ms = self.keeper.now_ms();
+        let is_valid = seen.is_valid(self.keeper.lifetime(), now_ms);
+        let telling = async {
+            if let Some(signals) = self.signals.as_ref().filter(|_| is_valid) {
+                signals.note_ending(ending).await;
+            }
+        };
         let noting = async {
-            let now_ms = self.keeper.now_ms();
-            if !is_taken_back || !seen.is_valid(self.keeper.lifetime(), now_ms) {
+            if !is_taken_back || !is_valid {
                 return None;
             }
             let tokens = seen.tokens.revocable(now_ms);
@@ -367,8 +382,11 @@ impl Sessions {
             }
             Some(self.revocation.note_revocation(seen, tokens).await)
         };
-        let (note, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
+        let (note, (), ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause), telling);
         let gone = self.remove(seen.handle, Some(seen), cause).await?;
+        if let Some(signals) = &self.signals {
+            signals.wake();
+        }
         if let Some(note) = note {
             // A grant may have come between. Where somebody else was faster both take the tokens back, which does no harm.
             let last = match &gone {

@@ -44,7 +44,7 @@ pub use update::Update;
 pub use watch::WATCH_HEARTBEAT_MAX;
 pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
-use ports::{TokenRefresh, TokenRevocation};
+use ports::{SignalOutbox, TokenRefresh, TokenRevocation};
 
 use crate::keeper::Keeper;
 
@@ -74,6 +74,8 @@ pub struct Sessions {
     keeper: Keeper,
     refresh: Arc<dyn TokenRefresh>,
     revocation: Arc<dyn TokenRevocation>,
+    /// None where nobody is told.
+    signals: Option<Arc<dyn SignalOutbox>>,
     limits: SessionLimits,
     random: SystemRandom,
     /// Whether sessions may begin that owe a sign-in, because somebody is listened to who says so.
@@ -94,6 +96,7 @@ impl Sessions {
             keeper,
             refresh: Arc::clone(&provider) as Arc<dyn TokenRefresh>,
             revocation: provider,
+            signals: None,
             limits,
             random: SystemRandom::new(),
             has_demands: false,
@@ -106,6 +109,12 @@ impl Sessions {
     #[must_use]
     pub fn with_demands(self, has_demands: bool) -> Self {
         Self { has_demands, ..self }
+    }
+
+    /// The same use cases, of which other systems are told.
+    #[must_use]
+    pub(crate) fn telling(self, signals: Option<Arc<dyn SignalOutbox>>) -> Self {
+        Self { signals, ..self }
     }
 
     /// The same use cases for one worker, with store connections of its own: requests of different workers

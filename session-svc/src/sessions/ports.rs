@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Name, RevocableToken, Session};
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Cause, Name, RevocableToken, Session};
 
 /// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,34 @@ pub struct RevocationNote {
     pub issuer: String,
     /// What is to be revoked, in this order.
     pub tokens: Vec<RevocableToken>,
+}
+
+/// Notes in the store what other systems are to be told of sessions, so that some replica tells them whatever becomes of this one.
+/// A note that cannot be written holds nothing up.
+#[async_trait]
+pub trait SignalOutbox: Send + Sync + 'static {
+    /// A session is about to end: nobody is told before it is gone, nor at all if it stays.
+    async fn note_ending(&self, ending: SessionEnding<'_>);
+
+    /// A session began.
+    async fn note_beginning(&self, session: &Session);
+
+    /// The use of a session was written down.
+    async fn note_use(&self, session: &Session);
+
+    /// A session that was about to end is gone.
+    fn wake(&self);
+}
+
+/// A session that is about to end.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionEnding<'a> {
+    /// As it was last seen.
+    pub session: &'a Session,
+    /// Why.
+    pub cause: Cause,
+    /// The session that takes its place.
+    pub replaced_by: Option<&'a Session>,
 }
 
 /// Why tokens were not refreshed.

@@ -1,5 +1,6 @@
 //! A store that fails at one moment: nobody is signed out by it, and nothing that was refused becomes good.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub(crate) struct FailingStore {
     inner: MemoryStore,
     fails: Arc<Mutex<Fails>>,
     loses: Arc<Mutex<Loses>>,
+    refuses_removals: Arc<AtomicBool>,
 }
 
 impl FailingStore {
@@ -49,7 +51,13 @@ impl FailingStore {
             inner: world.store.clone(),
             fails: Arc::new(Mutex::new(Fails::Nothing)),
             loses: Arc::new(Mutex::new(Loses::Nothing)),
+            refuses_removals: Arc::default(),
         }
+    }
+
+    /// Removes nothing from now on, or does again.
+    pub(crate) fn refuses_removals(&self, refuses: bool) {
+        self.refuses_removals.store(refuses, Ordering::SeqCst);
     }
 
     pub(crate) fn fails(&self, fails: Fails) {
@@ -122,6 +130,9 @@ impl SessionStore for FailingStore {
     }
 
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        if self.refuses_removals.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("as the test wants".into()));
+        }
         let removed = self.inner.remove(name, event).await;
         let mut loses = self.loses.lock().unwrap();
         if *loses == Loses::RemoveAnswer {

@@ -45,5 +45,6 @@ mod sign_ins;
 mod support;
 mod token_races;
 mod token_refresh;
+mod transmitter;
 mod updating;
 mod watching;

@@ -62,7 +62,7 @@ struct Inner {
 }
 
 impl TestProvider {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Inner {
             says: Mutex::default(),
             id_token: Mutex::new(None),

@@ -209,7 +209,6 @@ fn verification(state: &State, request: &Recorded) -> Response {
         return StatusCode::NOT_FOUND.into_response();
     };
     let polls = stream.document["delivery"]["method"] == POLL;
-    memory.verification_state = wanted["state"].as_str().map(str::to_owned);
     if memory.script.verify && polls {
         let mut claims = memory.event_claims(&state.issuer);
         claims.insert("sub_id".to_owned(), json!({ "format": "opaque", "id": id }));

@@ -39,7 +39,6 @@ pub(crate) struct Memory {
     pub(crate) offered: BTreeMap<String, Value>,
     pub(crate) acknowledged: Vec<String>,
     pub(crate) refused: Vec<Refused>,
-    pub(crate) verification_state: Option<String>,
     pub(crate) requests: HashMap<TransmitterEndpoint, VecDeque<Recorded>>,
 }
 
@@ -64,7 +63,6 @@ impl State {
             offered: BTreeMap::new(),
             acknowledged: Vec::new(),
             refused: Vec::new(),
-            verification_state: None,
             requests: HashMap::new(),
         };
         let calls = TransmitterEndpoint::ALL.map(|endpoint| (endpoint, watch::Sender::new(0)));

@@ -124,11 +124,6 @@ impl ScriptedTransmitter {
         self.state.lock().tokens.clear();
     }
 
-    /// The `state` of the last verification that was asked for.
-    pub fn verification_state(&self) -> Option<String> {
-        self.state.lock().verification_state.clone()
-    }
-
     /// A security event for the first audience about somebody, patched with these claims.
     pub fn event(&self, claims: &Value) -> String {
         self.event_with_header(&json!({}), claims)

@@ -308,12 +308,13 @@ async fn a_verification_is_waited_for_until_a_service_has_taken_it() {
         .spawn()
         .unwrap();
     bench.scripted.wait_for_calls(Endpoint::Verification, 2).await;
-    let state = bench.scripted.verification_state().unwrap();
+    let asked = bench.scripted.last_request(Endpoint::Verification).json();
+    let state = asked["state"].as_str().unwrap();
     let (store, vault) = bench.opened().await;
     let records = StreamRecords::new(store.as_ref(), &vault);
     let other = records.confirm("idp", bench.scripted.issuer(), &id, Some("another"));
     assert_eq!(other.await.unwrap(), Confirmed::OtherState);
-    let taken = records.confirm("idp", bench.scripted.issuer(), &id, Some(&state));
+    let taken = records.confirm("idp", bench.scripted.issuer(), &id, Some(state));
     assert_eq!(taken.await.unwrap(), Confirmed::Yes);
     let reported = ToolOutput::of(child.wait_with_output().unwrap());
     assert_eq!(

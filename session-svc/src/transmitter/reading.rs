@@ -1,0 +1,102 @@
+//! Reading notes, and whether what they say has happened.
+//!
+//! Invariant: of a session that is still there nobody is told that it ended; a note of an ending that failed is dropped once no call
+//! can be under way any more, and written again if its session went just then.
+
+use std::collections::HashSet;
+
+use super::Context;
+use super::note::SignalNote;
+use super::receiver::Receiver;
+use crate::keeper::KeeperError;
+use crate::session::Name;
+use crate::store::{LoadedRecord, Record};
+
+/// How old the note of a session that is still there is before it is dropped, in milliseconds: longer than any call may take.
+const FAILED_MS: u64 = 120_000;
+
+/// A note by its place in the queue.
+pub(super) type Place = (u64, Name);
+
+/// What became of reading a note.
+pub(super) enum Read {
+    /// Its receiver can be told.
+    Ready(SignalNote),
+    /// Not yet: its session is still there, or another replica has the key.
+    Waits,
+    /// There is none any more.
+    Gone,
+}
+
+/// Reads notes, in their order: two round trips, however many.
+pub(super) async fn read(
+    context: &Context,
+    receiver: &Receiver,
+    places: &[Place],
+) -> Result<Vec<(Place, Read)>, KeeperError> {
+    let keeper = &context.keeper;
+    let names: Vec<Name> = places.iter().map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let loaded = keeper.store().load_many(&names).await?;
+    let mut notes = Vec::new();
+    for (place, loaded) in places.iter().zip(loaded) {
+        let note = match &loaded {
+            LoadedRecord::Record(record) => SignalNote::open(record, keeper).ok(),
+            LoadedRecord::Unreadable | LoadedRecord::Gone => None,
+        };
+        notes.push((*place, loaded, note));
+    }
+    let endings = notes.iter().filter_map(|(_, _, note)| note.as_ref()?.ending());
+    let endings: Vec<Name> = endings.map(|handle| handle.name()).collect();
+    let still_there = if endings.is_empty() {
+        HashSet::new()
+    } else {
+        let loaded = keeper.store().load_many(&endings).await?;
+        let there = endings.iter().zip(loaded);
+        there
+            .filter(|(_, loaded)| *loaded != LoadedRecord::Gone)
+            .map(|(name, _)| *name)
+            .collect()
+    };
+    let mut read = Vec::new();
+    for (place, loaded, note) in notes {
+        let one = match (loaded, note) {
+            (LoadedRecord::Gone, _) => Read::Gone,
+            (LoadedRecord::Record(record), Some(note)) => {
+                let ending = note.ending().map(|handle| handle.name());
+                match ending.filter(|ending| still_there.contains(ending)) {
+                    None => Read::Ready(note),
+                    Some(ending) => of_session_still_there(context, receiver, record, ending).await?,
+                }
+            }
+            _ => Read::Waits,
+        };
+        read.push((place, one));
+    }
+    Ok(read)
+}
+
+async fn of_session_still_there(
+    context: &Context,
+    receiver: &Receiver,
+    record: Record,
+    ending: Name,
+) -> Result<Read, KeeperError> {
+    let (keeper, store) = (&context.keeper, context.keeper.store());
+    if keeper.now_ms().saturating_sub(record.created_at_ms) < FAILED_MS {
+        return Ok(Read::Waits);
+    }
+    store.remove(record.name, Vec::new()).await?;
+    if store.load(ending).await?.is_some() {
+        tracing::debug!(
+            receiver = receiver.id,
+            "an ending that was noted has failed: nobody is told"
+        );
+        return Ok(Read::Gone);
+    }
+    // An ending that found this note there has not written another one.
+    store.insert(record, Vec::new()).await?;
+    Ok(Read::Waits)
+}

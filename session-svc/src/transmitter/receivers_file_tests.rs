@@ -1,0 +1,137 @@
+//! What a file of receivers may say, and what is said of one that is wrong.
+
+use std::path::Path;
+
+use super::*;
+
+const KEY: &str = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
+
+/// A directory with a key and tokens.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("key.pem", KEY),
+        ("one", "first-token-of-one\nsecond-token-of-one\n"),
+        ("two", "the-token-of-two\n"),
+        ("short", "short\n"),
+        ("header", "Bearer secret\n"),
+    ] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    directory
+}
+
+/// The text with `@` for the directory.
+fn at(directory: &Path, text: &str) -> String {
+    text.replace('@', &format!("{}/", directory.display()))
+}
+
+#[test]
+fn a_receiver_is_told_of_endings_alone_unless_its_table_says_more() {
+    let directory = directory();
+    let text = r#"
+issuer = "https://sessions.example/ssf"
+signing_key_file = "@key.pem"
+
+[[receiver]]
+id = "one"
+audience = "https://one.example"
+token_file = "@one"
+delivery = "push"
+url = "https://one.example/events"
+authorization_file = "@header"
+
+[[receiver]]
+id = "two"
+audience = "two"
+token_file = "@two"
+delivery = "poll"
+events = ["session-established", "assurance-level-change"]
+subject = "email"
+providers = ["https://idp.example"]
+"#;
+    let receivers = parse(&at(directory.path(), text)).unwrap();
+    assert_eq!(receivers.issuer, "https://sessions.example/ssf");
+    let [one, two] = &receivers.all[..] else {
+        panic!("{receivers:?}");
+    };
+    assert_eq!(one.events, [EventType::SessionRevoked]);
+    assert_eq!(one.subject, SubjectFormat::IssSub);
+    assert!(one.hears_of("https://any.example") && !two.hears_of("https://any.example"));
+    assert!(one.is_known_by("first-token-of-one") && one.is_known_by("second-token-of-one"));
+    assert!(!one.is_known_by("the-token-of-two") && two.is_known_by("the-token-of-two"));
+    assert!(matches!(two.delivery, Delivery::Poll));
+    let shown = format!("{receivers:?}");
+    for secret in ["first-token", "Bearer", "the-token", "PRIVATE"] {
+        assert!(!shown.contains(secret), "{secret} is shown");
+    }
+}
+
+#[test]
+fn every_mistake_is_named_at_once_with_its_line() {
+    let directory = directory();
+    let text = r#"
+issuer = "http://sessions.example"
+signing_key_file = "@one"
+[[receiver]]
+id = "One"
+token_file = "@missing"
+delivery = "pull"
+[[receiver]]
+id = "two"
+audience = "two"
+token_file = "@short"
+delivery = "poll"
+url = "https://two.example"
+events = ["session-gone", "session-revoked", "session-revoked"]
+subject = "phone"
+colour = "red"
+[[receiver]]
+id = "two"
+audience = "two"
+token_file = "@two"
+delivery = "push"
+[[receiver]]
+id = "four"
+audience = "four"
+token_file = "@two"
+delivery = "push"
+url = "http://four.example"
+"#;
+    let mistakes = parse(&at(directory.path(), text)).unwrap_err();
+    let found: Vec<(usize, &str)> = mistakes
+        .iter()
+        .map(|mistake| (mistake.line, mistake.text.as_str()))
+        .collect();
+    let expected = [
+        (2, "under https"),
+        (3, "signing_key_file is not a PEM"),
+        (4, "no audience"),
+        (5, "has to be of a-z"),
+        (6, "cannot be read"),
+        (7, "delivery \"pull\" is unknown"),
+        (11, "at least 16"),
+        (13, "who polls comes to us"),
+        (14, "\"session-gone\" is unknown"),
+        (14, "is there twice"),
+        (15, "subject \"phone\" is unknown"),
+        (16, "colour"),
+        (17, "the id \"two\" is there twice"),
+        (17, "has no url"),
+        (25, "another receiver has the same token"),
+        (27, "under https"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.0, expected.0, "{found:?}");
+        assert!(found.1.contains(expected.1), "{found:?}: {expected:?}");
+    }
+}
+
+#[test]
+fn a_file_without_receivers_is_a_mistake() {
+    let directory = directory();
+    let text = "issuer = \"https://sessions.example\"\nsigning_key_file = \"@key.pem\"\n";
+    let mistakes = parse(&at(directory.path(), text)).unwrap_err();
+    assert!(mistakes.to_string().contains("no receiver"), "{mistakes}");
+}

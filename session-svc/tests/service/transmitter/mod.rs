@@ -1,0 +1,10 @@
+//! Systems that are told of endings by signed events: what they are told and when, how they fetch it, what they may change, and what
+//! survives.
+
+mod endings;
+mod peer;
+mod polling;
+mod pushing;
+mod streams;
+mod support;
+mod surviving;

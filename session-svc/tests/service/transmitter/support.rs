@@ -1,0 +1,322 @@
+//! Services that tell receivers, and the receivers' side of their API.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use chassis::clock::ManualClock;
+use chassis::readiness::Readiness;
+use chassis::runtime::{Runtime, Workers};
+use chassis::secret::{Reloading, Secret};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use oidc::{SecurityEventToken, TransmitterSettings};
+use prometheus::Registry;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use serde_json::Value;
+use session_proto::v1::session_service_client::SessionServiceClient;
+use session_svc::callers::Callers;
+use session_svc::sessions::SessionLimits;
+use session_svc::start::{AccessPolicy, ServiceParts, TransmitterParts, serve_telling};
+use session_svc::store::SessionStore;
+use session_svc::store::memory::MemoryStore;
+use session_svc::transmitter;
+use session_svc::vault::KeyRing;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use crate::support::*;
+
+pub(crate) const REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
+
+/// What the receiver of this id shows at the API.
+pub(crate) fn token_of(id: &str) -> String {
+    format!("the-secret-token-of-{id}")
+}
+
+/// The settings of all replicas: where they keep keys and tokens, and whom they tell.
+pub(crate) struct Setting {
+    directory: TempDir,
+    pub(crate) clock: ManualClock,
+    pub(crate) provider: TestProvider,
+    pub(crate) limits: SessionLimits,
+    /// The address of the first replica, and so of all.
+    pub(crate) issuer: String,
+    listener: Option<TcpListener>,
+    receivers: String,
+    pub(crate) queued_max: Option<usize>,
+}
+
+impl Setting {
+    pub(crate) async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let key =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+        let key = STANDARD.encode(key.as_ref());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        std::fs::write(directory.path().join("key.pem"), pem).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self {
+            issuer: format!("http://{}/ssf", listener.local_addr().unwrap()),
+            listener: Some(listener),
+            directory,
+            clock: ManualClock::new(START_MS),
+            provider: TestProvider::new(),
+            limits: limits(),
+            receivers: String::new(),
+            queued_max: None,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// One more receiver, with these lines in its table.
+    pub(crate) fn receiver(mut self, id: &str, lines: &str) -> Self {
+        let path = self.directory.path().join(id);
+        std::fs::write(&path, token_of(id)).unwrap();
+        self.receivers.push_str(&format!(
+            "[[receiver]]\nid = \"{id}\"\naudience = \"https://{id}.example\"\ntoken_file = {path:?}\n{lines}\n"
+        ));
+        self
+    }
+
+    /// One more that is pushed to.
+    pub(crate) fn pushed(self, id: &str, url: &str, lines: &str) -> Self {
+        self.receiver(id, &format!("delivery = \"push\"\nurl = \"{url}\"\n{lines}"))
+    }
+
+    /// One more that polls.
+    pub(crate) fn polling(self, id: &str, lines: &str) -> Self {
+        self.receiver(id, &format!("delivery = \"poll\"\n{lines}"))
+    }
+
+    /// A store in memory, under the clock.
+    pub(crate) fn memory(&self) -> MemoryStore {
+        MemoryStore::new(Arc::new(self.clock.clone()), 10_000)
+    }
+
+    /// A replica on a store.
+    pub(crate) async fn replica(&mut self, store: Arc<dyn SessionStore>) -> Replica {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let signals = match self.listener.take() {
+            Some(listener) => listener,
+            None => TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        };
+        let api = format!("http://{}", signals.local_addr().unwrap());
+        let key = self.directory.path().join("key.pem");
+        let file = format!(
+            "issuer = \"{}\"\nsigning_key_file = {key:?}\n{}",
+            self.issuer, self.receivers
+        );
+        let mut receivers = transmitter::parse(&file).unwrap();
+        receivers.queued_max = self.queued_max.unwrap_or(receivers.queued_max);
+        let parts = ServiceParts {
+            transmitters: None,
+            store,
+            keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
+            provider: self.provider.clone(),
+            lifetime: lifetime(),
+            limits: self.limits,
+        };
+        let (shutdown, metrics) = (CancellationToken::new(), Registry::new());
+        let runtime = Runtime {
+            clock: Arc::new(self.clock.clone()),
+            shutdown: shutdown.clone(),
+            readiness: Readiness::new(),
+            metrics: metrics.clone(),
+            workers: Workers::here(),
+        };
+        let access = AccessPolicy {
+            tls: None,
+            callers: Callers::anyone(),
+        };
+        let transmitter = TransmitterParts {
+            listener: signals,
+            tls: None,
+            receivers,
+        };
+        let serving = tokio::spawn(async move {
+            serve_telling(access, parts, Some(transmitter), listener, runtime)
+                .await
+                .unwrap();
+        });
+        Replica {
+            client: SessionServiceClient::connect(address).await.unwrap(),
+            api,
+            metrics,
+            shutdown,
+            serving,
+        }
+    }
+
+    /// Verifies a token as the receiver of this id does, by what we publish.
+    pub(crate) async fn verified(&self, id: &str, raw: &str) -> SecurityEventToken {
+        let transmitter = oidc::Transmitter::new(TransmitterSettings::new(&self.issuer)).unwrap();
+        let audiences = [format!("https://{id}.example")];
+        let now = self.now_secs();
+        transmitter.verify(raw, &audiences, now).await.unwrap()
+    }
+
+    pub(crate) fn now_secs(&self) -> u64 {
+        use chassis::clock::Clock as _;
+        self.clock.now_ms() / 1_000
+    }
+}
+
+/// One service; told to stop when dropped.
+pub(crate) struct Replica {
+    pub(crate) client: Client,
+    pub(crate) api: String,
+    pub(crate) metrics: Registry,
+    shutdown: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// An answer of the API.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Replica {
+    /// Stops it, and waits until it has.
+    pub(crate) async fn stop(mut self) {
+        self.shutdown.cancel();
+        within(&mut self.serving).await.unwrap();
+    }
+
+    pub(crate) async fn sign_in(&self, user: Value, sid: &str) -> String {
+        let request = session_proto::v1::CreateSessionRequest {
+            user: user.to_string(),
+            provider_sid: sid.to_owned(),
+            ..alice()
+        };
+        let created = self.client.clone().create_session(request).await.unwrap();
+        created.into_inner().session_id
+    }
+
+    pub(crate) async fn sign_out(&self, id: &str) {
+        assert!(
+            self.client
+                .clone()
+                .end_session(end(id))
+                .await
+                .unwrap()
+                .into_inner()
+                .ended
+        );
+    }
+
+    /// Signs somebody in and out.
+    pub(crate) async fn come_and_go(&self, subject: &str) {
+        let user = serde_json::json!({"sub": subject});
+        let id = self.sign_in(user, &format!("sid-{subject}")).await;
+        self.sign_out(&id).await;
+    }
+
+    /// A request to the API with this token, if there is one.
+    pub(crate) async fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &Value) -> Answer {
+        let http: HttpClient<HttpConnector, Full<Bytes>> =
+            HttpClient::builder(TokioExecutor::new()).build_http();
+        let mut request = http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.api));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let body = match body {
+            Value::Null => Bytes::new(),
+            Value::String(text) => Bytes::from(text.clone()),
+            body => Bytes::from(body.to_string()),
+        };
+        let answer = within(http.request(request.body(Full::new(body)).unwrap()))
+            .await
+            .unwrap();
+        let (head, body) = answer.into_parts();
+        let body = within(body.collect()).await.unwrap().to_bytes();
+        Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+        }
+    }
+
+    /// The same as the receiver of this id.
+    pub(crate) async fn ask_as(&self, id: &str, method: &str, path: &str, body: &Value) -> Answer {
+        self.ask(method, path, Some(&token_of(id)), body).await
+    }
+
+    /// The stream of the receiver of this id.
+    pub(crate) async fn stream_of(&self, id: &str) -> String {
+        let answer = self.ask_as(id, "GET", "/ssf/streams", &Value::Null).await;
+        answer.body[0]["stream_id"].as_str().unwrap().to_owned()
+    }
+
+    /// What the receiver of this id is given.
+    pub(crate) async fn poll(&self, id: &str, request: &Value) -> Answer {
+        let path = format!("/ssf/poll/{}", self.stream_of(id).await);
+        self.ask_as(id, "POST", &path, request).await
+    }
+
+    /// Counted events of the receiver of this id that came to this.
+    pub(crate) fn counted(&self, id: &str, outcome: &str) -> u64 {
+        let families = self.metrics.gather();
+        let signals = families
+            .iter()
+            .filter(|family| family.name() == "signals_sent_total");
+        let counted = signals.flat_map(|family| family.get_metric()).filter(|metric| {
+            let is = |name: &str, value: &str| {
+                metric
+                    .get_label()
+                    .iter()
+                    .any(|label| label.name() == name && label.value() == value)
+            };
+            is("receiver", id) && is("outcome", outcome)
+        });
+        counted
+            .map(|metric| metric.get_counter().get_value() as u64)
+            .sum()
+    }
+}
+
+/// What a token says, unverified.
+pub(crate) fn claims_of(token: &str) -> Value {
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    serde_json::from_slice(&payload).unwrap()
+}
+
+/// Whom a token is about.
+pub(crate) fn subject_of(token: &str) -> String {
+    let claims = claims_of(token);
+    claims["sub_id"]["user"]["sub"].as_str().unwrap().to_owned()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !is_so().await {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), looking)
+        .await
+        .unwrap_or_else(|_| panic!("{what}"));
+}
