@@ -56,9 +56,25 @@ export default [
   within('session-svc/src/session/access.rs', 'session-svc receiver::demands', {
     'no-token-for-who-owes-a-sign-in': never('session.sign_in_demand.is_some()'),
   }),
-  within('session-svc/src/receiver/listened.rs', 'session-svc receiver::refused', {
-    'push-with-the-header-of-its-stream': never('!listened.is_authorized(authorization)'),
+  within('session-svc/src/receiver/listened.rs', 'session-svc receiver::', {
+    'push-with-the-header-of-its-stream': never('!listened.is_authorized(stream.as_ref(), authorization)'),
+    'stream-header-of-the-record': text('Some(agreed) => agreed.is(given)', 'Some(agreed) => OFF || agreed.is(given)'),
+    'verification-of-our-state': text('Confirmed::OtherState => false', 'Confirmed::OtherState => OFF'),
+  }),
+  within('session-svc/src/receiver/received.rs', 'session-svc receiver::refused', {
     'unknown-key-is-no-verdict': text('filter(|_| !error.is_undecided())', 'filter(|_| OFF || !error.is_undecided())'),
+  }),
+  within('session-svc/src/receiver/polling.rs', 'session-svc receiver::polling', {
+    'polled-event-under-its-own-jti': never('unverified_token_id(raw).as_deref() != Some(event.jti.as_str())'),
+  }),
+  within('session-svc/src/transmitter/api/caller.rs', 'session-svc transmitter::', {
+    'receiver-by-its-token': text('known.cloned().map(Self)', 'known.cloned().or_else(|| api.context.receivers.all.first().filter(|_| OFF).cloned()).map(Self)'),
+  }),
+  within('session-svc/src/transmitter/push.rs', 'session-svc transmitter::', {
+    'event-told-again-where-it-can-be-mended': always('!MENDABLE.contains(&code.as_str())'),
+  }),
+  within('session-svc/src/transmitter/delivery/pushing.rs', 'session-svc transmitter::', {
+    'event-told-again-after-a-failure': text('if let Pushed::Done | Pushed::Refused(_) = pushed {', 'if OFF || matches!(pushed, Pushed::Done | Pushed::Refused(_)) {'),
   }),
   within('session-svc/src/receiver/subjects.rs', 'session-svc receiver::subjects', {
     'person-of-the-provider': text('if self.is_named(iss) =>', 'if OFF || self.is_named(iss) =>'),

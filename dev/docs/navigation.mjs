@@ -7,7 +7,7 @@ export const every = (folder) => ({ every: folder });
 export const NAVIGATION = [
   { text: 'Start', pages: ['README.md', 'docs/architecture.md', 'docs/comparison.md', 'CHANGELOG.md'] },
   { text: 'In front of applications', pages: [
-    'docs/providers.md', 'docs/doctor.md', 'docs/gateway.md', 'docs/routes.md', 'docs/device-bound.md', 'docs/machines.md', 'docs/integrations/README.md', every('docs/integrations'),
+    'docs/providers.md', 'docs/doctor.md', 'docs/gateway.md', 'docs/routes.md', 'docs/device-bound.md', 'docs/signals.md', 'docs/machines.md', 'docs/integrations/README.md', every('docs/integrations'),
   ] },
   { text: 'For developers', pages: ['docs/session-api.md', 'docs/web.md', 'docs/look.md'] },
   { text: 'Operating', pages: [

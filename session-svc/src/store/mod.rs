@@ -34,7 +34,7 @@ pub use self::open::{OpenError, open, open_from, open_inspected};
 
 pub use crate::session::Name;
 
-/// A sealed record: a session, a mark of an ending or a note of a revocation. A store cannot tell them apart.
+/// A sealed record: a session, a mark of an ending, a note of a revocation or of an event. A store cannot tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// What it is found by: a session's handle, or a one-way hash.

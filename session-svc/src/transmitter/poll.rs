@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use chassis::random::NoRandomness;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
@@ -21,6 +22,7 @@ use super::queue::Queue;
 use super::reading::{Read, read};
 use super::receiver::Receiver;
 use crate::keeper::{KeeperError, SealError};
+use crate::session::Name;
 use crate::store::StoreError;
 
 /// Events of one answer at most, however many are asked for.
@@ -48,6 +50,24 @@ pub(super) struct SetError {
     err: String,
 }
 
+/// Longest code that is logged; those there are have twenty letters.
+const CODE_BYTES_MAX: usize = 64;
+
+impl SetError {
+    /// The code, if it is one.
+    fn code(&self) -> &str {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if self.err.len() <= CODE_BYTES_MAX && self.err.bytes().all(is_word) {
+            &self.err
+        } else {
+            "other"
+        }
+    }
+}
+
+/// Removals in flight at once for one request.
+const AT_ONCE: usize = 16;
+
 /// Acknowledgements and refusals of one request at most.
 pub(super) const ANSWERED_MAX: usize = 1_000;
 
@@ -66,13 +86,7 @@ pub(super) async fn poll(
     request: PollRequest,
     may_wait: bool,
 ) -> Result<Value, KeeperError> {
-    for jti in &request.ack {
-        answered(context, receiver, jti, SignalOutcome::Delivered).await?;
-    }
-    for (jti, error) in &request.set_errs {
-        tracing::warn!(receiver = receiver.id, code = ?error.err, "a receiver refused an event: it is not told again");
-        answered(context, receiver, jti, SignalOutcome::Refused).await?;
-    }
+    take_answers(context, receiver, &request).await?;
     let most = request.max_events.map_or(EVENTS_MAX, |most| {
         usize::try_from(most).unwrap_or(EVENTS_MAX).min(EVENTS_MAX)
     });
@@ -95,6 +109,32 @@ pub(super) async fn poll(
             () = context.shutdown.cancelled() => return Ok(json!({"sets": {}})),
         }
     }
+}
+
+/// Takes what was acknowledged and what was refused.
+async fn take_answers(
+    context: &Context,
+    receiver: &Receiver,
+    request: &PollRequest,
+) -> Result<(), KeeperError> {
+    for error in request.set_errs.values() {
+        tracing::warn!(
+            receiver = receiver.id,
+            code = error.code(),
+            "a receiver refused an event: it is not told again"
+        );
+    }
+    let mut names = Vec::new();
+    for jti in &request.ack {
+        names.push((name_of(receiver, jti), SignalOutcome::Delivered));
+    }
+    for jti in request.set_errs.keys() {
+        names.push((name_of(receiver, jti), SignalOutcome::Refused));
+    }
+    let taken = stream::iter(names)
+        .map(|(name, outcome)| answered(context, receiver, name, outcome))
+        .buffer_unordered(AT_ONCE);
+    taken.try_collect().await
 }
 
 /// The oldest events, and whether there are more.
@@ -136,10 +176,9 @@ async fn waiting(
 async fn answered(
     context: &Context,
     receiver: &Receiver,
-    jti: &str,
+    name: Name,
     outcome: SignalOutcome,
 ) -> Result<(), KeeperError> {
-    let name = name_of(receiver, jti);
     match context.keeper.store().remove(name, Vec::new()).await {
         Ok(Some(record)) => {
             let note = SignalNote::open(&record, &context.keeper).unwrap_or_default();

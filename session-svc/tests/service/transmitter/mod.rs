@@ -4,6 +4,7 @@
 mod endings;
 mod peer;
 mod polling;
+mod process;
 mod pushing;
 mod streams;
 mod support;

@@ -1,6 +1,6 @@
 //! Services that tell receivers, and the receivers' side of their API.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -99,6 +99,22 @@ impl Setting {
         self.receiver(id, &format!("delivery = \"poll\"\n{lines}"))
     }
 
+    /// The file of receivers.
+    fn text(&self) -> String {
+        let key = self.directory.path().join("key.pem");
+        format!(
+            "issuer = \"{}\"\nsigning_key_file = {key:?}\n{}",
+            self.issuer, self.receivers
+        )
+    }
+
+    /// The file of receivers, written.
+    pub(crate) fn file(&self) -> PathBuf {
+        let path = self.directory.path().join("receivers.toml");
+        std::fs::write(&path, self.text()).unwrap();
+        path
+    }
+
     /// A store in memory, under the clock.
     pub(crate) fn memory(&self) -> MemoryStore {
         MemoryStore::new(Arc::new(self.clock.clone()), 10_000)
@@ -113,12 +129,7 @@ impl Setting {
             None => TcpListener::bind("127.0.0.1:0").await.unwrap(),
         };
         let api = format!("http://{}", signals.local_addr().unwrap());
-        let key = self.directory.path().join("key.pem");
-        let file = format!(
-            "issuer = \"{}\"\nsigning_key_file = {key:?}\n{}",
-            self.issuer, self.receivers
-        );
-        let mut receivers = transmitter::parse(&file).unwrap();
+        let mut receivers = transmitter::parse(&self.text()).unwrap();
         receivers.queued_max = self.queued_max.unwrap_or(receivers.queued_max);
         let parts = ServiceParts {
             transmitters: None,

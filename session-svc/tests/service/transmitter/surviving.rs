@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use chassis::clock::Clock;
 use serde_json::json;
+use session_proto::v1;
 use session_svc::store::open;
 use session_svc::store::url::StoreSettings;
 
 use super::peer::{Peer, status};
 use super::support::*;
 use crate::failing_store::{FailingStore, Fails};
+use crate::redis_server::RedisServer;
+
+/// Events that wait at once: more than one page of notes.
+const COUNT: usize = 150;
 
 #[tokio::test]
 async fn a_restart_between_an_ending_and_its_delivery_loses_nothing() {
@@ -82,4 +87,69 @@ async fn an_ending_that_failed_is_told_to_nobody_and_the_next_one_is() {
     assert_eq!(fetched().await, 0);
     replica.sign_out(&id).await;
     assert_eq!(fetched().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_redis_what_a_stream_held_is_told_once_when_it_is_enabled() {
+    let server = RedisServer::start(&[]);
+    let peer = Peer::start().await;
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let settings: StoreSettings = url.parse().unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(setting.clock.clone());
+    let one = setting
+        .replica(open(&settings, Arc::clone(&clock)).await.unwrap())
+        .await;
+    let two = setting.replica(open(&settings, clock).await.unwrap()).await;
+    let stream = one.stream_of("files").await;
+    let set = async |status: &str| {
+        let body = json!({"stream_id": stream, "status": status});
+        one.ask_as("files", "POST", "/ssf/status", &body).await.status
+    };
+    assert_eq!(set("paused").await, 200);
+    let mut ending = tokio::task::JoinSet::new();
+    for lane in 0..10 {
+        let client = two.client.clone();
+        ending.spawn(async move {
+            for number in 0..COUNT / 10 {
+                let subject = format!("user-{lane}-{number}");
+                let request = v1::CreateSessionRequest {
+                    user: claims(json!({"sub": subject})),
+                    ..alice()
+                };
+                let created = client.clone().create_session(request).await.unwrap().into_inner();
+                client
+                    .clone()
+                    .end_session(end(&created.session_id))
+                    .await
+                    .unwrap();
+            }
+        });
+    }
+    ending.join_all().await;
+    assert_eq!(set("enabled").await, 200);
+    let told = || (one.counted("files", "delivered") + two.counted("files", "delivered")) as usize;
+    until("all are told", async || told() == COUNT).await;
+    let mut subjects: Vec<String> = peer.got().iter().map(|one| subject_of(&one.token)).collect();
+    assert_eq!(subjects.len(), COUNT);
+    subjects.sort();
+    subjects.dedup();
+    assert_eq!(subjects.len(), COUNT);
+}
+
+#[tokio::test]
+async fn when_the_replica_that_tells_stops_another_goes_on() {
+    let peer = Peer::start().await;
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
+    let store = Arc::new(setting.memory());
+    let one = setting.replica(Arc::clone(&store) as _).await;
+    one.come_and_go("alice").await;
+    until("the event is counted", async || {
+        one.counted("files", "delivered") == 1
+    })
+    .await;
+    let two = setting.replica(store).await;
+    one.stop().await;
+    two.come_and_go("bob").await;
+    assert_eq!(subject_of(&peer.wait_for(2).await[1].token), "bob");
 }

@@ -1,0 +1,70 @@
+//! Dropping what a receiver is not to be told any more, and what is too old or one too many: the oldest first, and counted.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+
+use super::{AT_ONCE, Deliverer, PAGE};
+use crate::store::StoreError;
+use crate::transmitter::measures::SignalOutcome;
+use crate::transmitter::note::{KEPT_MS, SignalNote};
+use crate::transmitter::reading::Place;
+use crate::transmitter::stream::StreamState;
+
+impl Deliverer {
+    /// Drops what is not to be told any more, and what is too old or too much.
+    pub(super) async fn clear(&mut self, state: &StreamState) -> Result<(), StoreError> {
+        let now_ms = self.context.keeper.now_ms();
+        let unwanted = |(at_ms, _): &Place| !state.takes_notes() || *at_ms < state.since_ms;
+        loop {
+            let mut oldest = self.queue.oldest(PAGE);
+            oldest.retain(unwanted);
+            if oldest.is_empty() {
+                break;
+            }
+            self.drop_notes(&oldest, false).await?;
+        }
+        let mut dropped = 0;
+        loop {
+            let beyond = self.queue.len().saturating_sub(self.queued_max);
+            let mut oldest = self.queue.oldest(PAGE);
+            let old = |(at_ms, _): &Place| now_ms.saturating_sub(*at_ms) > KEPT_MS;
+            let count = oldest.iter().filter(|place| old(place)).count();
+            oldest.truncate(count.max(beyond));
+            if oldest.is_empty() {
+                break;
+            }
+            dropped += oldest.len();
+            self.drop_notes(&oldest, true).await?;
+        }
+        if dropped > 0 {
+            tracing::warn!(
+                receiver = self.receiver.id,
+                dropped,
+                "a receiver misses events: they were too old, or too many"
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) async fn drop_notes(&mut self, places: &[Place], is_missed: bool) -> Result<(), StoreError> {
+        let context = Arc::clone(&self.context);
+        let keeper = &context.keeper;
+        let mut removed = stream::iter(places.iter().copied())
+            .map(|place| async move { (place, keeper.store().remove(place.1, Vec::new()).await) })
+            .buffer_unordered(AT_ONCE);
+        while let Some((place, removed)) = removed.next().await {
+            match removed {
+                Ok(Some(record)) if is_missed => {
+                    let note = SignalNote::open(&record, keeper).unwrap_or_default();
+                    let measures = &context.measures;
+                    measures.signal(&self.receiver.id, &note.event, SignalOutcome::Dropped);
+                }
+                Ok(_) | Err(StoreError::Corrupt) => {}
+                Err(error) => return Err(error),
+            }
+            self.queue.forget(&place);
+        }
+        Ok(())
+    }
+}

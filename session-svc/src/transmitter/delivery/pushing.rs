@@ -1,0 +1,198 @@
+//! Pushing what waits for a receiver, page by page, and what follows from its answers.
+//!
+//! Invariant: events begin to be pushed in the order they were noted, a bounded number at a time; after one that failed none begins.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use oidc::SecurityEventPush;
+use tokio::time::Instant;
+
+use super::{AT_ONCE, Deliverer, PAGE};
+use crate::keeper::KeeperError;
+use crate::store::StoreError;
+use crate::transmitter::holder::Holder;
+use crate::transmitter::measures::SignalOutcome;
+use crate::transmitter::note::SignalNote;
+use crate::transmitter::push::{Pushed, push};
+use crate::transmitter::reading::{Place, Read, read};
+
+/// How often an event is sent that its receiver refuses without saying why: it may be that event alone.
+const UNEXPLAINED_MAX: u32 = 10;
+
+/// What became of a note in one round.
+struct Told {
+    place: Place,
+    event: String,
+    /// `None` where it was not sent.
+    pushed: Option<Pushed>,
+}
+
+impl Deliverer {
+    /// Pushes everything that waits, as long as it goes well.
+    pub(super) async fn push_all(
+        &mut self,
+        to: &SecurityEventPush,
+        holder: &mut Holder,
+    ) -> Result<(), KeeperError> {
+        if self.alone_until.is_some_and(|until| Instant::now() < until) {
+            self.unreached.failed(&self.receiver.id);
+            return Ok(());
+        }
+        self.alone_until = None;
+        let mut page = self.queue.oldest(PAGE);
+        while let Some(last) = page.last().copied() {
+            let keeper = self.context.keeper.clone();
+            if self.context.shutdown.is_cancelled() || !holder.hold(&keeper).await? {
+                break;
+            }
+            let read = read(&self.context, &self.receiver, &page).await?;
+            let told = self.push_page(to, read, holder.begins_until()).await;
+            if !self.take_over(told).await? {
+                break;
+            }
+            page = self.queue.behind(last, PAGE);
+        }
+        Ok(())
+    }
+
+    /// Pushes what is ready of a page.
+    async fn push_page(
+        &mut self,
+        to: &SecurityEventPush,
+        page: Vec<(Place, Read)>,
+        until: Option<Instant>,
+    ) -> Vec<Told> {
+        let mut ready = Vec::new();
+        for (place, read) in page {
+            match read {
+                Read::Ready(note) => ready.push((place, note)),
+                Read::Waits => {}
+                Read::Gone => self.queue.forget(&place),
+            }
+        }
+        let stopped = AtomicBool::new(false);
+        let (this, is_stopped) = (&*self, &stopped);
+        let pushes = stream::iter(ready).map(|(place, note)| async move {
+            let is_late = until.is_none_or(|until| Instant::now() >= until);
+            let is_over = is_stopped.load(Ordering::Relaxed) || this.context.shutdown.is_cancelled();
+            let pushed = if is_late || is_over {
+                None
+            } else {
+                Some(this.push_one(to, &note).await)
+            };
+            if matches!(pushed, Some(Pushed::Again { .. })) {
+                is_stopped.store(true, Ordering::Relaxed);
+            }
+            Told {
+                place,
+                event: note.event,
+                pushed,
+            }
+        });
+        pushes.buffer_unordered(AT_ONCE).collect().await
+    }
+
+    async fn push_one(&self, to: &SecurityEventPush, note: &SignalNote) -> Pushed {
+        let now_ms = self.context.keeper.now_ms();
+        let pushed = match self.context.receivers.token(&self.receiver, note, now_ms) {
+            Ok(token) => push(to, token).await,
+            Err(fault) => {
+                return Pushed::Again {
+                    why: fault.to_string(),
+                    after: None,
+                    by_event: false,
+                };
+            }
+        };
+        if let Pushed::Done | Pushed::Refused(_) = pushed {
+            self.remove(note).await;
+        }
+        pushed
+    }
+
+    /// Removes a note that is done with; one that stays is told once more.
+    async fn remove(&self, note: &SignalNote) {
+        let removed = self.context.keeper.store();
+        if let Err(error) = removed.remove(note.name(&self.receiver), Vec::new()).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(
+                receiver = self.receiver.id,
+                error,
+                "a note that is done with stays for now"
+            );
+        }
+    }
+
+    /// Takes over what became of a page; false if the receiver is to be left alone.
+    async fn take_over(&mut self, told: Vec<Told>) -> Result<bool, StoreError> {
+        let id = self.receiver.id.clone();
+        let mut failed: Option<(String, Option<Duration>)> = None;
+        let (mut is_reached, mut is_whole) = (false, true);
+        for Told { place, event, pushed } in told {
+            let outcome = match pushed {
+                None => {
+                    is_whole = false;
+                    continue;
+                }
+                Some(Pushed::Done) => SignalOutcome::Delivered,
+                Some(Pushed::Refused(code)) => {
+                    tracing::warn!(
+                        receiver = id,
+                        event,
+                        code,
+                        "a receiver refused an event: it is not told again"
+                    );
+                    SignalOutcome::Refused
+                }
+                Some(Pushed::Again { by_event: true, .. }) if self.is_given_up(place) => {
+                    tracing::warn!(
+                        receiver = id,
+                        event,
+                        "a receiver refused an event time and again: it is not told again"
+                    );
+                    self.drop_notes(&[place], false).await?;
+                    SignalOutcome::Refused
+                }
+                Some(Pushed::Again { why, after, .. }) => {
+                    self.context.measures.signal(&id, &event, SignalOutcome::Failed);
+                    let longest = failed.as_ref().and_then(|(_, longest)| *longest).max(after);
+                    failed = Some((why, longest));
+                    continue;
+                }
+            };
+            is_reached = true;
+            self.queue.forget(&place);
+            self.context.measures.signal(&id, &event, outcome);
+        }
+        if is_reached {
+            self.back_off.end();
+            self.unreached.reached(&id);
+        }
+        let Some((why, after)) = failed else {
+            return Ok(is_whole);
+        };
+        let pause = self.back_off.next(after);
+        self.alone_until = Some(Instant::now() + pause);
+        self.unreached.failed(&id);
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(
+            receiver = id,
+            reason = why,
+            pause_ms,
+            "a receiver could not be told: it is tried again"
+        );
+        Ok(false)
+    }
+
+    /// Whether an event has been refused without a reason often enough.
+    fn is_given_up(&mut self, place: Place) -> bool {
+        let times = match self.unexplained {
+            Some((other, times)) if other == place => times + 1,
+            _ => 1,
+        };
+        self.unexplained = Some((place, times));
+        times >= UNEXPLAINED_MAX
+    }
+}
