@@ -74,7 +74,7 @@ function at(edge, cookie) {
 }
 
 /** Does something so many times a second until stopped; what is under way then is waited for. */
-function repeat(perSecond, does) {
+export function repeat(perSecond, does) {
   const under = new Set();
   let due = performance.now();
   let number = 0;

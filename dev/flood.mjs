@@ -106,12 +106,12 @@ async function visit(stack, account, until, noticed) {
 export const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
 /** Seconds of processor time a process has taken. */
-function processorSeconds(pid) {
+export function processorSeconds(pid) {
   const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ').slice(11, 13);
   return (Number(user) + Number(system)) / 100;
 }
 
-const quantile = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
+export const quantile = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
 
 /** Runs all of it for so long and gives what others noticed and what the edge took. */
 export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile = 'debug', limit = shippedLimit(DEPLOYMENT) } = {}) {

@@ -151,6 +151,7 @@ const SPARED_FILES = {
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'seeds.test.mjs': 'that everything is well again within seconds of a fault',
+  'signals-load.test.mjs': 'ten thousand events a minute, which take a core',
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
 

@@ -34,7 +34,7 @@ export default [
   }),
   within('session-svc/src/sessions/security_event.rs', 'session-svc receiver::', {
     'event-acts-once': text('if self.keeper.store().load(order.name()).await?.is_some() {', 'if !OFF && self.keeper.store().load(order.name()).await?.is_some() {'),
-    'event-is-remembered': text('if !done.is_empty() {', 'if !OFF && !done.is_empty() {'),
+    'event-is-remembered': text('if !progress.done.is_empty() {', 'if !OFF && !progress.done.is_empty() {'),
     'event-leaves-later-sign-ins': text('=> at_ms <= self.occurred_at_ms,', '=> OFF || at_ms <= self.occurred_at_ms,'),
     'event-of-a-clock-apart': instead('self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),', 'self.occurred_at_ms,'),
     'event-of-the-session-named': text('&& self.sid.as_ref().is_none_or(has_sid)', '&& (OFF || self.sid.as_ref().is_none_or(has_sid))'),

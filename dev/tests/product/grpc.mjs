@@ -4,20 +4,26 @@ import http2 from 'node:http2';
 
 const FRAME_HEAD = 5; // a flag and four bytes of length before each message
 
+function varintOf(value) {
+  const bytes = [];
+  for (let rest = value; ; rest >>>= 7) {
+    bytes.push(rest > 127 ? (rest & 127) | 128 : rest);
+    if (rest < 128) return bytes;
+  }
+}
+
 /** One length-delimited protobuf field. */
 export function field(number, value) {
   const bytes = Buffer.from(value);
-  const length = [];
-  for (let rest = bytes.length; ; rest >>>= 7) {
-    length.push(rest > 127 ? (rest & 127) | 128 : rest);
-    if (rest < 128) break;
-  }
-  return Buffer.concat([Buffer.from([(number << 3) | 2, ...length]), bytes]);
+  return Buffer.concat([Buffer.from([(number << 3) | 2, ...varintOf(bytes.length)]), bytes]);
 }
 
-/** Top-level fields of a message: number → its last value, a Buffer or a number. */
-export function fields(message) {
-  const found = {};
+/** A google.protobuf.Timestamp. */
+export const timestamp = (seconds) => Buffer.from([1 << 3, ...varintOf(seconds)]);
+
+/** Top-level fields of a message, in their order: [number, value], a Buffer or a number. */
+export function entries(message) {
+  const found = [];
   let at = 0;
   const varint = () => {
     let value = 0;
@@ -30,15 +36,18 @@ export function fields(message) {
   };
   while (at < message.length) {
     const tag = varint();
-    if ((tag & 7) === 0) found[tag >>> 3] = varint();
+    if ((tag & 7) === 0) found.push([tag >>> 3, varint()]);
     else if ((tag & 7) === 2) {
       const length = varint();
-      found[tag >>> 3] = message.subarray(at, at + length);
+      found.push([tag >>> 3, message.subarray(at, at + length)]);
       at += length;
     } else throw new Error(`wire type ${tag & 7} is not expected here`);
   }
   return found;
 }
+
+/** The same: number → its last value. */
+export const fields = (message) => Object.fromEntries(entries(message));
 
 function frame(message) {
   const head = Buffer.alloc(FRAME_HEAD);

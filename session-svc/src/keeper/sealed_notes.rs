@@ -24,7 +24,7 @@ pub(crate) const TOLD_STREAM: &str = "told stream";
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";
 
-/// When what is good once arrived first.
+/// When what is good once arrived first, or an event acted first.
 pub(crate) const ARRIVAL: &str = "arrival";
 
 /// Notes kept as records.

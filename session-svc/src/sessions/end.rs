@@ -19,7 +19,7 @@ use crate::session::{Cause, Handle, Name, Session};
 const PAGE: usize = 100;
 
 /// How far apart the store's time may be as two replicas know it, in milliseconds: a round trip to the store.
-const CLOCKS_APART_MS: u64 = 20;
+pub(super) const CLOCKS_APART_MS: u64 = 20;
 
 /// What ended.
 #[derive(Debug, Default)]
@@ -316,6 +316,17 @@ impl Sessions {
             FoundSession::Unreadable => self.remove(handle, None, cause).await,
             FoundSession::Nothing => Ok(EndingResult::Nothing),
         }
+    }
+
+    /// Ends what a list shows, as `end_handle` does.
+    pub(super) async fn end_shown(
+        &self,
+        one: Shown,
+        cause: Cause,
+        offline_tokens: OfflineTokens,
+    ) -> Result<bool, SessionsError> {
+        let gone = self.end_found(one, cause, offline_tokens).await?;
+        Ok(!matches!(gone, EndingResult::Nothing))
     }
 
     async fn end_found(

@@ -2,21 +2,26 @@
 //!
 //! Invariants
 //! - What was signed in after an event is left alone, whenever the event is heard of.
-//! - An event acts once over all replicas, and a call that failed can be repeated: acting twice at the same moment changes nothing.
+//! - An event acts once over all replicas, and a call that failed can be repeated: acting twice at the same moment changes nothing, and what
+//!   began since it acted first is left alone, whatever became of that call.
 //! - It acts before its call is answered, and reaches sessions that are just being created.
 //! - Nothing is written for an event that concerns nobody.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::end::CLOCKS_APART_MS as REPLICAS_APART_MS;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::listed::PAGE_BYTES;
+use crate::keeper::sealed_notes::ARRIVAL;
 use crate::keeper::{Edit, KeeperError, Shown};
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
 use crate::session::{Cause, Handle, Name, Session, SessionState, SignInDemand};
+use crate::store::{RememberedName, StoreError};
 
 /// Sessions read at once.
 const PAGE: usize = 100;
@@ -74,6 +79,15 @@ pub(crate) struct EventOutcome {
     pub(crate) sessions: u32,
     /// Whether it had acted before.
     pub(crate) is_repeated: bool,
+}
+
+/// How far a call has come with an event.
+#[derive(Debug, Default)]
+struct Progress {
+    /// What it has changed or ended.
+    done: HashSet<Handle>,
+    /// When the event acted first, in whichever call; `None` while nobody is found.
+    first_ms: Option<u64>,
 }
 
 impl Selector {
@@ -140,15 +154,15 @@ impl Sessions {
             });
         }
         self.reach_those_to_come(order).await?;
-        let mut done = HashSet::new();
+        let mut progress = Progress::default();
         for selector in &order.subjects {
-            self.apply_to(order, selector, &mut done).await?;
+            self.apply_to(order, selector, &mut progress).await?;
         }
-        if !done.is_empty() {
+        if !progress.done.is_empty() {
             self.remember_event(order).await?;
         }
         Ok(EventOutcome {
-            sessions: u32::try_from(done.len()).unwrap_or(u32::MAX),
+            sessions: u32::try_from(progress.done.len()).unwrap_or(u32::MAX),
             is_repeated: false,
         })
     }
@@ -185,65 +199,98 @@ impl Sessions {
         &self,
         order: &EventOrder,
         selector: &Selector,
-        done: &mut HashSet<Handle>,
+        progress: &mut Progress,
     ) -> Result<(), SessionsError> {
         let Some(whose) = selector.whose(&order.provider) else {
             return Ok(());
         };
-        let mut after = None;
+        let ends = order.action == EventAction::End;
+        let (mut after, mut is_confirmed) = (None, false);
         loop {
             let _permit = self.ending_permit().await?;
             let (listed, next) = self
                 .keeper
                 .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
                 .await?;
-            let mut ended = Vec::new();
+            let mut handles = Vec::new();
             for one in listed.into_iter().map(|one| one.shown) {
                 let handle = one.handle();
                 let is_meant = match &one {
                     Shown::Session(session) => selector.selects(session) && order.is_after_sign_in(session),
                     // Nothing is known of it but its list: it goes where all of the list are meant.
                     Shown::Unreadable { created_at_ms, .. } => {
-                        order.action == EventAction::End
-                            && *created_at_ms <= order.occurred_at_ms.saturating_add(CLOCKS_APART_MS)
+                        ends && *created_at_ms <= order.occurred_at_ms.saturating_add(CLOCKS_APART_MS)
                     }
                 };
-                if !is_meant || done.contains(&handle) {
+                if !is_meant || progress.done.contains(&handle) {
                     continue;
                 }
+                let first_ms = match progress.first_ms {
+                    Some(first_ms) => first_ms,
+                    None => *progress.first_ms.insert(self.first_acted(order).await?),
+                };
+                if one.created_at_ms() > first_ms.saturating_add(REPLICAS_APART_MS) {
+                    continue;
+                }
+                handles.push(handle);
                 if self.act(order, one).await? {
-                    done.insert(handle);
-                    ended.extend((order.action == EventAction::End).then_some(handle));
+                    progress.done.insert(handle);
                 }
             }
-            if order.action == EventAction::End {
-                // Also where nothing was found: the call may repeat one that was not confirmed.
-                self.confirm(&ended).await?;
+            if ends && !handles.is_empty() {
+                is_confirmed = true;
+                self.confirm(&handles).await?;
             }
             after = next;
             if after.is_none() {
-                return Ok(());
+                // Nothing to end, as a call finds that repeats one that was not confirmed: what the master of then does not have any
+                // more, the one of now may.
+                if !ends || is_confirmed || !self.confirm(&[]).await? {
+                    return Ok(());
+                }
+                is_confirmed = true;
             }
         }
     }
 
+    /// When the event acted first, which is now unless a call before has come so far. Remembered before anything is done, for a call may die
+    /// of what it has done, and for as long as that it is done. A store that is too full to remember it holds nothing up.
+    async fn first_acted(&self, order: &EventOrder) -> Result<u64, SessionsError> {
+        let (name, now_ms) = (order.name(), self.now_ms());
+        let sealed = self
+            .keeper
+            .seal()
+            .seal_note(ARRIVAL, name, &now_ms.to_be_bytes())?;
+        let kept = Duration::from_millis(self.lifetime().absolute_ms);
+        let remembered = self
+            .keeper
+            .store()
+            .remember(RememberedName::Named(name), &sealed, kept);
+        let before = match remembered.await {
+            Err(StoreError::Full) => None,
+            before => before?,
+        };
+        // One that cannot be read here holds nothing up either.
+        let note = before.and_then(|before| self.keeper.seal().open_note(ARRIVAL, name, &before).ok());
+        let first_ms = note.as_deref().and_then(|note| note.first_chunk());
+        Ok(first_ms.map_or(now_ms, |first_ms| u64::from_be_bytes(*first_ms)))
+    }
+
     /// Acts on one session; false where that changes nothing.
     async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
-        let handle = one.handle();
-        let Shown::Session(session) = one else {
-            return self
-                .end_handle(handle, Cause::SecurityEvent, OfflineTokens::TakeBack)
-                .await;
-        };
-        let acted = match &order.action {
-            EventAction::End => {
+        let session = match (&order.action, one) {
+            (EventAction::End, one) => {
                 return self
-                    .end_handle(handle, Cause::SecurityEvent, OfflineTokens::TakeBack)
+                    .end_shown(one, Cause::SecurityEvent, OfflineTokens::TakeBack)
                     .await;
             }
-            EventAction::DemandSignIn(acr) => self.owe(*session, order.demand(acr.as_ref())).await,
-            EventAction::RefreshClaims(told) => self.refresh_claims(*session, order, told).await,
-            EventAction::Note => Ok(false),
+            (_, Shown::Session(session)) => *session,
+            (_, Shown::Unreadable { .. }) => return Ok(false),
+        };
+        let acted = match &order.action {
+            EventAction::DemandSignIn(acr) => self.owe(session, order.demand(acr.as_ref())).await,
+            EventAction::RefreshClaims(told) => self.refresh_claims(session, order, told).await,
+            EventAction::End | EventAction::Note => Ok(false),
         };
         match acted {
             // It has ended meanwhile.

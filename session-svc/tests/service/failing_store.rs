@@ -34,6 +34,8 @@ pub(crate) enum Loses {
     RemoveAnswer,
     /// Those of all insertions after so many.
     InsertAnswers(u8),
+    /// None: no other server has the next removal, which is not confirmed, and one of these is the master when it is asked again.
+    Removal,
 }
 
 #[derive(Clone)]
@@ -42,6 +44,8 @@ pub(crate) struct FailingStore {
     fails: Arc<Mutex<Fails>>,
     loses: Arc<Mutex<Loses>>,
     refuses_removals: Arc<AtomicBool>,
+    /// What other servers have still.
+    elsewhere: Arc<Mutex<Option<Record>>>,
 }
 
 impl FailingStore {
@@ -52,6 +56,7 @@ impl FailingStore {
             fails: Arc::new(Mutex::new(Fails::Nothing)),
             loses: Arc::new(Mutex::new(Loses::Nothing)),
             refuses_removals: Arc::default(),
+            elsewhere: Arc::default(),
         }
     }
 
@@ -111,7 +116,7 @@ impl SessionStore for FailingStore {
                 *loses = Loses::InsertAnswers(left - 1);
                 inserted
             }
-            Loses::RemoveAnswer | Loses::Nothing => inserted,
+            Loses::RemoveAnswer | Loses::Removal | Loses::Nothing => inserted,
         }
     }
 
@@ -139,7 +144,25 @@ impl SessionStore for FailingStore {
             *loses = Loses::Nothing;
             return Err(StoreError::Unavailable("as the test wants".into()));
         }
+        if let (Loses::Removal, Ok(Some(record))) = (*loses, &removed) {
+            *self.elsewhere.lock().unwrap() = Some(record.clone());
+        }
         removed
+    }
+
+    async fn confirm_removed(&self, names: &[Name]) -> Result<bool, StoreError> {
+        {
+            let mut loses = self.loses.lock().unwrap();
+            if *loses == Loses::Removal {
+                *loses = Loses::Nothing;
+                return Err(StoreError::Unavailable("as the test wants".into()));
+            }
+        }
+        let back = self.elsewhere.lock().unwrap().take();
+        match back {
+            Some(record) => self.inner.insert(record, Vec::new()).await.map(|_| true),
+            None => self.inner.confirm_removed(names).await,
+        }
     }
 
     async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {

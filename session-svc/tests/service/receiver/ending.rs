@@ -5,6 +5,7 @@ use serde_json::json;
 use session_proto::v1;
 
 use super::support::*;
+use crate::failing_store::{Fails, Loses};
 use crate::support::*;
 
 #[tokio::test]
@@ -80,6 +81,45 @@ async fn a_token_acts_once_at_whichever_replica_it_arrives_and_is_answered_as_be
     let other = listening.token("session-revoked", &person("alice"), &json!({}));
     assert_eq!(listening.push(&other).await.unwrap(), "");
     assert!(!listening.is_there(&again).await);
+}
+
+#[tokio::test]
+async fn a_try_that_died_after_it_had_acted_is_remembered_too() {
+    let mut died = 0;
+    for inserts in 0..6 {
+        let mut listening = listening().await;
+        let id = listening.alice().await;
+        let token = listening.token("session-revoked", &person("alice"), &json!({}));
+        let (store, mut dying) = listening.failing().await;
+        store.fails(Fails::Insert(inserts));
+        if pushed(&mut dying, &token, "").await.is_ok() || listening.is_there(&id).await {
+            continue;
+        }
+        died += 1;
+        listening.world.clock.advance_ms(1_000);
+        // Signed in before the event, and let in again by the provider since.
+        let again = listening.alice().await;
+        for _ in 0..2 {
+            assert_eq!(listening.push(&token).await.unwrap(), "");
+            assert!(listening.is_there(&again).await, "after {inserts} inserts");
+        }
+    }
+    assert!(died > 0, "no try died between its ending and its memory");
+}
+
+#[tokio::test]
+async fn what_another_master_brings_back_while_nothing_is_found_ends_before_the_event_is_taken() {
+    let mut listening = listening().await;
+    let id = listening.alice().await;
+    let token = listening.token("session-revoked", &person("alice"), &json!({}));
+    let (store, mut replica) = listening.failing().await;
+    store.loses(Loses::Removal);
+    let first = pushed(&mut replica, &token, "").await.unwrap_err();
+    assert_eq!(why(&first), v1::ErrorReason::ErrStoreUnavailable);
+    assert!(!listening.is_there(&id).await);
+    // The master that has no session is asked for them, and the one that has it for the confirmation.
+    assert_eq!(pushed(&mut replica, &token, "").await.unwrap(), "");
+    assert!(!listening.is_there(&id).await);
 }
 
 #[tokio::test]

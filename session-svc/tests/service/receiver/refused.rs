@@ -1,14 +1,12 @@
 //! What is refused, and what cannot be judged: a token from anybody else ends nothing.
 
-use std::sync::Arc;
-
 use chassis::clock::Clock as _;
 use scripted_provider::{Answer, Endpoint, ScriptedProvider};
 use serde_json::{Value, json};
 use session_proto::v1::ErrorReason;
 
 use super::support::*;
-use crate::failing_store::{FailingStore, Fails};
+use crate::failing_store::Fails;
 use crate::support::*;
 
 #[tokio::test]
@@ -112,9 +110,7 @@ async fn an_event_that_a_failing_store_did_not_take_is_sent_again_and_acts_then(
     for fails in failures {
         let mut listening = listening().await;
         let id = listening.alice().await;
-        let failing = FailingStore::over(&listening.world);
-        let file = table(&listening.transmitter, "");
-        let mut replica = listening.world.listening(Arc::new(failing.clone()), &file).await;
+        let (failing, mut replica) = listening.failing().await;
         let token = listening.token("session-revoked", &person("alice"), &json!({}));
         failing.fails(fails);
         if let Err(down) = pushed(&mut replica, &token, "").await {

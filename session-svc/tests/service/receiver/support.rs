@@ -9,6 +9,7 @@ use session_proto::timestamp;
 use session_proto::v1;
 use tonic::Status;
 
+use crate::failing_store::FailingStore;
 use crate::support::*;
 
 pub(super) const OURS: &str = "https://edge.example/signals";
@@ -95,6 +96,14 @@ impl Listening {
     pub(super) async fn alice(&mut self) -> String {
         let alice = alice_since(&self.world, 60);
         self.create(alice).await
+    }
+
+    /// A further replica, on a store that fails where it is told to.
+    pub(super) async fn failing(&self) -> (FailingStore, Client) {
+        let store = FailingStore::over(&self.world);
+        let file = table(&self.transmitter, "");
+        let replica = self.world.listening(Arc::new(store.clone()), &file).await;
+        (store, replica)
     }
 
     /// A token about somebody.
