@@ -107,7 +107,7 @@ static STORE: Topic = Topic {
             "SESSION_ENDING_REPLICAS",
             "0",
             "COUNT",
-            "How many replicas of Redis have to acknowledge the end of a session before it is answered: what they have survives a failover. An ending that they do not acknowledge within half a second is answered UNAVAILABLE, and calling again is right. 1 where the master has two replicas; 0 asks none.",
+            "How many replicas of Redis have to acknowledge the end of a session before it is answered: what they have survives a failover. An ending that they do not acknowledge within half a second is answered UNAVAILABLE, and calling again is right. It holds for security events as well. 1 where the master has two replicas; 0 asks none.",
         ),
         setting(
             "SESSION_MAX_BYTES",

@@ -18,7 +18,7 @@ use super::stream_record::StreamRecord;
 use crate::sessions::Sessions;
 
 /// How often it is looked how streams stand.
-const LOOK_PAUSE: Duration = Duration::from_secs(15);
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
 
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;

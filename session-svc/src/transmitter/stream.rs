@@ -185,5 +185,5 @@ impl Streams {
 
 /// Name of the record of a receiver's stream.
 fn name_of(receiver: &Receiver) -> Name {
-    index::hashed(&[b"signal stream", receiver.id.as_bytes()])
+    index::hashed(&[TOLD_STREAM.as_bytes(), receiver.id.as_bytes()])
 }

@@ -1,6 +1,7 @@
 //! `signals create`: a stream at its transmitter, with its record in the store.
 
 use chassis::secret::Secret;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use oidc::{
     ClientSecret, NewStream, StreamConfiguration, StreamDelivery, StreamStatus, TransmitterError,
     WantedDelivery,
@@ -15,22 +16,91 @@ use crate::operator::table;
 use crate::receiver::stream_record::{StreamRecord, unguessable};
 use crate::receiver::{Delivery, StreamTransmitter};
 
-pub(super) async fn created(
+/// What `create` may do where a stream is there already.
+#[derive(Clone, Copy)]
+pub(super) struct CreateCommand {
+    adopts: bool,
+}
+
+pub(super) fn command() -> Command {
+    Command::new("create")
+        .about("Creates the stream of a transmitter, and records it")
+        .arg(
+            Arg::new("adopt")
+                .long("adopt")
+                .action(ArgAction::SetTrue)
+                .help("Records the stream that the transmitter has of us already, instead of creating one, if it is delivered as the table says"),
+        )
+}
+
+impl CreateCommand {
+    pub(super) fn read(given: &ArgMatches) -> Self {
+        Self {
+            adopts: given.get_flag("adopt"),
+        }
+    }
+
+    pub(super) async fn run(
+        self,
+        opened: &OpenedSignals<'_>,
+        transmitter: &StreamTransmitter,
+    ) -> Result<CommandOutput, CommandFailure> {
+        if self.adopts {
+            adopted(opened, transmitter).await
+        } else {
+            created(opened, transmitter).await
+        }
+    }
+}
+
+/// Records the only stream there is that is delivered as configured.
+async fn adopted(
+    opened: &OpenedSignals<'_>,
+    transmitter: &StreamTransmitter,
+) -> Result<CommandOutput, CommandFailure> {
+    refuse_recorded(opened, transmitter).await?;
+    let (id, now) = (&transmitter.id, opened.now());
+    let authorization = match &transmitter.delivery {
+        Delivery::Push { authorization, .. } => authorization.clone(),
+        Delivery::Poll => None,
+    };
+    let streams = transmitter.transmitter.streams(now).await;
+    let streams = streams.map_err(|error| of_transmitter(&error))?;
+    let fits = |stream: &&StreamConfiguration| match (&stream.delivery, &transmitter.delivery) {
+        (StreamDelivery::Poll { .. }, Delivery::Poll) => true,
+        (
+            StreamDelivery::Push { endpoint_url },
+            Delivery::Push {
+                endpoint_url: ours, ..
+            },
+        ) => ours.as_ref() == Some(endpoint_url),
+        _ => false,
+    };
+    let mut fitting = streams.iter().filter(fits);
+    let (Some(stream), None) = (fitting.next(), fitting.next()) else {
+        return Err(CommandFailure::new(
+            "nothing_to_adopt",
+            Exit::Failed,
+            format!(
+                "{id:?} has {} streams of ours, and not one alone that is delivered as its table says: create one with `session-svc signals create --transmitter {id}`",
+                streams.len()
+            ),
+        ));
+    };
+    let record = record_of(transmitter, stream, authorization);
+    match opened.records().insert(id, &record).await {
+        Ok(true) => Ok(answer(transmitter, &record, stream)),
+        Ok(false) => Err(recorded(transmitter, &record.stream_id)),
+        Err(error) => Err(of_store(&error)),
+    }
+}
+
+async fn created(
     opened: &OpenedSignals<'_>,
     transmitter: &StreamTransmitter,
 ) -> Result<CommandOutput, CommandFailure> {
     let id = &transmitter.id;
-    if let Some(kept) = opened.kept(transmitter).await? {
-        return Err(CommandFailure::new(
-            "stream_recorded",
-            Exit::Failed,
-            format!(
-                "{id:?} has the stream {} already: `session-svc signals show --transmitter {id}` says how it stands; to create \
-                 another one, delete it first with `session-svc signals delete --transmitter {id}`",
-                kept.stream.stream_id
-            ),
-        ));
-    }
+    refuse_recorded(opened, transmitter).await?;
     let authorization = authorization(transmitter)?;
     let delivery = wanted(transmitter, authorization.as_ref())?;
     let description = format!("Vestibule, transmitter {id}");
@@ -48,23 +118,53 @@ pub(super) async fn created(
         Err(TransmitterError::StreamExists) => return Err(exists(opened, transmitter).await),
         Err(error) => return Err(of_transmitter(&error)),
     };
-    let record = StreamRecord {
+    let record = record_of(transmitter, &created, authorization);
+    match opened.records().insert(id, &record).await {
+        Ok(true) => Ok(answer(transmitter, &record, &created)),
+        unrecorded => Err(undone(opened, transmitter, &record, unrecorded.err()).await),
+    }
+}
+
+async fn refuse_recorded(
+    opened: &OpenedSignals<'_>,
+    transmitter: &StreamTransmitter,
+) -> Result<(), CommandFailure> {
+    match opened.kept(transmitter).await? {
+        Some(kept) => Err(recorded(transmitter, &kept.stream.stream_id)),
+        None => Ok(()),
+    }
+}
+
+fn recorded(transmitter: &StreamTransmitter, stream_id: &str) -> CommandFailure {
+    let id = &transmitter.id;
+    CommandFailure::new(
+        "stream_recorded",
+        Exit::Failed,
+        format!(
+            "{id:?} has the stream {stream_id} already: `session-svc signals show --transmitter {id}` says how it stands; to create \
+             another one, delete it first with `session-svc signals delete --transmitter {id}`"
+        ),
+    )
+}
+
+fn record_of(
+    transmitter: &StreamTransmitter,
+    stream: &StreamConfiguration,
+    push_authorization: Option<Secret<String>>,
+) -> StreamRecord {
+    StreamRecord {
         issuer: transmitter.issuer().to_owned(),
-        stream_id: created.stream_id.clone(),
-        audience: created.audience.clone(),
-        poll_url: match &created.delivery {
+        stream_id: stream.stream_id.clone(),
+        audience: stream.audience.clone(),
+        poll_url: match &stream.delivery {
             StreamDelivery::Poll { endpoint_url } => Some(endpoint_url.clone()),
             StreamDelivery::Push { .. } | StreamDelivery::Other => None,
         },
-        push_authorization: authorization,
+        push_authorization,
         status: StreamStatus::Enabled,
         pending: Vec::new(),
         verified_at_ms: None,
         last_event_at_ms: None,
-    };
-    match opened.records().insert(id, &record).await {
-        Ok(true) => Ok(answer(transmitter, &record, &created)),
-        unrecorded => Err(undone(opened, transmitter, &record, unrecorded.err()).await),
     }
 }
 
@@ -126,7 +226,7 @@ async fn exists(opened: &OpenedSignals<'_>, transmitter: &StreamTransmitter) -> 
         format!(": {}", ids.join(", "))
     };
     failure.text = format!(
-        "{}{which}. One that nobody receives by is deleted with `session-svc signals delete --transmitter {} --stream STREAM`",
+        "{}{which}. One that is delivered as the table says is recorded with --adopt; one that nobody receives by is deleted with `session-svc signals delete --transmitter {} --stream STREAM`",
         failure.text, transmitter.id
     );
     failure

@@ -28,7 +28,7 @@ pub(super) struct SignalsTool;
 
 enum SignalsCommand {
     List,
-    Create,
+    Create(create::CreateCommand),
     Show,
     Verify(verify::VerifyCommand),
     Set(StreamStatus),
@@ -38,7 +38,7 @@ enum SignalsCommand {
 impl Tool for SignalsTool {
     fn command(&self) -> Command {
         let of_one = [
-            Command::new("create").about("Creates the stream of a transmitter, and records it"),
+            create::command(),
             Command::new("show").about("Shows a stream, here and at its transmitter"),
             verify::command(),
             Command::new("pause").about("Has a transmitter hold its events"),
@@ -71,7 +71,7 @@ impl Tool for SignalsTool {
         let access = SignalsAccess::read(&mut reader);
         let wanted = given.try_get_one::<String>("transmitter").ok().flatten().cloned();
         let command = match name {
-            "create" => SignalsCommand::Create,
+            "create" => SignalsCommand::Create(create::CreateCommand::read(given)),
             "show" => SignalsCommand::Show,
             "verify" => SignalsCommand::Verify(verify::VerifyCommand::read(given)),
             "pause" => SignalsCommand::Set(StreamStatus::Paused),
@@ -117,7 +117,7 @@ async fn run(
     let opened = output::unless_stopped(access.open()).await?;
     match command {
         // What is begun is ended, so that no stream is left that nobody knows of.
-        SignalsCommand::Create => create::created(&opened, transmitter).await,
+        SignalsCommand::Create(create) => create.run(&opened, transmitter).await,
         SignalsCommand::Delete(delete) => delete.run(&opened, transmitter).await,
         SignalsCommand::Set(status) => status::set(&opened, transmitter, status).await,
         SignalsCommand::Verify(verify) => output::unless_stopped(verify.run(&opened, transmitter)).await,

@@ -251,6 +251,22 @@ async fn a_stream_that_cannot_be_recorded_is_deleted_again() {
 }
 
 #[tokio::test]
+async fn a_stream_that_is_there_already_is_adopted_where_it_is_delivered_as_configured() {
+    let bench = bench().await;
+    assert_eq!(bench.fails(&["create", "--adopt"], 1).0, "nothing_to_adopt");
+    bench.done(&["create"]);
+    let id = bench.only_stream();
+    assert_eq!(bench.fails(&["create", "--adopt"], 1).0, "stream_recorded");
+    bench.done(&["delete", "--here-only"]);
+    bench.configure(&bench.polling("idp"));
+    assert_eq!(bench.fails(&["create", "--adopt"], 1).0, "nothing_to_adopt");
+    bench.configure(&bench.pushing("idp"));
+    assert_eq!(bench.done(&["create", "--adopt"])["stream_id"], id.as_str());
+    assert_eq!(bench.only_stream(), id);
+    assert_eq!(bench.done(&["show"])["stream_id"], id.as_str());
+}
+
+#[tokio::test]
 async fn what_is_left_at_a_transmitter_is_found_and_deleted() {
     let bench = bench().await;
     bench.done(&["create"]);
