@@ -117,6 +117,34 @@ async fn a_refresh_is_asked_for_with_a_challenge_and_only_its_answer_by_the_key_
 }
 
 #[tokio::test]
+async fn each_answer_of_a_refresh_is_for_its_own_origin_alone_and_none_leads_elsewhere() {
+    let stack = stack().await;
+    let (mut browser, device) = bound(&stack).await;
+    let asked = device.ask(&mut browser, None).await;
+    let proof = device.proof(&device.challenge_of(&asked));
+    let proved = device.ask(&mut browser, Some(&proof)).await;
+    let cookie = proved.set_cookie("session_bound").unwrap().to_owned();
+    assert!(
+        cookie.contains("; Path=/; HttpOnly; Secure; SameSite=Lax"),
+        "as the instructions of the registration say: {cookie}"
+    );
+    let refused = device.ask(&mut browser, Some("no proof")).await;
+    stack.sessions.stop().await;
+    let proof = device.proof(&device.challenge_of(&refused));
+    let away = device.ask(&mut browser, Some(&proof)).await;
+    stack.sessions.start_again().await;
+    for (answer, status) in [(&asked, 403), (&proved, 200), (&refused, 403), (&away, 503)] {
+        assert_eq!((answer.status, answer.location()), (status, ""), "{answer:?}");
+        assert_eq!(
+            answer.header("cross-origin-resource-policy"),
+            "same-origin",
+            "{answer:?}"
+        );
+        assert_eq!(answer.header("access-control-allow-origin"), "", "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn neither_cookies_nor_the_origin_are_needed_and_values_are_read_as_structured_strings() {
     let stack = stack().await;
     let mut browser = stack.browser();

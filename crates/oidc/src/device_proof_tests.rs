@@ -30,6 +30,32 @@ fn what_a_browser_sends_holds() {
 }
 
 #[test]
+fn a_device_that_signs_by_rsa_is_known_by_its_key() {
+    let keys = scripted_provider::ScriptedProvider::start();
+    let own = keys.published_keys()["keys"]
+        .as_array()
+        .and_then(|all| all.iter().find(|key| key["kty"] == "RSA"))
+        .cloned()
+        .expect("an RSA key");
+    let jwk = json!({ "kty": "RSA", "n": own["n"], "e": own["e"] });
+    let header = |jwk: Value| json!({ "typ": "dbsc+jwt", "alg": "RS256", "kid": null, "jwk": jwk });
+    let registration = keys.sign_with_header(header(jwk), json!({ "jti": "c1" }));
+    let registered = verify_registration(&registration).expect("a proof");
+    assert_eq!(registered.challenge, "c1");
+    let refresh = keys.sign_with_header(header(Value::Null), json!({ "jti": "c2" }));
+    assert_eq!(
+        verify_refresh(&refresh, &registered.jwk)
+            .expect("a proof")
+            .challenge,
+        "c2"
+    );
+    assert_eq!(
+        verify_refresh(&refresh, &ProofKey::new().jwk().to_string()),
+        Err(DeviceProofError::Key)
+    );
+}
+
+#[test]
 fn each_thing_a_proof_says_wrong_is_its_end() {
     use DeviceProofError as Refused;
     let (device, other) = (ProofKey::new(), ProofKey::new());
