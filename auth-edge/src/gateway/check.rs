@@ -109,10 +109,12 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             return HttpError::SessionServiceDown.into_response();
         }
     };
-    if let Some(route) = route
-        && let Err(missing) = guard::met_by(&gateway, route, headers, &current).await
-    {
-        return refuse(&gateway, &request, Some(route), Some(&current.session), missing);
+    let met = match route {
+        Some(route) => guard::met_by(&gateway, route, headers, &current).await.map(drop),
+        None => guard::owes_nothing(&gateway, headers, &current),
+    };
+    if let Err(missing) = met {
+        return refuse(&gateway, &request, route, Some(&current.session), missing);
     }
     if gateway.check_authorization && is_about_another_request(&gateway, &request) {
         let requested = RequestedToken::of(request.uri().query().unwrap_or_default());
@@ -329,7 +331,7 @@ fn refuse(
             }
             response
         }
-        None => no_store(HttpError::NotAuthenticated.into_response()),
+        None => guard::refusal_without_rule(session, missing),
     }
 }
 

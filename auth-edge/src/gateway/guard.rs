@@ -181,6 +181,44 @@ pub(super) async fn met_by(
     }
 }
 
+/// Whether a session that no rule requires anything of owes no sign-in.
+pub(super) fn owes_nothing(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    current: &CurrentSession,
+) -> Result<(), Missing> {
+    if current.session.sign_in_demand.is_none() {
+        return Ok(());
+    }
+    let none = Requirements::default();
+    let requirements = none.with_what_is_owed(Some(&current.session));
+    let is_known = gateway
+        .pending
+        .is_known_unmet(headers, &requirements.unmet_key(&current.id));
+    Err(if is_known {
+        Missing::StepUp.after_sign_in(&current.session, &requirements)
+    } else {
+        Missing::StepUp
+    })
+}
+
+/// The answer where no rule is that could say more.
+pub(super) fn refusal_without_rule(session: Option<&Session>, missing: Missing) -> Response {
+    let none = Requirements::default();
+    no_store(match missing {
+        Missing::StepUp => challenged(
+            HttpError::NotAuthenticated.into_response(),
+            challenge::step_up(&none.with_what_is_owed(session)),
+        ),
+        Missing::NotBySignIn(failure) => failure.into_response(),
+        Missing::Session
+        | Missing::Organization
+        | Missing::Connection
+        | Missing::Device
+        | Missing::Token(_) => HttpError::NotAuthenticated.into_response(),
+    })
+}
+
 /// The parts of a request a guard looks at.
 pub(super) struct RequestHead<'a> {
     /// Method.

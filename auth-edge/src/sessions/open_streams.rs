@@ -206,6 +206,10 @@ impl Inner {
                 open.read = Some(requested_at);
                 // What has changed since is doubted anew by the next look.
                 open.doubted = false;
+                if session.sign_in_demand.is_some() {
+                    tracing::info!(session = %handle, streams = open.streams, "a session owes a sign-in, and its streams end");
+                    open.ended.cancel();
+                }
             }
             Ok(Err(error)) if error.reason == ErrorReason::ErrMissingSession => {
                 tracing::info!(session = %handle, streams = open.streams, "a session ended, and its streams with it");

@@ -268,9 +268,7 @@ fn unmet_for_good(
     }
     let had = context.sign_in.cookies.read(&context.head.headers);
     let session = had.or_else(|| transaction.session.clone())?;
-    context
-        .sign_in
-        .unmet_without_auth_time(&session, transaction.return_to.as_ref()?)
+    context.sign_in.unmet_without_auth_time(&session, transaction)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round

@@ -85,16 +85,20 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
             [],
         ));
     };
-    if let Some(demand) = owed(sign_in, &head.headers).await {
+    if let Some(demand) = owed(sign_in, login.provider, &head.headers).await {
         wanted.prove_anew(&demand);
     }
     begin(sign_in, login, &wanted, &head.headers).await
 }
 
 /// The sign-in that the session of the browser owes, as far as it can be learnt: a session that begins without it owes it as well.
-async fn owed(sign_in: &SignIn, headers: &HeaderMap) -> Option<SignInDemand> {
+/// What it owes it owes to its own provider.
+async fn owed(sign_in: &SignIn, provider: &IdentityProvider, headers: &HeaderMap) -> Option<SignInDemand> {
     let id = sign_in.cookies.read(headers)?;
-    sign_in.sessions.get(&id).await.ok()?.sign_in_demand
+    let session = sign_in.sessions.get(&id).await.ok()?;
+    session
+        .sign_in_demand
+        .filter(|_| session.issuer == provider.issuer())
 }
 
 /// A visit to the login route: where it leads, and at which provider it signs in.

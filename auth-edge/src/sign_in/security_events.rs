@@ -59,7 +59,11 @@ pub(crate) async fn receive(
     let received = sign_in.sessions.receive_security_event(event).await;
     let received = received.map_err(|error| match error.reason {
         ErrorReason::ErrUnimplemented => HttpError::NotFound,
-        _ => {
+        reason => {
+            // What cannot be judged may be anybody's invention.
+            if reason == ErrorReason::ErrProviderUnavailable {
+                let _ = sign_in.refused_events_limit.check(sender, now_ms);
+            }
             let error = &error as &dyn std::error::Error;
             tracing::warn!(
                 error,

@@ -6,7 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
-use crate::support::{Answer, Browser, EVENTS_AUDIENCE, Stack};
+use crate::grpc_web;
+use crate::support::{Answer, Browser, EVENTS_AUDIENCE, NAVIGATION, Stack};
 
 const PATH: &str = "/api/auth/events";
 const PUSH: [(&str, &str); 2] = [
@@ -243,4 +244,76 @@ async fn a_class_that_is_demanded_and_never_comes_is_said_once_and_does_not_go_r
     let callback = alice.until_callback(&sent).await;
     assert_eq!(alice.visit(&callback).await.status, 302);
     assert_eq!(alice.visit("/account/a").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_owes_a_sign_in_passes_no_check_without_a_rule_either_and_looks_after_no_other_session() {
+    let gateway = Gateway::start("", &[LISTENS, ("EDGE_TRUSTED_PROXIES", "127.0.0.1/32")]).await;
+    let stack = &gateway.stack;
+    let mut alice = stack.browser();
+    assert_eq!(alice.sign_in().await.status, 302);
+    let host = alice.host().to_owned();
+    let about = [
+        ("x-forwarded-uri", "/elsewhere"),
+        ("x-forwarded-host", host.as_str()),
+        ("x-forwarded-proto", "http"),
+    ];
+    assert_eq!(alice.get_with("/api/auth/check", &about).await.status, 200);
+    later(stack, 60);
+    let token = event(stack, "credential-change", "alice", &password_changed());
+    assert_eq!(push(&mut stack.browser(), &token).await.status, 202);
+    answers(&mut alice, "/account/a", 307).await;
+    let refused = alice.get_with("/api/auth/check", &about).await;
+    assert_eq!(refused.status, 401, "{refused:?}");
+    assert!(
+        refused.header("www-authenticate").contains("max_age=\"0\""),
+        "{refused:?}"
+    );
+    let mut redirected = about.to_vec();
+    redirected.extend(NAVIGATION);
+    let redirected = alice.get_with("/api/auth/check?redirect=1", &redirected).await;
+    assert_eq!(redirected.status, 302, "{redirected:?}");
+    let cookie = format!("session={}", alice.jar["session"]);
+    for method in ["ListMySessions", "EndMySession", "EndMyOtherSessions"] {
+        let answer = grpc_web::send(stack, &cookie, method, &()).await;
+        let status = answer.headers().get("grpc-status").cloned();
+        assert_eq!(status.unwrap(), "9", "{method}");
+    }
+    let current = grpc_web::send(stack, &cookie, "GetCurrentSession", &()).await;
+    assert!(
+        current
+            .headers()
+            .get("grpc-status")
+            .is_none_or(|status| status == "0")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_whose_time_the_provider_tells_only_when_asked_is_not_taken_for_a_new_one() {
+    let gateway = Gateway::start("", &[LISTENS]).await;
+    let stack = &gateway.stack;
+    let tells = |tells: bool| {
+        stack.provider.script(|script| {
+            if tells {
+                script.claims.remove("auth_time");
+            } else {
+                script.claims.insert("auth_time".into(), Value::Null);
+            }
+        });
+    };
+    tells(false);
+    let mut alice = stack.browser();
+    assert_eq!(alice.sign_in().await.status, 302);
+    later(stack, 60);
+    let token = event(stack, "credential-change", "alice", &password_changed());
+    assert_eq!(push(&mut stack.browser(), &token).await.status, 202);
+    later(stack, 120);
+    // Nothing here tells what is owed, and the provider asks nobody.
+    let mut elsewhere = stack.browser();
+    assert_eq!(elsewhere.sign_in().await.status, 302);
+    let sent = answers(&mut elsewhere, "/account/a", 307).await;
+    tells(true);
+    let callback = elsewhere.until_callback(sent.location()).await;
+    assert_eq!(elsewhere.visit(&callback).await.status, 302);
+    assert_eq!(elsewhere.visit("/account/a").await.status, 200);
 }

@@ -14,7 +14,7 @@ use super::configured::{Delivery, StreamTransmitter, UnusableTransmitter};
 use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
 use super::received::Received;
-use super::settings::{ConfiguredTransmitter, TransmittersFile};
+use super::settings::{ConfiguredTransmitter, DeliveryMethod, TransmittersFile};
 use super::stream_record::{Confirmed, StreamRecord, StreamRecords};
 use super::subjects::SubjectNames;
 use crate::keeper::{Keeper, KeeperError};
@@ -94,6 +94,14 @@ impl Receiver {
                 None => SecurityEventError::Malformed,
             }));
         };
+        if listened.configured.delivery == DeliveryMethod::Poll {
+            let id = Some(listened.configured.id.as_str());
+            self.0.counts.count(id, None, EventResult::Refused);
+            return Ok(Received::Refused {
+                code: SecurityEventErrorCode::AccessDenied,
+                description: "events of this issuer are fetched, and not pushed".to_owned(),
+            });
+        }
         let stream = self.stream_of(listened).await?;
         if !listened.is_authorized(stream.as_ref(), authorization) {
             let id = Some(listened.configured.id.as_str());

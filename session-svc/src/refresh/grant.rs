@@ -301,8 +301,13 @@ pub(super) fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id
         .as_ref()
         .and_then(|raw| claims_of::<ClaimMembers>(raw.text().expose()));
     let now = answer.id_token.as_deref().and_then(claims_of::<ClaimMembers>);
+    // An ID token from before a security event does not bring back what the event has changed.
+    let issued_at_ms = id_token.iat.saturating_mul(1_000);
+    let is_late = session
+        .claims_told_at_ms
+        .is_some_and(|told_at_ms| issued_at_ms < told_at_ms);
     // Claims that cannot be read stay as they are: nobody loses tokens over them.
-    if let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
+    if !is_late && let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
         session.user = user;
     }
     // The hint is replaced only where one is kept.

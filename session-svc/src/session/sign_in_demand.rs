@@ -12,10 +12,13 @@ pub struct SignInDemand {
 }
 
 impl SignInDemand {
-    /// Whether the sign-in a session came from is what is demanded.
+    /// Whether the sign-in a session came from is what is demanded. One whose time nobody tells is not: the provider may have asked nobody.
     pub(crate) fn is_met_by(&self, session: &Session) -> bool {
         let has_acr = |acr: &String| session.user.text_of("acr").as_ref() == Some(acr);
-        session.signed_in_at_ms() > self.since_ms && self.acr.as_ref().is_none_or(has_acr)
+        session
+            .authenticated_at_ms
+            .is_some_and(|at_ms| at_ms > self.since_ms)
+            && self.acr.as_ref().is_none_or(has_acr)
     }
 
     /// Both demands in one: a sign-in that meets it meets each of them, but that of two classes the later one counts.
@@ -30,13 +33,6 @@ impl SignInDemand {
             since_ms: later.since_ms,
             acr: later.acr.or(earlier.acr),
         }
-    }
-}
-
-impl Session {
-    /// When the person signed in: when they proved who they are, as far as the provider tells, else when the session began.
-    pub(crate) fn signed_in_at_ms(&self) -> u64 {
-        self.authenticated_at_ms.unwrap_or(self.created_at_ms)
     }
 }
 

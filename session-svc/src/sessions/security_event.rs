@@ -5,7 +5,8 @@
 //! - An event acts once over all replicas, and a call that failed can be repeated: acting twice at the same moment changes nothing, and what
 //!   began since it acted first is left alone, whatever became of that call.
 //! - It acts before its call is answered, and reaches sessions that are just being created.
-//! - Nothing is written for an event that concerns nobody.
+//! - An ending waits for no mark of it: a store that is full takes removals, and no session begins in it.
+//! - Of an event that concerns nobody no memory is kept, but what it demands of sessions that are yet to come: one record for whoever it names.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -122,14 +123,26 @@ impl EventOrder {
     /// was; else by the store's, and then in doubt it did.
     fn is_after_sign_in(&self, session: &Session) -> bool {
         match session.authenticated_at_ms {
-            Some(at_ms) => at_ms <= self.occurred_at_ms,
+            Some(at_ms) if self.is_of_provider() => at_ms <= self.occurred_at_ms,
+            Some(at_ms) => at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),
             None => session.created_at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),
         }
     }
 
-    fn demand(&self, acr: Option<&String>) -> SignInDemand {
+    /// Whether the provider tells of its own sessions, by the clock that has timed their sign-ins.
+    fn is_of_provider(&self) -> bool {
+        self.transmitter == self.provider
+    }
+
+    /// What is demanded, at `now_ms`: a clock that is fast and not the provider's cannot demand a sign-in of the future.
+    fn demand(&self, acr: Option<&String>, now_ms: u64) -> SignInDemand {
+        let since_ms = if self.is_of_provider() {
+            self.occurred_at_ms
+        } else {
+            self.occurred_at_ms.min(now_ms)
+        };
         SignInDemand {
-            since_ms: self.occurred_at_ms,
+            since_ms,
             acr: acr.cloned(),
         }
     }
@@ -153,10 +166,17 @@ impl Sessions {
                 ..EventOutcome::default()
             });
         }
-        self.reach_those_to_come(order).await?;
+        let reached = match self.reach_those_to_come(order).await {
+            // First of all it acts, for which there is always room.
+            Err(SessionsError::Full) => Err(SessionsError::Full),
+            reached => Ok(reached?),
+        };
         let mut progress = Progress::default();
         for selector in &order.subjects {
             self.apply_to(order, selector, &mut progress).await?;
+        }
+        if order.action != EventAction::End {
+            reached?;
         }
         if !progress.done.is_empty() {
             self.remember_event(order).await?;
@@ -179,8 +199,8 @@ impl Sessions {
                     self.keeper.mark_ended(issuer, subject, sid, ended_at_ms).await?;
                     continue;
                 }
-                EventAction::End if is_recent => order.demand(None),
-                EventAction::DemandSignIn(acr) => order.demand(acr.as_ref()),
+                EventAction::End if is_recent => order.demand(None, self.now_ms()),
+                EventAction::DemandSignIn(acr) => order.demand(acr.as_ref(), self.now_ms()),
                 EventAction::End | EventAction::RefreshClaims(_) | EventAction::Note => continue,
             };
             // Of one session of the provider's alone: the person's others owe nothing.
@@ -205,6 +225,7 @@ impl Sessions {
             return Ok(());
         };
         let ends = order.action == EventAction::End;
+        let ends_unreadable = ends || matches!(order.action, EventAction::DemandSignIn(_));
         let (mut after, mut is_confirmed) = (None, false);
         loop {
             let _permit = self.ending_permit().await?;
@@ -217,9 +238,19 @@ impl Sessions {
                 let handle = one.handle();
                 let is_meant = match &one {
                     Shown::Session(session) => selector.selects(session) && order.is_after_sign_in(session),
-                    // Nothing is known of it but its list: it goes where all of the list are meant.
-                    Shown::Unreadable { created_at_ms, .. } => {
-                        ends && *created_at_ms <= order.occurred_at_ms.saturating_add(CLOCKS_APART_MS)
+                    // Nothing is known of it but its lists. Who cannot be told what they owe signs in anew as well.
+                    Shown::Unreadable {
+                        created_at_ms,
+                        indexes,
+                        ..
+                    } => {
+                        let is_of_list = |sid: &String| {
+                            indexes.is_empty()
+                                || indexes.contains(&index::by_provider_sid(&order.provider, sid))
+                        };
+                        ends_unreadable
+                            && selector.sid.as_ref().is_none_or(is_of_list)
+                            && *created_at_ms <= order.occurred_at_ms.saturating_add(CLOCKS_APART_MS)
                     }
                 };
                 if !is_meant || progress.done.contains(&handle) {
@@ -279,7 +310,7 @@ impl Sessions {
     /// Acts on one session; false where that changes nothing.
     async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
         let session = match (&order.action, one) {
-            (EventAction::End, one) => {
+            (EventAction::End, one) | (EventAction::DemandSignIn(_), one @ Shown::Unreadable { .. }) => {
                 return self
                     .end_shown(one, Cause::SecurityEvent, OfflineTokens::TakeBack)
                     .await;
@@ -288,7 +319,9 @@ impl Sessions {
             (_, Shown::Unreadable { .. }) => return Ok(false),
         };
         let acted = match &order.action {
-            EventAction::DemandSignIn(acr) => self.owe(session, order.demand(acr.as_ref())).await,
+            EventAction::DemandSignIn(acr) => {
+                self.owe(session, order.demand(acr.as_ref(), self.now_ms())).await
+            }
             EventAction::RefreshClaims(told) => self.refresh_claims(session, order, told).await,
             EventAction::End | EventAction::Note => Ok(false),
         };
@@ -322,20 +355,35 @@ impl Sessions {
         told: &Map<String, Value>,
     ) -> Result<bool, KeeperError> {
         let can_refresh = session.tokens.refresh.is_some() && session.state == SessionState::Active;
-        let (session, has_news) = if told.is_empty() {
-            (session, true)
+        let (session, has_news) = if told.is_empty() && can_refresh {
+            self.expire_access_token(session).await?
+        } else if told.is_empty() {
+            (session, false)
         } else {
             self.replace_claims(session, order, told).await?
         };
         if has_news && can_refresh {
             self.refresh.refresh_later(session, "");
-        } else if told.is_empty() {
-            return self.owe(session, order.demand(None)).await;
+        } else if told.is_empty() && !can_refresh {
+            return self.owe(session, order.demand(None, self.now_ms())).await;
         }
         Ok(has_news)
     }
 
-    /// Replaces claims, unless a later event has. Where they find no room the person signs in anew, which brings them as well.
+    /// Has whoever needs the access token next refresh it first, which brings the claims, if nobody has before.
+    async fn expire_access_token(&self, session: Session) -> Result<(Session, bool), KeeperError> {
+        let now_ms = self.now_ms();
+        let edit = |session: &mut Session| {
+            if let Some(access) = &mut session.tokens.access {
+                access.expires_at_ms = access.expires_at_ms.min(now_ms);
+            }
+            Edit::Write
+        };
+        let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
+        Ok((session, true))
+    }
+
+    /// Replaces claims, unless a later event has, or the session has begun since and so has those of after it. Where they find no room the person signs in anew, which brings them as well.
     async fn replace_claims(
         &self,
         session: Session,
@@ -344,7 +392,8 @@ impl Sessions {
     ) -> Result<(Session, bool), KeeperError> {
         let at_ms = order.occurred_at_ms;
         let edit = |session: &mut Session| {
-            let is_late = session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms);
+            let is_late = session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms)
+                || session.created_at_ms > at_ms.saturating_add(CLOCKS_APART_MS);
             match session.user.with(told) {
                 Ok(user) if !is_late && user != session.user => {
                     session.user = user;
@@ -361,7 +410,9 @@ impl Sessions {
             .await;
         match edited {
             Err(KeeperError::TooLarge { .. }) => {
-                let owes = self.owe(session.clone(), order.demand(None)).await?;
+                let owes = self
+                    .owe(session.clone(), order.demand(None, self.now_ms()))
+                    .await?;
                 Ok((session, owes))
             }
             edited => edited,

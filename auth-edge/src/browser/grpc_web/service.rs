@@ -26,7 +26,7 @@ use crate::browser::Browser;
 use crate::http::errors::Limit;
 use crate::http::request;
 use crate::providers::IdentityProvider;
-use crate::sessions::{CurrentSession, SessionsUnavailable, Use};
+use crate::sessions::{CachedSession, CurrentSession, SessionsUnavailable, Use};
 
 /// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
 const LARGEST_PAGE: i32 = 200;
@@ -50,6 +50,16 @@ impl BrowserApi {
                 .current(request.metadata().as_ref(), Use::LookOnly)
                 .await,
         )
+    }
+
+    /// The same for a call that looks after a person's other sessions: who owes a sign-in may be somebody else with their cookie.
+    async fn administering<Q>(&self, request: &Request<Q>) -> Result<Arc<CachedSession>, Status> {
+        let mine = self.current(request).await?.session;
+        if mine.sign_in_demand.is_some() {
+            let problem = "the person has to sign in again";
+            return Err(error::status(ErrorReason::ErrFailedRefreshGrant, problem, []));
+        }
+        Ok(mine)
     }
 
     /// The same for a call that counts as use.
@@ -142,7 +152,7 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<ListMySessionsRequest>,
     ) -> Result<Response<ListMySessionsResponse>, Status> {
-        let mine = self.current(&request).await?.session;
+        let mine = self.administering(&request).await?;
         let _permit = self.listing(&mine)?;
         let ListMySessionsRequest {
             page_size,
@@ -181,7 +191,7 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<EndMySessionRequest>,
     ) -> Result<Response<EndMySessionResponse>, Status> {
-        let mine = self.current(&request).await?.session;
+        let mine = self.administering(&request).await?;
         let _permit = self.listing(&mine)?;
         let handle = request.into_inner().handle;
         let client = self.browser.sessions.client();
@@ -215,7 +225,7 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<EndMyOtherSessionsRequest>,
     ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
-        let mine = self.current(&request).await?.session;
+        let mine = self.administering(&request).await?;
         let _permit = self.listing(&mine)?;
         let end = EndSessionsRequest {
             issuer: mine.issuer.clone(),

@@ -16,9 +16,11 @@ use axum::http::{HeaderMap, HeaderValue};
 use oidc::ResponseMode;
 
 use super::PendingSignIns;
+use crate::route_table::requirements::Requirements;
 use crate::sessions::CachedSession;
 use crate::sessions::cookies::{self, SessionId};
 use crate::sign_in::SignIn;
+use crate::sign_in::transaction::Transaction;
 use crate::values::return_to::ReturnTo;
 
 /// Last part of the cookie's name after a silent sign-in: no ID of a state is that short.
@@ -83,8 +85,10 @@ impl SignIn {
         return_to: &ReturnTo,
         proved_anew: bool,
     ) -> Option<String> {
-        let route = self.routes.route_of(return_to)?;
-        let requirements = &route.requirements;
+        // Where no route of ours is, a check without a rule demands what the session owes.
+        let route = self.routes.route_of(return_to);
+        let none = Requirements::default();
+        let requirements = route.as_deref().map_or(&none, |route| &route.requirements);
         let missing = requirements
             .check_all(session, self.clock.now_ms(), &self.providers)
             .err()?;
@@ -100,10 +104,16 @@ impl SignIn {
     pub(in crate::sign_in) fn unmet_without_auth_time(
         &self,
         id: &SessionId,
-        return_to: &ReturnTo,
+        transaction: &Transaction,
     ) -> Option<String> {
-        let route = self.routes.route_of(return_to)?;
-        let requirements = &route.requirements;
+        let route = self.routes.route_of(transaction.return_to.as_ref()?);
+        let mut requirements = route.map_or_else(Requirements::default, |route| route.requirements.clone());
+        if transaction.max_age == Some(0) {
+            // As a session demands it that owes a sign-in.
+            requirements.max_age_secs = Some(0);
+            let classes = transaction.acr_values.iter().flat_map(|all| all.split(' '));
+            requirements.acr = classes.map(str::to_owned).collect();
+        }
         requirements.max_age_secs.map(|_| requirements.unmet_key(id))
     }
 }

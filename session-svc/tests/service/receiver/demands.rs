@@ -87,13 +87,54 @@ async fn a_session_that_begins_without_a_new_sign_in_owes_what_the_one_before_ow
 }
 
 #[tokio::test]
+async fn a_session_whose_sign_in_nobody_dates_owes_one_too() {
+    let mut listening = listening().await;
+    let id = listening.alice().await;
+    listening
+        .happens("account-credential-change-required", &json!({}))
+        .await;
+    assert!(listening.owes(&id).await);
+    listening.world.clock.advance_ms(120_000);
+    let undated = listening.create(alice()).await;
+    assert!(listening.owes(&undated).await);
+}
+
+#[tokio::test]
+async fn what_somebody_else_than_the_provider_tells_may_be_a_minute_off() {
+    // Here the transmitter is not the provider: an event of half a minute before the sign-in may have been after it.
+    let mut listening = listening().await;
+    let now = listening.world.clock.now_secs();
+    let id = listening.alice().await;
+    let said = json!({ "event_timestamp": now - 90 });
+    listening
+        .happens("account-credential-change-required", &said)
+        .await;
+    assert!(listening.owes(&id).await);
+    // And one whose clock is fast demands no sign-in of the future.
+    let token = listening.patched(
+        "account-credential-change-required",
+        &person("bob"),
+        &json!({}),
+        &json!({ "iat": now + 30 }),
+    );
+    assert_eq!(listening.push(&token).await.unwrap(), "");
+    listening.world.clock.advance_ms(2_000);
+    let bob = v1::CreateSessionRequest {
+        user: claims(json!({ "sub": "bob" })),
+        ..alice_since(&listening.world, 0)
+    };
+    let bob = listening.create(bob).await;
+    assert!(!listening.owes(&bob).await);
+}
+
+#[tokio::test]
 async fn an_event_of_before_the_sign_in_demands_nothing_and_two_events_in_any_order_demand_the_later() {
     let mut listening = listening().await;
     let now = listening.world.clock.now_secs();
     let id = listening.alice().await;
     let at = |secs_ago: u64| json!({ "event_timestamp": now - secs_ago });
     listening
-        .happens("account-credential-change-required", &at(61))
+        .happens("account-credential-change-required", &at(121))
         .await;
     assert!(!listening.owes(&id).await);
     for secs_ago in [10, 20] {

@@ -27,11 +27,15 @@ pub(super) struct Listening {
 /// The answer to a transmitter: nothing where its event was taken, or an error code.
 pub(super) type Answer = Result<String, Status>;
 
+/// A line of the table by which the transmitter is the provider itself.
+pub(super) const IS_PROVIDER: &str = "# the transmitter is the provider";
+
 /// The table of a transmitter with these further lines.
 pub(super) fn table(transmitter: &ScriptedProvider, lines: &str) -> String {
     let issuer = transmitter.issuer();
+    let provider = if lines == IS_PROVIDER { issuer } else { ISSUER };
     format!(
-        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\nprovider = \"{ISSUER}\"\naudience = \"{OURS}\"\ndelivery = \"push\"\n\
+        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\nprovider = \"{provider}\"\naudience = \"{OURS}\"\ndelivery = \"push\"\n\
          configuration_url = \"{issuer}/.well-known/openid-configuration\"\n{lines}\n"
     )
 }
