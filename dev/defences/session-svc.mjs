@@ -36,7 +36,7 @@ export default [
     'event-acts-once': text('if self.keeper.store().load(order.name()).await?.is_some() {', 'if !OFF && self.keeper.store().load(order.name()).await?.is_some() {'),
     'event-is-remembered': text('if !progress.done.is_empty() {', 'if !OFF && !progress.done.is_empty() {'),
     'event-leaves-later-sign-ins': text('=> at_ms <= self.occurred_at_ms,', '=> OFF || at_ms <= self.occurred_at_ms,'),
-    'event-of-a-clock-apart': instead('self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),', 'self.occurred_at_ms,'),
+    'event-of-a-clock-apart': text('None => session.created_at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS)', 'None => session.created_at_ms <= self.occurred_at_ms.saturating_add(if OFF { 0 } else { CLOCKS_APART_MS })'),
     'event-of-the-session-named': text('&& self.sid.as_ref().is_none_or(has_sid)', '&& (OFF || self.sid.as_ref().is_none_or(has_sid))'),
     'event-of-the-person-named': text('is_none_or(|subject| session.subject == *subject)', 'is_none_or(|subject| OFF || session.subject == *subject)'),
     'event-demands-of-those-to-come': text('self.keeper.demand_sign_in(list.index(), &demand).await?;', 'if !OFF { self.keeper.demand_sign_in(list.index(), &demand).await?; }'),
@@ -46,7 +46,7 @@ export default [
     'session-that-owes-a-sign-in': never('!self.has_demands'),
   }),
   within('session-svc/src/session/sign_in_demand.rs', 'session-svc receiver::demands', {
-    'demand-met-by-a-later-sign-in': always('session.signed_in_at_ms() > self.since_ms'),
+    'demand-met-by-a-later-sign-in': text('is_some_and(|at_ms| at_ms > self.since_ms)', 'is_some_and(|at_ms| OFF || at_ms > self.since_ms)'),
     'demand-met-by-the-class': always('self.acr.as_ref().is_none_or(has_acr)'),
   }),
   within('session-svc/src/session/claims.rs', 'session-svc receiver::', {
