@@ -170,6 +170,7 @@ impl Refresher {
                 cause,
                 replaced_by: None,
             };
+            // A note that the store does not take now is tried again in the background, for longer than the removal.
             signals.note_ending(ending).await;
         }
         loop {

@@ -70,11 +70,11 @@ pub trait SignalOutbox: Send + Sync + 'static {
     /// A session is about to end: nobody is told before it is gone, nor at all if it stays.
     async fn note_ending(&self, ending: SessionEnding<'_>);
 
-    /// A session began.
-    async fn note_beginning(&self, session: &Session);
+    /// A session began: it is noted in the background.
+    fn note_beginning(&self, session: &Session);
 
-    /// The use of a session was written down.
-    async fn note_use(&self, session: &Session);
+    /// The use of a session was written down: it is noted in the background.
+    fn note_use(&self, session: &Session);
 
     /// A session that was about to end is gone.
     fn wake(&self);

@@ -63,7 +63,7 @@ impl Sessions {
         match Box::pin(written).await {
             Ok((rolled, is_ours)) => {
                 if let Some(signals) = self.signals.as_ref().filter(|_| is_ours) {
-                    signals.note_use(&rolled).await;
+                    signals.note_use(&rolled);
                 }
                 let moved = rolled.expires_at_ms(&lifetime) > before_ms;
                 Ok((rolled, moved))

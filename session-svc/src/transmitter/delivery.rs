@@ -4,17 +4,18 @@
 
 mod clearing;
 mod pushing;
+mod unexplained;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::unexplained::Unexplained;
 use super::Context;
 use super::holder::Holder;
 use super::push::BackOff;
 use super::queue::Queue;
-use super::reading::Place;
 use super::receiver::{Delivery, Receiver};
 use super::stream::StreamState;
 use super::unreached::Unreached;
@@ -35,6 +36,9 @@ const PAGE: usize = 128;
 /// Pushes, or removals, in flight at once for one receiver.
 const AT_ONCE: usize = 16;
 
+/// How often it is logged that nothing can be looked through.
+const WARNED_PAUSE: Duration = Duration::from_secs(60);
+
 /// How long an event waits to be fetched before its receiver counts as one that cannot be told.
 const FETCHED_WITHIN_MS: u64 = 60_000;
 
@@ -47,8 +51,11 @@ pub(super) struct Deliverer {
     queued_max: usize,
     back_off: BackOff,
     alone_until: Option<Instant>,
-    unexplained: Option<(Place, u32)>,
+    /// Until when the receiver is left to other replicas, which may reach it.
+    left_until: Option<Instant>,
+    unexplained: Unexplained,
     state: Option<(Instant, Arc<StreamState>)>,
+    warned_at: Option<Instant>,
 }
 
 impl Deliverer {
@@ -61,8 +68,10 @@ impl Deliverer {
             unreached,
             back_off: BackOff::default(),
             alone_until: None,
-            unexplained: None,
+            left_until: None,
+            unexplained: Unexplained::default(),
             state: None,
+            warned_at: None,
         }
     }
 
@@ -79,12 +88,7 @@ impl Deliverer {
         let shutdown = self.context.shutdown.clone();
         while !shutdown.is_cancelled() {
             let is_awake = self.round(&mut holder).await.unwrap_or_else(|error| {
-                let error = &error as &dyn std::error::Error;
-                tracing::debug!(
-                    receiver = self.receiver.id,
-                    error,
-                    "notes for a receiver cannot be looked through"
-                );
+                self.could_not_look(&error);
                 false
             });
             let pause = self.alone_until.map_or(LOOK_PAUSE, |until| {
@@ -109,6 +113,12 @@ impl Deliverer {
     async fn round(&mut self, holder: &mut Holder) -> Result<bool, KeeperError> {
         let state = self.state().await?;
         let keeper = self.context.keeper.clone();
+        if self.left_until.is_some_and(|until| Instant::now() < until) {
+            holder.release(&keeper).await;
+            self.unreached.failed(&self.receiver.id);
+            return Ok(false);
+        }
+        self.left_until = None;
         if !holder.hold(&keeper).await? {
             self.unreached.reached(&self.receiver.id);
             self.context.measures.waiting(&self.receiver.id, 0, 0);
@@ -144,6 +154,21 @@ impl Deliverer {
         let state = self.context.streams.read(&self.receiver).await?;
         self.state = Some((Instant::now(), Arc::clone(&state)));
         Ok(state)
+    }
+
+    /// Nobody is told while the store cannot be read, or what is in it.
+    fn could_not_look(&mut self, error: &KeeperError) {
+        self.unreached.failed(&self.receiver.id);
+        if self.warned_at.is_some_and(|at| at.elapsed() < WARNED_PAUSE) {
+            return;
+        }
+        self.warned_at = Some(Instant::now());
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(
+            receiver = self.receiver.id,
+            error,
+            "notes for a receiver cannot be looked through: it is not told meanwhile"
+        );
     }
 
     /// Whether a receiver that fetches its events does.

@@ -32,10 +32,7 @@ pub(super) fn subject(format: SubjectFormat, session: &Session, by_handle: bool)
 }
 
 fn email(session: &Session) -> Option<String> {
-    if claim(session, "email_verified") == Some(Value::Bool(false)) {
-        return None;
-    }
-    let email = text(session, "email")?;
+    let email = session.user.verified_email()?;
     let (local, domain) = email.rsplit_once('@')?;
     let is_address = !local.is_empty() && !domain.is_empty() && email.len() <= EMAIL_BYTES_MAX;
     is_address.then_some(email)

@@ -67,8 +67,8 @@ impl Holder {
     }
 
     /// Gives the lease back.
-    pub(super) async fn release(self, keeper: &Keeper) {
-        if let Some((_, Some(lease))) = self.held
+    pub(super) async fn release(&mut self, keeper: &Keeper) {
+        if let Some((_, Some(lease))) = self.held.take()
             && let Err(error) = keeper.store().release_lease(&lease).await
         {
             let error = &error as &dyn std::error::Error;

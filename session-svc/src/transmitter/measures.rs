@@ -13,7 +13,7 @@ pub(super) enum SignalOutcome {
     Failed,
     /// It was too old, or one too many.
     Dropped,
-    /// It could not be noted.
+    /// It could not be noted, nor in the two minutes after, or too many could not.
     Lost,
 }
 

@@ -48,6 +48,9 @@ pub(super) struct SignalNote {
     /// The session that has to be gone before anybody is told; empty for none.
     #[prost(string, tag = "7")]
     pub(super) ending: String,
+    /// When it was noted again, in milliseconds since the Unix epoch; 0 if it was not.
+    #[prost(uint64, tag = "8")]
+    pub(super) renewed_at_ms: u64,
 }
 
 impl SignalNote {
@@ -76,6 +79,7 @@ impl SignalNote {
             sub_id: sub_id.to_string(),
             claims: claims.to_string(),
             ending: what.ending.map(|handle| handle.to_string()).unwrap_or_default(),
+            renewed_at_ms: 0,
         }
     }
 
@@ -118,6 +122,26 @@ impl SignalNote {
             created_at_ms: now_ms,
             indexes: vec![list_of(receiver)],
             payload: keeper.seal().seal_note(SIGNAL, name, &self.encode_to_vec())?,
+        })
+    }
+
+    /// The next version of its record, noted again at `now_ms`; its place in the list stays.
+    pub(super) fn renewed(
+        &self,
+        there: &Record,
+        keeper: &Keeper,
+        now_ms: u64,
+    ) -> Result<Record, KeeperError> {
+        let note = Self {
+            renewed_at_ms: now_ms,
+            ..self.clone()
+        };
+        let seal = keeper.seal();
+        Ok(Record {
+            version: there.version + 1,
+            expires_at_ms: now_ms.saturating_add(KEPT_MS + UNCOUNTED_MS),
+            payload: seal.seal_note(SIGNAL, there.name, &note.encode_to_vec())?,
+            ..there.clone()
         })
     }
 

@@ -36,9 +36,20 @@ pub(super) enum Pushed {
         why: String,
         /// How long the receiver wants to be left alone.
         after: Option<Duration>,
-        /// Whether nothing but this event may be at fault.
-        by_event: bool,
+        /// What is at fault.
+        fault: Fault,
     },
+}
+
+/// What is at fault where an event is to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Perhaps nothing but the event.
+    Event,
+    /// The receiver, or we.
+    Receiver,
+    /// The way there: another replica may have one.
+    Way,
 }
 
 /// Pushes a token.
@@ -47,23 +58,23 @@ pub(super) async fn push(to: &SecurityEventPush, token: String) -> Pushed {
 }
 
 fn judge(answer: Result<PushAnswer, PushFault>) -> Pushed {
-    let again = |why: String, after, by_event| Pushed::Again { why, after, by_event };
+    let again = |why: String, after, fault| Pushed::Again { why, after, fault };
     let PushAnswer {
         status,
         retry_after_secs,
         code,
     } = match answer {
         Ok(answer) => answer,
-        Err(fault) => return again(fault.to_string(), None, false),
+        Err(fault) => return again(fault.to_string(), None, Fault::Way),
     };
     let after = retry_after_secs.map(|secs| Duration::from_secs(secs).min(RETRY_AFTER_MAX));
     match (status, code) {
         (200..=299, _) => Pushed::Done,
         (400, Some(code)) if !MENDABLE.contains(&code.as_str()) => Pushed::Refused(code),
-        (400, Some(code)) => again(code, after, false),
-        (401 | 403 | 404 | 408 | 425 | 429, _) => again(format!("status {status}"), after, false),
-        (400..=499, _) => again(format!("status {status}"), after, true),
-        _ => again(format!("status {status}"), after, false),
+        (400, Some(code)) => again(code, after, Fault::Receiver),
+        (401 | 403 | 404 | 408 | 425 | 429, _) => again(format!("status {status}"), after, Fault::Receiver),
+        (400..=499, _) => again(format!("status {status}"), after, Fault::Event),
+        _ => again(format!("status {status}"), after, Fault::Receiver),
     }
 }
 
@@ -119,16 +130,19 @@ mod tests {
             (500, Some("invalid_request")),
             (503, None),
         ] {
-            let Pushed::Again { after, by_event, .. } = answer(status, code) else {
+            let Pushed::Again { after, fault, .. } = answer(status, code) else {
                 panic!("{status}");
             };
             assert_eq!(after, Some(RETRY_AFTER_MAX));
-            assert!(!by_event, "{status}");
+            assert_eq!(fault, Fault::Receiver, "{status}");
         }
         for status in [400, 413, 415, 422] {
             assert!(matches!(
                 answer(status, None),
-                Pushed::Again { by_event: true, .. }
+                Pushed::Again {
+                    fault: Fault::Event,
+                    ..
+                }
             ));
         }
     }

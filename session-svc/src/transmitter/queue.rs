@@ -90,6 +90,11 @@ impl Queue {
         self.entries.remove(entry);
     }
 
+    /// Whether this one is here.
+    pub(super) fn holds(&self, entry: &(u64, Name)) -> bool {
+        self.entries.contains(entry)
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()

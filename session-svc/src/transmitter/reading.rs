@@ -10,10 +10,13 @@ use super::note::SignalNote;
 use super::receiver::Receiver;
 use crate::keeper::KeeperError;
 use crate::session::Name;
-use crate::store::{LoadedRecord, Record};
+use crate::store::{LoadedRecord, Record, Replaced, StoreError};
 
 /// How old the note of a session that is still there is before it is dropped, in milliseconds: longer than any call may take.
 const FAILED_MS: u64 = 120_000;
+
+/// How long a note that is dropped is still there, in milliseconds.
+const DROPPED_MS: u64 = 1_000;
 
 /// A note by its place in the queue.
 pub(super) type Place = (u64, Name);
@@ -68,7 +71,7 @@ pub(super) async fn read(
                 let ending = note.ending().map(|handle| handle.name());
                 match ending.filter(|ending| still_there.contains(ending)) {
                     None => Read::Ready(note),
-                    Some(ending) => of_session_still_there(context, receiver, record, ending).await?,
+                    Some(ending) => of_session_still_there(context, receiver, record, note, ending).await?,
                 }
             }
             _ => Read::Waits,
@@ -82,13 +85,29 @@ async fn of_session_still_there(
     context: &Context,
     receiver: &Receiver,
     record: Record,
+    note: SignalNote,
     ending: Name,
 ) -> Result<Read, KeeperError> {
-    let (keeper, store) = (&context.keeper, context.keeper.store());
-    if keeper.now_ms().saturating_sub(record.created_at_ms) < FAILED_MS {
+    let (store, now_ms) = (context.keeper.store(), context.keeper.now_ms());
+    let noted_at_ms = record.created_at_ms.max(note.renewed_at_ms);
+    let is_young = now_ms.saturating_sub(noted_at_ms) < FAILED_MS;
+    if is_young || record.expires_at_ms <= now_ms.saturating_add(DROPPED_MS) {
         return Ok(Read::Waits);
     }
-    store.remove(record.name, Vec::new()).await?;
+    // It expires, rather than being removed: in one step with a look at its version, so that a note of another ending of the same session,
+    // which has renewed it, stays.
+    let version = record.version;
+    let dropped = Record {
+        version: version + 1,
+        expires_at_ms: now_ms.saturating_add(DROPPED_MS),
+        ..record
+    };
+    match store.replace(dropped, version, None).await {
+        Ok(Replaced::Done) => {}
+        Ok(Replaced::Missing) => return Ok(Read::Gone),
+        Ok(Replaced::Stale) | Err(StoreError::Full) => return Ok(Read::Waits),
+        Err(error) => return Err(error.into()),
+    }
     if store.load(ending).await?.is_some() {
         tracing::debug!(
             receiver = receiver.id,
@@ -96,7 +115,6 @@ async fn of_session_still_there(
         );
         return Ok(Read::Gone);
     }
-    // An ending that found this note there has not written another one.
-    store.insert(record, Vec::new()).await?;
+    context.outbox.keep(receiver, &note).await?;
     Ok(Read::Waits)
 }

@@ -57,7 +57,7 @@ pub enum SubjectFormat {
     IssSub,
     /// By the subject alone.
     Opaque,
-    /// By the email address, where the provider gave one and does not say that it is unverified.
+    /// By the email address, where the provider has verified one.
     Email,
 }
 
@@ -92,13 +92,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Whether this is the token of the receiver.
-    pub(super) fn is_known_by(&self, token: &str) -> bool {
-        let shown = TokenHash::of(token);
+    /// Whether this is the hash of a token of the receiver.
+    pub(super) fn is_known_by(&self, shown: &TokenHash) -> bool {
         // All are looked at, however early one fits.
-        self.tokens
-            .iter()
-            .fold(false, |known, own| known | own.is(&shown))
+        self.tokens.iter().fold(false, |known, own| known | own.is(shown))
     }
 
     /// Whether it is told of sessions of this provider.
@@ -154,9 +151,8 @@ pub struct Receivers {
 impl Receivers {
     /// Whose token this is.
     pub(super) fn known_by(&self, token: &Secret<String>) -> Option<&Arc<Receiver>> {
-        self.all
-            .iter()
-            .find(|receiver| receiver.is_known_by(token.expose()))
+        let shown = TokenHash::of(token.expose());
+        self.all.iter().find(|receiver| receiver.is_known_by(&shown))
     }
 }
 

@@ -3,9 +3,11 @@
 //! Invariants
 //! - A receiver has the stream of the file until it says otherwise: without a record it is there and enabled.
 //! - Every change compares versions.
+//! - A record that cannot be opened, as one that a key sealed that was removed, stops nothing: the stream is as it was known last, or as in
+//!   the file, and the next change writes it anew.
 //! - What was noted before a stream was created again, or enabled after it was disabled, is not told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::Message as _;
@@ -14,7 +16,7 @@ use super::receiver::{EventType, Receiver};
 use crate::keeper::sealed_notes::TOLD_STREAM;
 use crate::keeper::{Keeper, KeeperError, SealError};
 use crate::session::{Name, index};
-use crate::store::{Inserted, Record, Replaced};
+use crate::store::{Inserted, Record, Replaced, StoreError};
 
 /// How long a state is kept without a change: longer than any installation.
 const KEPT_MS: u64 = 20 * 365 * 86_400_000;
@@ -102,6 +104,8 @@ impl StreamState {
 pub(super) struct Streams {
     keeper: Keeper,
     known: Arc<Mutex<HashMap<Name, Arc<StreamState>>>>,
+    /// Records that were found to be unreadable.
+    unreadable: Arc<Mutex<HashSet<Name>>>,
 }
 
 impl Streams {
@@ -109,6 +113,7 @@ impl Streams {
         Self {
             keeper,
             known: Arc::default(),
+            unreadable: Arc::default(),
         }
     }
 
@@ -120,11 +125,19 @@ impl Streams {
 
     /// Reads the state.
     pub(super) async fn read(&self, receiver: &Receiver) -> Result<Arc<StreamState>, KeeperError> {
-        let state = match self.keeper.store().load(name_of(receiver)).await? {
-            Some(record) => self.open(&record)?,
-            None => StreamState::default(),
+        let state = match self.keeper.store().load(name_of(receiver)).await {
+            Ok(Some(record)) => self.open(&record),
+            Ok(None) => Ok(StreamState::default()),
+            Err(StoreError::Corrupt) => Err(StoreError::Corrupt.into()),
+            Err(error) => return Err(error.into()),
         };
-        Ok(self.remember(receiver, state))
+        match state {
+            Ok(state) => Ok(self.remember(receiver, state)),
+            Err(error) => {
+                self.warn_once(receiver, &error);
+                Ok(self.known(receiver))
+            }
+        }
     }
 
     /// Changes the state; what `edit` refuses changes nothing. Gives the state as it is then.
@@ -138,7 +151,13 @@ impl Streams {
             let store = self.keeper.store();
             let record = store.load(name).await.map_err(KeeperError::from)?;
             let (version, mut state) = match &record {
-                Some(record) => (record.version, self.open(record).map_err(KeeperError::from)?),
+                Some(record) => {
+                    let state = self.open(record).unwrap_or_else(|error| {
+                        self.warn_once(receiver, &error);
+                        StreamState::clone(&self.known(receiver))
+                    });
+                    (record.version, state)
+                }
                 None => (0, StreamState::default()),
             };
             edit(&mut state)?;
@@ -169,14 +188,29 @@ impl Streams {
         Err(KeeperError::StaleVersion.into())
     }
 
-    fn open(&self, record: &Record) -> Result<StreamState, SealError> {
+    fn open(&self, record: &Record) -> Result<StreamState, KeeperError> {
         let seal = self.keeper.seal();
         let text = seal.open_note(TOLD_STREAM, record.name, &record.payload)?;
-        StreamState::decode(&text[..]).map_err(|error| SealError::Malformed(error.into()))
+        Ok(StreamState::decode(&text[..]).map_err(|error| SealError::Malformed(error.into()))?)
+    }
+
+    fn warn_once(&self, receiver: &Receiver, error: &KeeperError) {
+        let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unreadable.insert(name_of(receiver)) {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(
+                receiver = receiver.id,
+                error,
+                "what a receiver has set of its stream cannot be read: it counts as known last, or as in the file"
+            );
+        }
     }
 
     fn remember(&self, receiver: &Receiver, state: StreamState) -> Arc<StreamState> {
         let state = Arc::new(state);
+        let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        unreadable.remove(&name_of(receiver));
+        drop(unreadable);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(name_of(receiver), Arc::clone(&state));
         state

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -13,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::receiver::{Delivery, EventType, Receiver};
 use super::super::stream::StreamState;
+use super::body::Body;
 use super::caller::Caller;
 use super::error::{ApiError, done, shown};
 use super::verification::MIN_VERIFICATION_INTERVAL_SECS;
@@ -100,7 +100,7 @@ fn texts(list: &Value) -> Result<Vec<String>, ApiError> {
 pub(super) async fn create(
     State(api): State<Arc<Api>>,
     Caller(receiver): Caller,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response, ApiError> {
     let mut body = if body.is_empty() {
         Map::new()
@@ -157,7 +157,7 @@ pub(super) async fn read(
 pub(super) async fn update(
     State(api): State<Arc<Api>>,
     Caller(receiver): Caller,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response, ApiError> {
     change(&api, &receiver, &object(&body)?, false).await
 }
@@ -166,7 +166,7 @@ pub(super) async fn update(
 pub(super) async fn replace(
     State(api): State<Arc<Api>>,
     Caller(receiver): Caller,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response, ApiError> {
     change(&api, &receiver, &object(&body)?, true).await
 }

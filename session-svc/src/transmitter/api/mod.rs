@@ -1,8 +1,9 @@
 //! The HTTP API of receivers: our metadata and keys, and of each receiver its own stream (SSF 1.0, sections 7 and 8; RFC 8936).
 //!
 //! Invariants: metadata and keys are public, everything else is shown to the receiver whose token is there; what is not of its stream does not
-//! exist for it; bodies are bounded.
+//! exist for it; bodies are bounded in size and time.
 
+mod body;
 mod caller;
 mod configuration;
 mod error;

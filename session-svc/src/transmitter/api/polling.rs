@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,6 +9,7 @@ use serde_json::Value;
 
 use super::super::poll::{PollRequest, poll as answer};
 use super::super::receiver::Delivery;
+use super::body::Body;
 use super::caller::Caller;
 use super::error::{ApiError, shown};
 use super::{Api, is_own, object};
@@ -19,7 +19,7 @@ pub(super) async fn poll(
     State(api): State<Arc<Api>>,
     Caller(receiver): Caller,
     Path(stream_id): Path<String>,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response, ApiError> {
     is_own(&stream_id, &receiver)?;
     let polled = api.polled.get(&receiver.id).ok_or(ApiError::NoStream)?;

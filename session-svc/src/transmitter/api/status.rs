@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::receiver::Receiver;
 use super::super::stream::{StreamState, StreamStatus};
+use super::body::Body;
 use super::caller::Caller;
 use super::configuration::StreamQuery;
 use super::error::{ApiError, shown};
@@ -33,7 +33,7 @@ pub(super) async fn read(
 pub(super) async fn update(
     State(api): State<Arc<Api>>,
     Caller(receiver): Caller,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response, ApiError> {
     let body = object(&body)?;
     own_stream(&body, &receiver)?;

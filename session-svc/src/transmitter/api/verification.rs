@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::super::note::SignalNote;
+use super::body::Body;
 use super::caller::Caller;
 use super::error::{ApiError, done};
 use super::{Api, object, optional_text, own_stream};
@@ -19,7 +19,7 @@ pub(super) const MIN_VERIFICATION_INTERVAL_SECS: u64 = 10;
 pub(super) async fn request(
     State(api): State<Arc<Api>>,
     Caller(receiver): Caller,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response, ApiError> {
     let body = object(&body)?;
     own_stream(&body, &receiver)?;

@@ -15,11 +15,11 @@ use crate::store::StoreError;
 use crate::transmitter::holder::Holder;
 use crate::transmitter::measures::SignalOutcome;
 use crate::transmitter::note::SignalNote;
-use crate::transmitter::push::{Pushed, push};
+use crate::transmitter::push::{Fault, Pushed, push};
 use crate::transmitter::reading::{Place, Read, read};
 
-/// How often an event is sent that its receiver refuses without saying why: it may be that event alone.
-const UNEXPLAINED_MAX: u32 = 10;
+/// The pause from which a replica that cannot reach a receiver leaves it to others.
+const LEFT_AFTER: Duration = Duration::from_secs(30);
 
 /// What became of a note in one round.
 struct Told {
@@ -41,6 +41,8 @@ impl Deliverer {
             return Ok(());
         }
         self.alone_until = None;
+        let queue = &self.queue;
+        self.unexplained.keep(|place| queue.holds(place));
         let mut page = self.queue.oldest(PAGE);
         while let Some(last) = page.last().copied() {
             let keeper = self.context.keeper.clone();
@@ -102,7 +104,7 @@ impl Deliverer {
                 return Pushed::Again {
                     why: fault.to_string(),
                     after: None,
-                    by_event: false,
+                    fault: Fault::Receiver,
                 };
             }
         };
@@ -129,7 +131,7 @@ impl Deliverer {
     async fn take_over(&mut self, told: Vec<Told>) -> Result<bool, StoreError> {
         let id = self.receiver.id.clone();
         let mut failed: Option<(String, Option<Duration>)> = None;
-        let (mut is_reached, mut is_whole) = (false, true);
+        let (mut is_reached, mut is_whole, mut is_out_of_reach) = (false, true, true);
         for Told { place, event, pushed } in told {
             let outcome = match pushed {
                 None => {
@@ -146,7 +148,9 @@ impl Deliverer {
                     );
                     SignalOutcome::Refused
                 }
-                Some(Pushed::Again { by_event: true, .. }) if self.is_given_up(place) => {
+                Some(Pushed::Again {
+                    fault: Fault::Event, ..
+                }) if self.unexplained.is_enough(place) => {
                     tracing::warn!(
                         receiver = id,
                         event,
@@ -155,7 +159,8 @@ impl Deliverer {
                     self.drop_notes(&[place], false).await?;
                     SignalOutcome::Refused
                 }
-                Some(Pushed::Again { why, after, .. }) => {
+                Some(Pushed::Again { why, after, fault }) => {
+                    is_out_of_reach &= fault == Fault::Way;
                     self.context.measures.signal(&id, &event, SignalOutcome::Failed);
                     let longest = failed.as_ref().and_then(|(_, longest)| *longest).max(after);
                     failed = Some((why, longest));
@@ -164,6 +169,7 @@ impl Deliverer {
             };
             is_reached = true;
             self.queue.forget(&place);
+            self.unexplained.forget(&place);
             self.context.measures.signal(&id, &event, outcome);
         }
         if is_reached {
@@ -175,6 +181,9 @@ impl Deliverer {
         };
         let pause = self.back_off.next(after);
         self.alone_until = Some(Instant::now() + pause);
+        if is_out_of_reach && !is_reached && pause >= LEFT_AFTER {
+            self.left_until = self.alone_until;
+        }
         self.unreached.failed(&id);
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         tracing::warn!(
@@ -184,15 +193,5 @@ impl Deliverer {
             "a receiver could not be told: it is tried again"
         );
         Ok(false)
-    }
-
-    /// Whether an event has been refused without a reason often enough.
-    fn is_given_up(&mut self, place: Place) -> bool {
-        let times = match self.unexplained {
-            Some((other, times)) if other == place => times + 1,
-            _ => 1,
-        };
-        self.unexplained = Some((place, times));
-        times >= UNEXPLAINED_MAX
     }
 }

@@ -140,20 +140,28 @@ async fn a_person_is_named_as_the_receiver_needs_and_no_further() {
         .pushed("elsewhere", &peer.url, r#"providers = ["https://other.example"]"#);
     let replica = setting.replica(Arc::new(setting.memory())).await;
     let people = [
-        json!({"sub": "alice", "email": "alice@b.example", "name": "Alice"}),
+        json!({"sub": "alice", "email": "alice@b.example", "email_verified": true, "name": "Alice"}),
         json!({"sub": "bob", "email": "bob@b.example", "email_verified": false}),
+        json!({"sub": "carol", "email": "carol@b.example"}),
+        json!({"sub": "dave", "email": "dave@b.example", "email_verified": "true"}),
     ];
+    // Whose address nobody has verified is not named by it.
+    let by_id = |sub: &str| {
+        [
+            json!({"format": "iss_sub", "iss": ISSUER, "sub": sub}),
+            json!({"format": "opaque", "id": sub}),
+            Value::Null,
+        ]
+    };
     let users = [
         [
             json!({"format": "iss_sub", "iss": ISSUER, "sub": "alice"}),
             json!({"format": "opaque", "id": "alice"}),
             json!({"format": "email", "email": "alice@b.example"}),
         ],
-        [
-            json!({"format": "iss_sub", "iss": ISSUER, "sub": "bob"}),
-            json!({"format": "opaque", "id": "bob"}),
-            Value::Null,
-        ],
+        by_id("bob"),
+        by_id("carol"),
+        by_id("dave"),
     ];
     for (number, (person, users)) in people.into_iter().zip(users).enumerate() {
         let id = replica.sign_in(person, "sid-1").await;

@@ -247,3 +247,27 @@ async fn of_more_than_a_stream_may_hold_the_oldest_go_first_and_are_counted() {
     subjects.sort();
     assert_eq!(subjects, ["user-2", "user-3", "user-4"]);
 }
+
+#[tokio::test]
+async fn a_stream_whose_key_was_removed_is_told_as_the_file_says_and_can_be_changed() {
+    let peer = Peer::start().await;
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
+    let store = setting.memory();
+    let before = setting.replica(Arc::new(store.clone())).await;
+    let stream = before.stream_of("files").await;
+    let change = json!({"stream_id": stream, "description": "ours"});
+    let changed = before.ask_as("files", "PATCH", "/ssf/streams", &change).await;
+    assert_eq!(changed.status, 200);
+    before.stop().await;
+    setting.key = "cd";
+    let after = setting.replica(Arc::new(store)).await;
+    after.come_and_go("alice").await;
+    assert_eq!(subject_of(&peer.wait_for(1).await[0].token), "alice");
+    let read = after.ask_as("files", "GET", "/ssf/streams", &Value::Null).await;
+    assert_eq!((read.status, &read.body[0]["description"]), (200, &Value::Null));
+    let changed = after.ask_as("files", "PATCH", "/ssf/streams", &change).await;
+    assert_eq!(
+        (changed.status, &changed.body["description"]),
+        (200, &json!("ours"))
+    );
+}

@@ -52,6 +52,8 @@ pub(crate) struct Setting {
     listener: Option<TcpListener>,
     receivers: String,
     pub(crate) queued_max: Option<usize>,
+    /// What the next replica seals with.
+    pub(crate) key: &'static str,
 }
 
 impl Setting {
@@ -72,6 +74,7 @@ impl Setting {
             limits: limits(),
             receivers: String::new(),
             queued_max: None,
+            key: "ab",
         }
     }
 
@@ -134,7 +137,7 @@ impl Setting {
         let parts = ServiceParts {
             transmitters: None,
             store,
-            keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
+            keys: Reloading::new(KeyRing::parse(&[Secret::new(self.key.repeat(32))]).unwrap()),
             provider: self.provider.clone(),
             lifetime: lifetime(),
             limits: self.limits,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use chassis::clock::Clock;
 use serde_json::json;
 use session_proto::v1;
-use session_svc::store::open;
+
 use session_svc::store::url::StoreSettings;
+use session_svc::store::{Name, SessionStore as _, open};
 
 use super::peer::{Peer, status};
 use super::support::*;
@@ -45,7 +46,7 @@ async fn a_restart_between_an_ending_and_its_delivery_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_ending_goes_on_where_its_event_cannot_be_noted() {
+async fn an_ending_goes_on_where_its_event_cannot_be_noted_which_is_made_up_for() {
     let world = world().await;
     let peer = Peer::start().await;
     let mut setting = Setting::new().await.pushed("files", &peer.url, "");
@@ -60,8 +61,8 @@ async fn an_ending_goes_on_where_its_event_cannot_be_noted() {
         assert!(ended.unwrap().into_inner().ended, "{writes}");
         failing.fails(Fails::Nothing);
     }
-    assert_eq!(replica.counted("files", "lost"), 1);
-    peer.wait_for(3).await;
+    peer.wait_for(4).await;
+    assert_eq!(replica.counted("files", "lost"), 0);
 }
 
 #[tokio::test]
@@ -86,6 +87,35 @@ async fn an_ending_that_failed_is_told_to_nobody_and_the_next_one_is() {
     world.clock.advance_ms(130_000);
     assert_eq!(fetched().await, 0);
     replica.sign_out(&id).await;
+    assert_eq!(fetched().await, 1);
+}
+
+#[tokio::test]
+async fn the_note_of_an_ending_that_failed_is_not_dropped_under_the_next_one() {
+    let world = world().await;
+    let mut setting = Setting::new().await.polling("files", "");
+    let failing = FailingStore::over(&world);
+    let replica = setting.replica(Arc::new(failing.clone())).await;
+    let now = json!({"returnImmediately": true});
+    let fetched = async || {
+        replica.poll("files", &now).await.body["sets"]
+            .as_object()
+            .unwrap()
+            .len()
+    };
+    let created = replica.client.clone().create_session(alice()).await.unwrap();
+    let created = created.into_inner();
+    failing.refuses_removals(true);
+    let ended = replica.client.clone().end_session(end(&created.session_id)).await;
+    ended.unwrap_err();
+    world.clock.advance_ms(130_000);
+    // The second one is under way.
+    let ended = replica.client.clone().end_session(end(&created.session_id)).await;
+    ended.unwrap_err();
+    failing.refuses_removals(false);
+    assert_eq!(fetched().await, 0);
+    let name = Name::parse(&created.session.unwrap().handle).unwrap();
+    world.store.remove(name, Vec::new()).await.unwrap().unwrap();
     assert_eq!(fetched().await, 1);
 }
 

@@ -1,0 +1,52 @@
+//! Events that their receiver refuses without saying why, each counted on its own: it may be that event alone.
+
+use std::collections::HashMap;
+
+use crate::transmitter::reading::Place;
+
+/// How often such an event is sent.
+const TIMES_MAX: u32 = 10;
+
+/// How often each was refused; of notes that wait alone.
+#[derive(Debug, Default)]
+pub(super) struct Unexplained(HashMap<Place, u32>);
+
+impl Unexplained {
+    /// Counts a refusal; true once it was refused often enough.
+    pub(super) fn is_enough(&mut self, place: Place) -> bool {
+        let times = self.0.entry(place).or_default();
+        *times += 1;
+        *times >= TIMES_MAX
+    }
+
+    /// Forgets one, which is gone.
+    pub(super) fn forget(&mut self, place: &Place) {
+        self.0.remove(place);
+    }
+
+    /// Forgets all but these.
+    pub(super) fn keep(&mut self, is_kept: impl Fn(&Place) -> bool) {
+        self.0.retain(|place, _| is_kept(place));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Name;
+
+    #[test]
+    fn of_two_events_that_are_refused_together_each_is_given_up_in_its_turn() {
+        let (one, other) = ((1, Name::FIRST), (2, Name::FIRST));
+        let mut unexplained = Unexplained::default();
+        for _ in 1..TIMES_MAX {
+            assert!(!unexplained.is_enough(one));
+            assert!(!unexplained.is_enough(other));
+        }
+        assert!(unexplained.is_enough(one));
+        assert!(unexplained.is_enough(other));
+        unexplained.forget(&one);
+        unexplained.keep(|place| *place != other);
+        assert!(unexplained.0.is_empty());
+    }
+}
