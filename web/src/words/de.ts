@@ -181,6 +181,8 @@ export const de: Words = {
       front_channel_logout: "Sie haben sich bei Ihrem Anbieter abgemeldet.",
       operator: "Die Betreiber dieses Dienstes haben diese Sitzung beendet.",
       replaced: "Sie haben sich in diesem Browser neu angemeldet.",
+      security_event:
+        "Uns wurde eine Änderung an Ihrem Konto oder Gerät gemeldet; zu Ihrem Schutz wurde diese Sitzung beendet.",
       session_limit:
         "Sie haben sich in mehr Browsern angemeldet als erlaubt; die älteste Sitzung wurde beendet.",
       token_mismatch: "Ihr Anbieter hat für jemand anderen geantwortet; deshalb wurde diese Sitzung beendet.",

@@ -176,6 +176,8 @@ export const en = {
       front_channel_logout: "You signed out at your provider.",
       operator: "This session was ended by the people who run this service.",
       replaced: "You signed in anew in this browser.",
+      security_event:
+        "We were told of a change to your account or device, so this session was ended to protect you.",
       session_limit: "You signed in on more browsers than allowed; the oldest session was ended.",
       token_mismatch: "Your provider answered for somebody else, so this session was ended.",
       theft:

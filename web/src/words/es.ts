@@ -180,6 +180,8 @@ export const es: Words = {
       front_channel_logout: "Cerró la sesión en su proveedor.",
       operator: "Los responsables de este servicio terminaron esta sesión.",
       replaced: "Inició sesión de nuevo en este navegador.",
+      security_event:
+        "Se nos comunicó un cambio en su cuenta o dispositivo, así que se terminó esta sesión para protegerle.",
       session_limit: "Inició sesión en más navegadores de los permitidos; se terminó la sesión más antigua.",
       token_mismatch: "Su proveedor respondió por otra persona, así que se terminó esta sesión.",
       theft:

@@ -185,6 +185,8 @@ export const fr: Words = {
       front_channel_logout: "Vous vous êtes déconnecté chez votre fournisseur.",
       operator: "Les responsables de ce service ont mis fin à cette session.",
       replaced: "Vous vous êtes reconnecté dans ce navigateur.",
+      security_event:
+        "Un changement concernant votre compte ou votre appareil nous a été signalé ; il a été mis fin à cette session pour vous protéger.",
       session_limit:
         "Vous vous êtes connecté dans plus de navigateurs que permis ; la session la plus ancienne a pris fin.",
       token_mismatch:
