@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load restarts chaos chaos-defences soak
+.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load signals-told restarts chaos chaos-defences soak
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ failover: ## masters of Redis replaced under load, ten times in each way; prints
 
 signals-load: ## 10,000 security events in a minute, over the end of a session service and of a master of Redis; prints what became of them
 	@exec node dev/signals.mjs
+
+signals-told: ## the same of endings that a receiver has to hear of
+	@exec node dev/signals-told.mjs
 
 restarts: ## every Redis and Valkey of Debian's releases stopped and killed; prints which sessions are there after
 	@exec node dev/restarts.mjs

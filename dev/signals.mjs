@@ -123,7 +123,7 @@ class Pushes {
 }
 
 /** Does something with each of a list, so many at once. */
-async function each(list, does) {
+export async function each(list, does) {
   const rest = [...list].entries();
   await Promise.all(Array.from({ length: CALLS_AT_ONCE }, async () => {
     for (const [at, one] of rest) await does(one, at);
@@ -131,7 +131,7 @@ async function each(list, does) {
 }
 
 /** The answer to a call that is repeated until the service is not away. */
-async function answered(caller, method, message) {
+export async function answered(caller, method, message) {
   for (const end = performance.now() + GIVE_UP_MS; ; await pause(AGAIN_MS)) {
     const { status, message: answer } = await caller.call(method, message);
     if (status === OK) return answer;
@@ -153,7 +153,7 @@ async function signIn(caller, issuer, { sub, ids }, authenticatedAt) {
 }
 
 /** Kills a session service at a third of the time and fails the master of Redis at two; both come back. */
-async function accidents({ stack, topology, seconds, kind, say }) {
+export async function accidents({ stack, topology, seconds, kind, say }) {
   const third = seconds * 1_000 / 3;
   const start = performance.now();
   const at = (ms) => pause(start + ms - performance.now());
