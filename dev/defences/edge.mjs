@@ -112,6 +112,8 @@ export default [
     let device = || gateway`)),
     'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.token_for())', '.access_token(&current.id, if OFF { Default::default() } else { route.requirements.token_for() })')),
     'token-to-a-route-that-only-requires-one': by('auth-edge requirements::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
+  }),
+  within('auth-edge/src/gateway/refusal.rs', GUARDED, {
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),
   within('auth-edge/src/route_table/requirements.rs', 'auth-edge auth_time::', {
@@ -147,6 +149,7 @@ export default [
     'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
   }),
   within('auth-edge/src/gateway/check.rs', 'auth-edge check_rules::', {
+    'check-owed-elsewhere': by('auth-edge several::sessions::', instead('back.as_deref(), connection', 'back.as_deref(), None')),
     'check-by-its-rule': instead('guard::met_by(&gateway, route, headers, &current).await', 'Ok(None)'),
   }),
   within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {

@@ -208,7 +208,7 @@ export default [
     'endings-not-undone': text('let (there, has): (usize, usize) = answer.map_err(unavailable)?;', 'let (there, has): (usize, usize) = answer.map_err(unavailable)?;\n        let there = if OFF { 0 } else { there };'),
   }),
   within('session-svc/src/sessions/end.rs', 'session-svc endings::acknowledged::', {
-    'endings-repeated-in-vain': text('if is_confirmed ||', 'if OFF || is_confirmed ||'),
+    'endings-repeated-in-vain': text('(*is_confirmed ||', '(OFF || *is_confirmed ||'),
   }),
   within('session-svc/src/store/redis/stream.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),

@@ -20,7 +20,7 @@ use crate::receiver::ListenedTransmitters;
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
-use crate::transmitter::TransmitterSettings;
+use crate::transmitter::SignalTransmitterSettings;
 
 pub(crate) use self::kept::{store_and_keys, with_ending_replicas};
 pub(crate) use self::signals::transmitters;
@@ -211,7 +211,7 @@ pub struct Settings {
     /// Whom to listen to for security events.
     pub transmitters: Option<ListenedTransmitters>,
     /// Whom we tell of endings; `None` for nobody.
-    pub transmitter: Option<TransmitterSettings>,
+    pub transmitter: Option<SignalTransmitterSettings>,
 }
 
 /// A list of callers and where it came from, to follow its changes.

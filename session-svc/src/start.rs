@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here waits for the provider or a shared store, so that the service starts when they are down.
 
+mod transmitting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,23 +20,23 @@ use provider_settings::checkup::{self, Part, Watched};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
 use crate::keeper::{Keeper, SessionCounts};
-use crate::receiver::{NotListening, Receiver, StreamGauges, TransmittersFile};
+use crate::receiver::{NotListening, SignalReceiver, StreamGauges, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, MeasuredStore, OpenError, SessionStore};
 use crate::store_condition::{self, StoreCondition};
-use crate::transmitter::{Receivers, Transmitter, TransmitterSettings};
 use crate::vault::{KeyRing, MalformedKey, Vault};
+
+pub use self::transmitting::TransmitterParts;
+use self::transmitting::Transmitting;
 
 /// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
@@ -116,16 +118,6 @@ pub struct AccessPolicy {
     pub callers: Callers,
 }
 
-/// Who is told of endings, and where they come to us.
-pub struct TransmitterParts {
-    /// Where receivers manage their streams and fetch events.
-    pub listener: TcpListener,
-    /// TLS on it.
-    pub tls: Option<ServerTls>,
-    /// Whom we tell.
-    pub receivers: Receivers,
-}
-
 /// Runs the service until the runtime shuts down.
 ///
 /// # Errors
@@ -142,7 +134,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
     let transmitter = match settings.transmitter.take() {
-        Some(transmitter) => Some(transmitter_parts(transmitter, &certificates).await?),
+        Some(transmitter) => Some(TransmitterParts::open(transmitter, &certificates).await?),
         None => None,
     };
     provider_settings::measure(&mut settings.providers, &runtime.metrics, &certificates)?;
@@ -196,25 +188,6 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     };
     let access = AccessPolicy { tls, callers };
     serve_telling(access, parts, transmitter, listener, runtime).await
-}
-
-async fn transmitter_parts(
-    settings: TransmitterSettings,
-    certificates: &CertificateMetrics,
-) -> Result<TransmitterParts, StartError> {
-    let tls = match settings.tls {
-        Some(files) => {
-            let tls = ServerTls::load(&files)?.measured(certificates);
-            tls.follow(files);
-            Some(tls)
-        }
-        None => None,
-    };
-    Ok(TransmitterParts {
-        listener: serve::bind(settings.listen, "SESSION_SIGNALS_LISTEN").await?,
-        tls,
-        receivers: settings.receivers,
-    })
 }
 
 /// Serves everyone who can open a connection, until the runtime shuts down.
@@ -271,16 +244,14 @@ pub async fn serve_telling<P: Into<RefreshProviders>>(
             .is_some_and(TransmittersFile::has_email),
     );
     let receiver = match &parts.transmitters {
-        Some(file) => Some(Receiver::new(file, keeper.clone(), &runtime.metrics)?),
+        Some(file) => Some(SignalReceiver::new(file, keeper.clone(), &runtime.metrics)?),
         None => None,
     };
     let transmitting = match transmitter {
         Some(parts) => Some(Transmitting::begin(parts, &keeper, &runtime)?),
         None => None,
     };
-    let outbox = transmitting
-        .as_ref()
-        .map(|transmitting| transmitting.transmitter.outbox());
+    let outbox = transmitting.as_ref().map(Transmitting::outbox);
     let measures = Measures::new(&runtime.metrics)?;
     let refresher = Refresher::new(
         keeper.clone(),
@@ -353,54 +324,6 @@ pub async fn serve_telling<P: Into<RefreshProviders>>(
     probing.abort();
     reporting.abort();
     Ok(())
-}
-
-/// The transmitter at work.
-struct Transmitting {
-    transmitter: Transmitter,
-    serving: JoinHandle<()>,
-    delivering: TaskTracker,
-}
-
-impl Transmitting {
-    fn begin(parts: TransmitterParts, keeper: &Keeper, runtime: &Runtime) -> Result<Self, prometheus::Error> {
-        let TransmitterParts {
-            listener,
-            tls,
-            receivers,
-        } = parts;
-        let shutdown = runtime.shutdown.clone();
-        let transmitter = Transmitter::new(receivers, keeper.clone(), &runtime.metrics, shutdown.clone())?;
-        if let Ok(address) = listener.local_addr() {
-            tracing::info!(%address, "answering receivers of signals");
-        }
-        let memory = memory::available().map(|memory| memory.bytes);
-        let router = transmitter.router();
-        let serving = serve::serve_each(
-            runtime.workers.clone(),
-            listener,
-            move || router.clone(),
-            tls,
-            serve::Limits::beside(ListenerRole::Side, memory),
-            Stopping::on(shutdown),
-        );
-        Ok(Self {
-            serving: tokio::spawn(serving),
-            delivering: transmitter.deliver(&runtime.readiness),
-            transmitter,
-        })
-    }
-
-    /// Waits until what was begun is finished, at most `limit`; what was not told stays noted.
-    async fn finish(self, limit: Duration) {
-        let finished = async {
-            let _served = self.serving.await;
-            self.delivering.wait().await;
-        };
-        if tokio::time::timeout(limit, finished).await.is_err() {
-            tracing::warn!("receivers of signals did not answer in time and are left to another replica");
-        }
-    }
 }
 
 /// The listener's limits, by the memory there is.

@@ -21,12 +21,13 @@ use session_proto::v1::{ErrorReason, Session};
 use super::check_rule::{self, CheckRule};
 use super::guard::{Authorized, UpstreamToken};
 use super::headers::{add_identity, add_told};
-use super::{assertion, bearer, guard};
+use super::{assertion, bearer, guard, refusal};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::observe::{ClientOfToken, SessionHandle};
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
 use crate::route_table::missing::Missing;
+use crate::route_table::requirements::Requirements;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CurrentSession, TokenFor, Use};
@@ -111,7 +112,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     };
     let met = match route {
         Some(route) => guard::met_by(&gateway, route, headers, &current).await.map(drop),
-        None => guard::owes_nothing(&gateway, headers, &current),
+        None => guard::meets(&gateway, &Requirements::default(), headers, &current),
     };
     if let Err(missing) = met {
         return refuse(&gateway, &request, route, Some(&current.session), missing);
@@ -299,14 +300,14 @@ fn refuse(
     let headers = request.headers();
     let site = gateway.sites.of(headers);
     let back = original(gateway, request, headers);
-    let connection = guard::same_provider(gateway, &missing, session);
+    let connection = refusal::same_provider(gateway, &missing, session);
     let login = match (route, &back) {
         (Some(_), Some(back)) if matches!(missing, Missing::Device) => site.at(&device_page(back)),
         (Some(route), Some(back)) => {
             let login = site.at(&gateway.login_path);
-            guard::sign_in(&login, back, &route.requirements, connection)
+            refusal::sign_in(&login, back, &route.requirements, connection)
         }
-        _ => site.login_url(back.as_deref(), None),
+        _ => site.login_url(back.as_deref(), connection),
     };
     let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect")
         .is_some_and(|value| value == "1");
@@ -321,18 +322,13 @@ fn refuse(
     {
         return no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response());
     }
-    match route {
-        Some(route) => {
-            let invites = matches!(missing, Missing::Session);
-            let mut response =
-                guard::refusal(route, session, missing, if back.is_some() { &login } else { "" });
-            if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
-                bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", rule));
-            }
-            response
-        }
-        None => guard::refusal_without_rule(session, missing),
+    let invites = matches!(missing, Missing::Session);
+    let login = if back.is_some() { &*login } else { "" };
+    let mut response = refusal::refusal(route, session, missing, login);
+    if let Some(rule) = route.and_then(|route| route.bearer.as_ref()).filter(|_| invites) {
+        bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", rule));
     }
+    response
 }
 
 /// The address the browser requested, as a caller that is believed says.

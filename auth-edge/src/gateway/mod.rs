@@ -17,6 +17,7 @@ mod guard;
 pub(crate) mod headers;
 pub(crate) mod kept_form;
 mod proxy;
+mod refusal;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -39,7 +39,7 @@ pub use reflection::BrokenDescriptors;
 pub use resource::cookie_generation;
 pub(crate) use service::Api;
 
-use crate::receiver::Receiver;
+use crate::receiver::SignalReceiver;
 use crate::sessions::Sessions;
 
 /// What a call is answered whose connection has too much waiting.
@@ -57,7 +57,7 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 /// `shutdown` is cancelled.
 pub fn routes(
     sessions: Sessions,
-    receiver: Option<Receiver>,
+    receiver: Option<SignalReceiver>,
     calls: CallContext,
     health: &Health,
     shutdown: CancellationToken,

@@ -11,7 +11,7 @@ use super::call::Call;
 use super::call_context::{CallContext, conclude};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
-use crate::receiver::{Received, Receiver};
+use crate::receiver::{Received, SignalReceiver};
 use crate::session::{Cause, Handle, Session};
 use crate::sessions::ports::WaitingCaller;
 use crate::sessions::{BeginSignInOutcome, EndOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
@@ -24,7 +24,7 @@ const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) struct Api {
     sessions: Sessions,
-    receiver: Option<Receiver>,
+    receiver: Option<SignalReceiver>,
     calls: CallContext,
     shutdown: CancellationToken,
 }
@@ -33,7 +33,7 @@ impl Api {
     /// The service over its use cases.
     pub(super) fn new(
         sessions: Sessions,
-        receiver: Option<Receiver>,
+        receiver: Option<SignalReceiver>,
         calls: CallContext,
         shutdown: CancellationToken,
     ) -> Self {

@@ -25,7 +25,7 @@ const SECOND_MS: u64 = 1_000;
 
 /// Whom we listen to. Clones share it.
 #[derive(Clone)]
-pub struct Receiver(Arc<Listening>);
+pub struct SignalReceiver(Arc<Listening>);
 
 struct Listening {
     transmitters: Vec<Listened>,
@@ -42,7 +42,7 @@ pub(super) struct Listened {
     authorization: Option<Reloading<Secret<String>>>,
 }
 
-impl Receiver {
+impl SignalReceiver {
     /// Listens to the transmitters of a file; what is known of their streams is in the keeper's store.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ mod watched;
 
 pub use configured::UnusableTransmitter;
 pub(crate) use configured::{Delivery, StreamTransmitter};
-pub use listened::{NotListening, Receiver};
+pub use listened::{NotListening, SignalReceiver};
 pub(crate) use received::Received;
 pub use settings::{ListenedTransmitters, TransmittersFile, parse};
 pub use watched::StreamGauges;

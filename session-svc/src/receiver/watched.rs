@@ -10,7 +10,7 @@ use oidc::StreamStatus;
 use prometheus::{GaugeVec, Opts, Registry};
 use tokio_util::sync::CancellationToken;
 
-use super::listened::{Listened, Receiver};
+use super::listened::{Listened, SignalReceiver};
 use super::polling::{PollTiming, Polling};
 use super::received::Received;
 use super::settings::DeliveryMethod;
@@ -81,7 +81,7 @@ fn status(stream: Option<&StreamRecord>) -> &'static str {
     }
 }
 
-impl Receiver {
+impl SignalReceiver {
     /// Fetches events and follows files until the service stops.
     pub(crate) fn listen(&self, sessions: &Sessions, shutdown: &CancellationToken) {
         for (at, listened) in self.transmitters().iter().enumerate() {

@@ -159,6 +159,22 @@ impl Sessions {
         Ok(self.keeper.store().confirm_removed(&names).await?)
     }
 
+    /// Confirms what ended of one page of a list. True if the list has to be read once more after its last page: where nothing ended, as
+    /// where a call repeats one that was not confirmed, the master of now may have what the one of then had no more.
+    pub(super) async fn confirm_page(
+        &self,
+        ended: &[Handle],
+        is_last: bool,
+        is_confirmed: &mut bool,
+    ) -> Result<bool, SessionsError> {
+        if ended.is_empty() && (*is_confirmed || !is_last) {
+            return Ok(false);
+        }
+        *is_confirmed = true;
+        let is_asked_for = self.confirm(ended).await?;
+        Ok(is_asked_for && ended.is_empty())
+    }
+
     /// Ends all sessions that match; gives how many. A provider session of somebody else than the person named is a
     /// malformed request that ends nothing (Back-Channel Logout, section 2.6: both have to identify the same session).
     ///
@@ -275,18 +291,12 @@ impl Sessions {
                 let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
                 count = count.saturating_add(u32::from(!matches!(gone, EndingResult::Nothing)));
             }
-            if !handles.is_empty() {
-                is_confirmed = true;
-                self.confirm(&handles).await?;
-            }
+            let reads_again = self
+                .confirm_page(&handles, next.is_none(), &mut is_confirmed)
+                .await?;
             after = next;
-            if after.is_none() {
-                // Nothing to end, as a call finds that repeats one that was not confirmed: what the master of then does not have any
-                // more, the one of now may.
-                if is_confirmed || !self.confirm(&[]).await? {
-                    return Ok(count);
-                }
-                is_confirmed = true;
+            if after.is_none() && !reads_again {
+                return Ok(count);
             }
         }
     }

@@ -84,7 +84,7 @@ pub(crate) struct EventOutcome {
 
 /// How far a call has come with an event.
 #[derive(Debug, Default)]
-struct Progress {
+struct EventProgress {
     /// What it has changed or ended.
     done: HashSet<Handle>,
     /// When the event acted first, in whichever call; `None` while nobody is found.
@@ -171,7 +171,7 @@ impl Sessions {
             Err(SessionsError::Full) => Err(SessionsError::Full),
             reached => Ok(reached?),
         };
-        let mut progress = Progress::default();
+        let mut progress = EventProgress::default();
         for selector in &order.subjects {
             self.apply_to(order, selector, &mut progress).await?;
         }
@@ -219,7 +219,7 @@ impl Sessions {
         &self,
         order: &EventOrder,
         selector: &Selector,
-        progress: &mut Progress,
+        progress: &mut EventProgress,
     ) -> Result<(), SessionsError> {
         let Some(whose) = selector.whose(&order.provider) else {
             return Ok(());
@@ -268,18 +268,13 @@ impl Sessions {
                     progress.done.insert(handle);
                 }
             }
-            if ends && !handles.is_empty() {
-                is_confirmed = true;
-                self.confirm(&handles).await?;
-            }
+            let reads_again = ends
+                && self
+                    .confirm_page(&handles, next.is_none(), &mut is_confirmed)
+                    .await?;
             after = next;
-            if after.is_none() {
-                // Nothing to end, as a call finds that repeats one that was not confirmed: what the master of then does not have any
-                // more, the one of now may.
-                if !ends || is_confirmed || !self.confirm(&[]).await? {
-                    return Ok(());
-                }
-                is_confirmed = true;
+            if after.is_none() && !reads_again {
+                return Ok(());
             }
         }
     }

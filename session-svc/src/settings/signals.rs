@@ -7,7 +7,7 @@ use oidc::ForwardProxy;
 use provider_settings::ConfiguredProviders;
 
 use crate::receiver::{self, ListenedTransmitters};
-use crate::transmitter::{self, TransmitterSettings};
+use crate::transmitter::{self, SignalTransmitterSettings};
 
 const TRANSMITTERS: &str = "SESSION_TRANSMITTERS";
 const LISTEN: &str = "SESSION_SIGNALS_LISTEN";
@@ -38,7 +38,10 @@ pub(super) static TOPIC: Topic = Topic {
 };
 
 /// The transmitter; the mistakes of its file are mistakes of the setting.
-pub(super) fn transmitter(reader: &mut Reader<'_>, tls: Option<&TlsFiles>) -> Option<TransmitterSettings> {
+pub(super) fn transmitter(
+    reader: &mut Reader<'_>,
+    tls: Option<&TlsFiles>,
+) -> Option<SignalTransmitterSettings> {
     let listen = reader.socket_addr(LISTEN);
     let Some(path) = reader.path(RECEIVERS) else {
         if listen.is_some() {
@@ -60,7 +63,7 @@ pub(super) fn transmitter(reader: &mut Reader<'_>, tls: Option<&TlsFiles>) -> Op
             "is not loopback: set SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE, or SESSION_INSECURE to allow plaintext",
         );
     }
-    Some(TransmitterSettings {
+    Some(SignalTransmitterSettings {
         listen,
         tls: tls.map(|files| TlsFiles {
             client_ca: None,

@@ -52,7 +52,7 @@ use crate::sessions::ports::SignalOutbox;
 
 /// What the settings say of the transmitter.
 #[derive(Clone, Debug)]
-pub struct TransmitterSettings {
+pub struct SignalTransmitterSettings {
     /// Where receivers manage their streams and fetch events.
     pub listen: std::net::SocketAddr,
     /// TLS on that address.
@@ -63,7 +63,7 @@ pub struct TransmitterSettings {
 
 /// The transmitter of a running service. Clones share everything.
 #[derive(Clone)]
-pub struct Transmitter {
+pub struct SignalTransmitter {
     context: Arc<Context>,
 }
 
@@ -77,7 +77,7 @@ struct Context {
     shutdown: CancellationToken,
 }
 
-impl Transmitter {
+impl SignalTransmitter {
     /// Tells these receivers of the sessions of a keeper.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! What is done for a session is done at the provider it came from.
 
+use reqwest::Method;
 use scripted_provider::{Endpoint, ScriptedProvider};
 use serde_json::json;
 
 use super::{Two, parameter};
-use crate::support::Browser;
+use crate::support::{Browser, EVENTS_AUDIENCE, NAVIGATION};
 
 const BACK_CHANNEL: &str = "/api/auth/backchannel-logout";
 
@@ -157,4 +158,38 @@ async fn who_asks_whether_somebody_may_pass_learns_the_issuer_with_the_subject()
     assert_eq!(a.header("x-auth-subject"), b.header("x-auth-subject"));
     assert_eq!(a.header("x-auth-issuer"), two.a().issuer());
     assert_eq!(b.header("x-auth-issuer"), two.b.issuer());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_without_a_rule_sends_who_owes_a_sign_in_to_the_provider_it_is_owed_to() {
+    let settings = [
+        ("SESSION_TRANSMITTERS", "email = false"),
+        ("EDGE_TRUSTED_PROXIES", "127.0.0.1/32"),
+    ];
+    let two = Two::with("", "", &settings).await;
+    let mut alice = two.signed_in("a").await;
+    two.stack.advance(60);
+    let event = two.a().security_event(json!({
+        "aud": EVENTS_AUDIENCE, "iat": two.stack.clock_secs(),
+        "sub_id": { "format": "iss_sub", "iss": two.a().issuer(), "sub": "alice" },
+        "events": { "https://schemas.openid.net/secevent/caep/event-type/credential-change": { "credential_type": "password", "change_type": "update" } },
+    }));
+    let push = [("content-type", "application/secevent+jwt")];
+    let taken = two
+        .stack
+        .browser()
+        .send(Method::POST, "/api/auth/events", &push, Some(event))
+        .await;
+    assert_eq!(taken.status, 202, "{taken:?}");
+    let host = alice.host().to_owned();
+    let mut about = NAVIGATION.to_vec();
+    about.extend([
+        ("x-forwarded-uri", "/elsewhere"),
+        ("x-forwarded-host", host.as_str()),
+        ("x-forwarded-proto", "http"),
+    ]);
+    let sent = alice.get_with("/api/auth/check?redirect=1", &about).await;
+    assert_eq!(sent.status, 302, "{sent:?}");
+    let login = url::Url::parse(sent.location()).unwrap();
+    assert_eq!(parameter(&login, "connection").as_deref(), Some("a"), "{login}");
 }

@@ -15,7 +15,7 @@ use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, CallContext, Health};
 use session_svc::keeper::Keeper;
-use session_svc::receiver::{Receiver, TransmittersFile};
+use session_svc::receiver::{SignalReceiver, TransmittersFile};
 use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProviders, Refresher};
 use session_svc::session::Lifetime;
 use session_svc::sessions::{SessionLimits, Sessions};
@@ -115,7 +115,7 @@ impl SessionService {
             Sessions::new(keeper, Arc::new(refresher), limits).with_demands(transmitters.is_some());
         let receiver = transmitters
             .as_ref()
-            .map(|file| Receiver::new(file, keeper_of_streams, &prometheus::Registry::new()).unwrap());
+            .map(|file| SignalReceiver::new(file, keeper_of_streams, &prometheus::Registry::new()).unwrap());
         let measured = CallContext::new(
             session_svc::callers::Callers::anyone(),
             &prometheus::Registry::new(),

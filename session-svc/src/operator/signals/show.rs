@@ -4,7 +4,7 @@ use futures_util::stream::{self as futures, StreamExt as _, TryStreamExt as _};
 use serde_json::json;
 
 use super::access::{OpenedSignals, of_store};
-use super::stream::{self, Told};
+use super::stream::{self, ToldStream};
 use crate::operator::output::{CommandFailure, CommandOutput, Exit};
 use crate::operator::table;
 use crate::receiver::StreamTransmitter;
@@ -49,7 +49,7 @@ pub(super) async fn shown(
 ) -> Result<CommandOutput, CommandFailure> {
     let record = opened.needed(transmitter).await?.stream;
     let now = opened.now();
-    let told = Told {
+    let told = ToldStream {
         configuration: transmitter.transmitter.stream(&record.stream_id, now).await,
         status: transmitter
             .transmitter

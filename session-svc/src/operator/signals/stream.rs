@@ -10,7 +10,7 @@ use crate::receiver::stream_record::StreamRecord;
 use crate::receiver::{Delivery, StreamTransmitter};
 
 /// What its transmitter says of a stream.
-pub(super) struct Told {
+pub(super) struct ToldStream {
     pub(super) configuration: Result<StreamConfiguration, TransmitterError>,
     pub(super) status: Result<ToldStatus, TransmitterError>,
 }
@@ -80,7 +80,7 @@ pub(super) fn summary(
 }
 
 /// All about a stream for programs.
-pub(super) fn whole(transmitter: &StreamTransmitter, record: &StreamRecord, told: &Told) -> Value {
+pub(super) fn whole(transmitter: &StreamTransmitter, record: &StreamRecord, told: &ToldStream) -> Value {
     let mut whole = summary(transmitter, Some(record), Some(&told.status));
     whole["configuration"] = match &told.configuration {
         Ok(there) => configuration(there),
@@ -90,7 +90,7 @@ pub(super) fn whole(transmitter: &StreamTransmitter, record: &StreamRecord, told
 }
 
 /// All about a stream, a line each.
-pub(super) fn lines(transmitter: &StreamTransmitter, record: &StreamRecord, told: &Told) -> String {
+pub(super) fn lines(transmitter: &StreamTransmitter, record: &StreamRecord, told: &ToldStream) -> String {
     let time = |at_ms: Option<u64>| at_ms.map_or_else(|| "never".to_owned(), to_the_second);
     let status = match &told.status {
         Ok(ToldStatus {

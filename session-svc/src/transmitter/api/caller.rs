@@ -12,9 +12,9 @@ use super::Api;
 use super::error::ApiError;
 
 /// The receiver that sends the request.
-pub(super) struct Caller(pub(super) Arc<Receiver>);
+pub(super) struct CallingReceiver(pub(super) Arc<Receiver>);
 
-impl FromRequestParts<Arc<Api>> for Caller {
+impl FromRequestParts<Arc<Api>> for CallingReceiver {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {

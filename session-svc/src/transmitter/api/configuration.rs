@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::super::receiver::{Delivery, EventType, Receiver};
 use super::super::stream::StreamState;
 use super::body::Body;
-use super::caller::Caller;
+use super::caller::CallingReceiver;
 use super::error::{ApiError, done, shown};
 use super::verification::MIN_VERIFICATION_INTERVAL_SECS;
 use super::{Api, is_own, metadata, object, optional_text, own_stream};
@@ -29,13 +29,13 @@ pub(super) struct StreamQuery {
 
 /// What a request changes.
 #[derive(Default)]
-struct Wanted {
+struct WantedConfiguration {
     /// `None` leaves it, `Some(None)` takes it back.
     events_requested: Option<Option<Vec<String>>>,
     description: Option<Option<String>>,
 }
 
-impl Wanted {
+impl WantedConfiguration {
     /// Reads what a receiver may supply; how events reach it has to be as the file says.
     fn read(body: &Map<String, Value>, api: &Api, receiver: &Receiver) -> Result<Self, ApiError> {
         if let Some(delivery) = body.get("delivery") {
@@ -99,7 +99,7 @@ fn texts(list: &Value) -> Result<Vec<String>, ApiError> {
 /// Makes the stream anew that its receiver deleted.
 pub(super) async fn create(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
     let mut body = if body.is_empty() {
@@ -110,7 +110,6 @@ pub(super) async fn create(
     // Absent is a request to poll (section 8.1.1.1).
     let polled = json!({"method": metadata::method_of(&Delivery::Poll)});
     body.entry("delivery").or_insert(polled);
-    let wanted = Wanted::read(&body, &api, &receiver);
     let now_ms = api.context.keeper.now_ms();
     let state = api.context.streams.edit(&receiver, |state| {
         if !state.deleted {
@@ -120,11 +119,7 @@ pub(super) async fn create(
             since_ms: now_ms,
             ..StreamState::default()
         };
-        match &wanted {
-            Ok(wanted) => wanted.apply(state, &receiver),
-            Err(ApiError::Invalid(why)) => return Err(ApiError::Invalid(why)),
-            Err(_) => return Err(ApiError::Invalid("the request cannot be read")),
-        }
+        WantedConfiguration::read(&body, &api, &receiver)?.apply(state, &receiver);
         Ok(())
     });
     let shown_state = configuration(&api, &receiver, &*state.await?);
@@ -134,7 +129,7 @@ pub(super) async fn create(
 /// Shows the stream, or a list of the one there is.
 pub(super) async fn read(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let state = api.context.streams.read(&receiver).await?;
@@ -156,7 +151,7 @@ pub(super) async fn read(
 /// Changes what the request names.
 pub(super) async fn update(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
     change(&api, &receiver, &object(&body)?, false).await
@@ -165,7 +160,7 @@ pub(super) async fn update(
 /// Changes everything that the receiver supplies.
 pub(super) async fn replace(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
     change(&api, &receiver, &object(&body)?, true).await
@@ -178,7 +173,7 @@ async fn change(
     is_whole: bool,
 ) -> Result<Response, ApiError> {
     own_stream(body, receiver)?;
-    let mut wanted = Wanted::read(body, api, receiver)?;
+    let mut wanted = WantedConfiguration::read(body, api, receiver)?;
     if is_whole {
         wanted.events_requested.get_or_insert(None);
         wanted.description.get_or_insert(None);
@@ -214,7 +209,7 @@ const SUPPLIED: [&str; 5] = [
 /// Deletes the stream: nothing is told any more, and what waits goes.
 pub(super) async fn delete(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
     is_own(&query.stream_id.unwrap_or_default(), &receiver)?;

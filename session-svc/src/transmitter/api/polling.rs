@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::super::poll::{PollRequest, poll as answer};
 use super::super::receiver::Delivery;
 use super::body::Body;
-use super::caller::Caller;
+use super::caller::CallingReceiver;
 use super::error::{ApiError, shown};
 use super::{Api, is_own, object};
 
 /// Takes acknowledgements and gives what waits.
 pub(super) async fn poll(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Path(stream_id): Path<String>,
     Body(body): Body,
 ) -> Result<Response, ApiError> {

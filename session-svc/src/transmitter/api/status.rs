@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::receiver::Receiver;
 use super::super::stream::{StreamState, StreamStatus};
 use super::body::Body;
-use super::caller::Caller;
+use super::caller::CallingReceiver;
 use super::configuration::StreamQuery;
 use super::error::{ApiError, shown};
 use super::{Api, is_own, object, optional_text, own_stream};
@@ -18,7 +18,7 @@ use super::{Api, is_own, object, optional_text, own_stream};
 /// Shows the status.
 pub(super) async fn read(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, ApiError> {
     is_own(&query.stream_id.unwrap_or_default(), &receiver)?;
@@ -32,7 +32,7 @@ pub(super) async fn read(
 /// Changes the status. What happened while a stream was disabled is not told afterwards.
 pub(super) async fn update(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
     let body = object(&body)?;

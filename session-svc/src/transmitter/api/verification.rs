@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::note::SignalNote;
 use super::body::Body;
-use super::caller::Caller;
+use super::caller::CallingReceiver;
 use super::error::{ApiError, done};
 use super::{Api, object, optional_text, own_stream};
 
@@ -18,7 +18,7 @@ pub(super) const MIN_VERIFICATION_INTERVAL_SECS: u64 = 10;
 /// Notes a verification for the stream; it is told like every event, once the stream is enabled.
 pub(super) async fn request(
     State(api): State<Arc<Api>>,
-    Caller(receiver): Caller,
+    CallingReceiver(receiver): CallingReceiver,
     Body(body): Body,
 ) -> Result<Response, ApiError> {
     let body = object(&body)?;

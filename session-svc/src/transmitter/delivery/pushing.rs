@@ -22,7 +22,7 @@ use crate::transmitter::reading::{Place, Read, read};
 const LEFT_AFTER: Duration = Duration::from_secs(30);
 
 /// What became of a note in one round.
-struct Told {
+struct ToldNote {
     place: Place,
     event: String,
     /// `None` where it was not sent.
@@ -65,7 +65,7 @@ impl Deliverer {
         to: &SecurityEventPush,
         page: Vec<(Place, Read)>,
         until: Option<Instant>,
-    ) -> Vec<Told> {
+    ) -> Vec<ToldNote> {
         let mut ready = Vec::new();
         for (place, read) in page {
             match read {
@@ -87,7 +87,7 @@ impl Deliverer {
             if matches!(pushed, Some(Pushed::Again { .. })) {
                 is_stopped.store(true, Ordering::Relaxed);
             }
-            Told {
+            ToldNote {
                 place,
                 event: note.event,
                 pushed,
@@ -128,11 +128,11 @@ impl Deliverer {
     }
 
     /// Takes over what became of a page; false if the receiver is to be left alone.
-    async fn take_over(&mut self, told: Vec<Told>) -> Result<bool, StoreError> {
+    async fn take_over(&mut self, told: Vec<ToldNote>) -> Result<bool, StoreError> {
         let id = self.receiver.id.clone();
         let mut failed: Option<(String, Option<Duration>)> = None;
         let (mut is_reached, mut is_whole, mut is_out_of_reach) = (false, true, true);
-        for Told { place, event, pushed } in told {
+        for ToldNote { place, event, pushed } in told {
             let outcome = match pushed {
                 None => {
                     is_whole = false;

@@ -18,7 +18,7 @@ use oidc::{SecurityEventToken, TransmitterSettings};
 use prometheus::Registry;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use serde_json::Value;
+use serde_json::{Value, json};
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_svc::callers::Callers;
 use session_svc::sessions::SessionLimits;
@@ -288,6 +288,12 @@ impl Replica {
     pub(crate) async fn poll(&self, id: &str, request: &Value) -> Answer {
         let path = format!("/ssf/poll/{}", self.stream_of(id).await);
         self.ask_as(id, "POST", &path, request).await
+    }
+
+    /// How many events wait for the receiver of this id to fetch them.
+    pub(crate) async fn waiting(&self, id: &str) -> usize {
+        let given = self.poll(id, &json!({"returnImmediately": true})).await;
+        given.body["sets"].as_object().unwrap().len()
     }
 
     /// Counted events of the receiver of this id that came to this.

@@ -71,23 +71,16 @@ async fn an_ending_that_failed_is_told_to_nobody_and_the_next_one_is() {
     let mut setting = Setting::new().await.polling("files", "");
     let failing = FailingStore::over(&world);
     let replica = setting.replica(Arc::new(failing.clone())).await;
-    let now = json!({"returnImmediately": true});
-    let fetched = async || {
-        replica.poll("files", &now).await.body["sets"]
-            .as_object()
-            .unwrap()
-            .len()
-    };
     let id = replica.sign_in(json!({"sub": "alice"}), "").await;
     failing.refuses_removals(true);
     replica.client.clone().end_session(end(&id)).await.unwrap_err();
-    assert_eq!(fetched().await, 0);
+    assert_eq!(replica.waiting("files").await, 0);
     // Long after the call.
     failing.refuses_removals(false);
     world.clock.advance_ms(130_000);
-    assert_eq!(fetched().await, 0);
+    assert_eq!(replica.waiting("files").await, 0);
     replica.sign_out(&id).await;
-    assert_eq!(fetched().await, 1);
+    assert_eq!(replica.waiting("files").await, 1);
 }
 
 #[tokio::test]
@@ -96,13 +89,6 @@ async fn the_note_of_an_ending_that_failed_is_not_dropped_under_the_next_one() {
     let mut setting = Setting::new().await.polling("files", "");
     let failing = FailingStore::over(&world);
     let replica = setting.replica(Arc::new(failing.clone())).await;
-    let now = json!({"returnImmediately": true});
-    let fetched = async || {
-        replica.poll("files", &now).await.body["sets"]
-            .as_object()
-            .unwrap()
-            .len()
-    };
     let created = replica.client.clone().create_session(alice()).await.unwrap();
     let created = created.into_inner();
     failing.refuses_removals(true);
@@ -113,10 +99,10 @@ async fn the_note_of_an_ending_that_failed_is_not_dropped_under_the_next_one() {
     let ended = replica.client.clone().end_session(end(&created.session_id)).await;
     ended.unwrap_err();
     failing.refuses_removals(false);
-    assert_eq!(fetched().await, 0);
+    assert_eq!(replica.waiting("files").await, 0);
     let name = Name::parse(&created.session.unwrap().handle).unwrap();
     world.store.remove(name, Vec::new()).await.unwrap().unwrap();
-    assert_eq!(fetched().await, 1);
+    assert_eq!(replica.waiting("files").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,201 @@
+//! The answers to requests that are not authorized: people are led to where they get what is missing, programs read what it is.
+//!
+//! Invariants
+//! - Only what a person looks at is sent elsewhere; a form, a script or a prefetch never is.
+//! - No answer is kept by a cache.
+
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use session_proto::v1::{ErrorReason, Session};
+
+use super::guard::RequestHead;
+use super::{Gateway, bearer, challenge, kept_form};
+use crate::http::errors::{HttpError, wants_page};
+use crate::http::request::{self, is_prefetch, is_script};
+use crate::providers::ProviderHint;
+use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
+use crate::route_table::requirements::Requirements;
+use crate::route_table::{Guard, Route};
+use crate::values::allowed_parameters::CONNECTION;
+use crate::values::reserved::device_page;
+use crate::values::return_to::ReturnTo;
+
+/// Answers what a guard misses: people are sent to sign in where that helps, programs get an answer they can read.
+pub(super) fn refuse(
+    gateway: &Gateway,
+    route: &Route,
+    request: &RequestHead<'_>,
+    session: Option<&Session>,
+    missing: Missing,
+) -> Response {
+    let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
+    let remedy = |connection| match missing {
+        Missing::Device => device_page(back),
+        _ => sign_in(&gateway.login_path, back, &route.requirements, connection),
+    };
+    if let Missing::NotBySignIn(_) = missing {
+        let login = remedy(None);
+        return refusal(Some(route), session, missing, &login);
+    }
+    if route.guard == Guard::Page {
+        if is_prefetch(request.headers) {
+            return no_store(StatusCode::NO_CONTENT.into_response());
+        }
+        let connection = same_provider(gateway, &missing, session);
+        if navigates(request) {
+            return no_store(Redirect::temporary(&remedy(connection)).into_response());
+        }
+        if sends_form(request) && !matches!(missing, Missing::Device) {
+            let login_url = elsewhere(gateway, route, request);
+            let mut refused = no_store(HttpError::not_sent(login_url).into_response());
+            if route.keep_form {
+                let back = kept_form::way_back(request.uri.path());
+                let login = sign_in(&gateway.login_path, &back, &route.requirements, connection);
+                kept_form::mark(gateway, &mut refused, login, session);
+            }
+            return refused;
+        }
+    }
+    let invites = matches!(missing, Missing::Session);
+    let mut response = refusal(Some(route), session, missing, "");
+    if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
+        let resource = bearer::Resource::at(gateway.sites.of(request.headers), rule);
+        bearer::invite(&mut response, rule, &resource);
+    }
+    response
+}
+
+/// The provider to authenticate at again whoever is signed in: the same one.
+pub(super) fn same_provider<'a>(
+    gateway: &'a Gateway,
+    missing: &Missing,
+    session: Option<&Session>,
+) -> Option<&'a str> {
+    let again = match missing {
+        Missing::StepUp | Missing::Token(_) => session,
+        Missing::Session
+        | Missing::Organization
+        | Missing::Connection
+        | Missing::Device
+        | Missing::NotBySignIn(_) => None,
+    };
+    gateway.providers.connection_of(&again?.issuer)
+}
+
+/// The answer that says what is missing; at `login` people sign in for this route.
+///
+/// Where no rule is, nothing can be missing but a session, or a sign-in that it owes.
+pub(super) fn refusal(
+    route: Option<&Route>,
+    session: Option<&Session>,
+    missing: Missing,
+    login: &str,
+) -> Response {
+    let none = Requirements::default();
+    let requirements = route.map_or(&none, |route| &route.requirements);
+    no_store(match missing {
+        Missing::Token(reason) => HttpError::Session {
+            reason,
+            scopes: None,
+            handler: None,
+        }
+        .into_response(),
+        Missing::Organization => WRONG_ORGANIZATION.into_response(),
+        Missing::Connection => WRONG_CONNECTION.into_response(),
+        Missing::Device => HttpError::NotBound { login_url: None }.into_response(),
+        Missing::StepUp => challenged(
+            HttpError::NotAuthenticated.into_response(),
+            challenge::step_up(&requirements.with_what_is_owed(session)),
+        ),
+        Missing::Session => HttpError::NotAuthenticated.into_response(),
+        Missing::NotBySignIn(failure) => {
+            let challenge = match &failure {
+                HttpError::Session {
+                    reason: ErrorReason::ErrInsufficientScope,
+                    ..
+                } => challenge::scopes(&requirements.scopes),
+                _ => None,
+            };
+            challenged(explained(failure, route, login).into_response(), challenge)
+        }
+    })
+}
+
+/// A failure with what the rule has to say of it, and a way to come as somebody else.
+fn explained(failure: HttpError, route: Option<&Route>, login: &str) -> HttpError {
+    match failure {
+        HttpError::MissingClaims { claims, .. } => HttpError::MissingClaims {
+            claims,
+            message: route.and_then(|route| route.denied_message.clone()),
+            // OpenID Connect Core, section 3.1.2.1: whoever is signed in at the provider is asked all the same.
+            other_account: (!login.is_empty()).then(|| format!("{login}&prompt=login")),
+        },
+        other => other,
+    }
+}
+
+fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Response {
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Anything else than a navigation would lose what it carries, or could not follow to another origin.
+fn navigates(request: &RequestHead<'_>) -> bool {
+    is_whole_page(request) && matches!(*request.method, Method::GET | Method::HEAD)
+}
+
+/// A person has sent a form and looks at the window for an answer.
+fn sends_form(request: &RequestHead<'_>) -> bool {
+    is_whole_page(request) && wants_page(request.headers)
+}
+
+fn is_whole_page(request: &RequestHead<'_>) -> bool {
+    request::is_navigation(request.headers) && !is_script(request.headers)
+}
+
+/// Where to sign in in another tab, at the provider of this page.
+fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> String {
+    let site = gateway.sites.of(request.headers);
+    let named = ProviderHint {
+        by_route: route.connection(),
+        ..ProviderHint::default()
+    };
+    let page = ReturnTo::parse(site.base_url(), request.uri.path());
+    let provider = gateway.providers.choose(named, site, page.as_ref()).ok();
+    let connection = provider.and_then(|provider| gateway.providers.connection_of(provider.issuer()));
+    site.login_url(None, connection)
+}
+
+/// The login route at `login`, with the return address and all the route requires of a sign-in: what one sign-in brought the
+/// next would lose again.
+pub(super) fn sign_in(
+    login: &str,
+    back: &str,
+    requirements: &Requirements,
+    connection: Option<&str>,
+) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("returnTo", back);
+    if let Some(connection) = connection {
+        query.append_pair(CONNECTION, connection);
+    }
+    if let Some(max_age_secs) = requirements.max_age_secs {
+        query.append_pair("max_age", &max_age_secs.to_string());
+    }
+    if !requirements.acr.is_empty() {
+        query.append_pair("acr_values", &requirements.acr.join(" "));
+    }
+    if let Some(organization) = &requirements.organization {
+        query.append_pair("organization", organization);
+    }
+    format!("{login}?{}", query.finish())
+}
+
+fn no_store(mut response: Response) -> Response {
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
