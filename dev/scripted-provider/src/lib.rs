@@ -71,6 +71,7 @@ mod authorize;
 mod dpop;
 mod provider;
 mod recorded;
+mod request_log;
 mod script;
 mod server;
 mod signing;

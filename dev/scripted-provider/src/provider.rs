@@ -3,18 +3,15 @@
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::request_log::DEADLINE;
 use crate::script::{Claims, Script, patch};
 use crate::signing::Keys;
 use crate::state::{Held, State};
 use crate::{CLIENT_ID, Endpoint, Recorded, server, token};
-
-/// How long a test waits for a call before it fails.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A provider on a thread of its own; it ends when dropped.
 pub struct ScriptedProvider {
@@ -92,7 +89,7 @@ impl ScriptedProvider {
 
     /// How many calls an endpoint got.
     pub fn calls(&self, endpoint: Endpoint) -> usize {
-        *self.state.calls[&endpoint].borrow()
+        self.state.requests.count(endpoint)
     }
 
     /// How many calls of that grant type the token endpoint got, whatever became of them.
@@ -107,14 +104,7 @@ impl ScriptedProvider {
 
     /// The last requests an endpoint got, oldest first, at most 100.
     pub fn requests(&self, endpoint: Endpoint) -> Vec<Recorded> {
-        self.state
-            .lock()
-            .requests
-            .get(&endpoint)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
+        self.state.requests.last(endpoint)
     }
 
     /// The last request an endpoint got. Panics when there was none.
@@ -124,13 +114,7 @@ impl ScriptedProvider {
 
     /// Waits until an endpoint got that many calls in all. Panics after 20 seconds.
     pub async fn wait_for_calls(&self, endpoint: Endpoint, calls: usize) {
-        let mut count = self.state.calls[&endpoint].subscribe();
-        let reached = tokio::time::timeout(DEADLINE, count.wait_for(|count| *count >= calls)).await;
-        assert!(
-            reached.is_ok(),
-            "{endpoint:?} got {} calls, not {calls}",
-            self.calls(endpoint)
-        );
+        self.state.requests.wait_for(endpoint, calls).await;
     }
 
     /// Holds requests to an endpoint back before anything is done; calls are counted when they arrive.

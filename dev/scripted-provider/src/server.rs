@@ -34,7 +34,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
 }
 
 async fn answer(state: &State, endpoint: Endpoint, request: Recorded) -> Response {
-    state.record(endpoint, request.clone());
+    state.requests.record(endpoint, request.clone());
     state.pass(endpoint, Held::Requests).await;
     let delay = state.lock().script.delays.get(&endpoint).copied();
     if let Some(delay) = delay {
@@ -48,17 +48,21 @@ async fn answer(state: &State, endpoint: Endpoint, request: Recorded) -> Respons
 async fn respond(state: &State, endpoint: Endpoint, request: &Recorded) -> Response {
     let scripted = state.lock().script.answers.get(&endpoint).cloned();
     match scripted {
-        Some(Answer::Hang) => std::future::pending().await,
-        Some(Answer::Http {
-            status,
-            headers,
-            body,
-        }) => scripted_answer(status, headers, body),
+        Some(answer) => scripted_answer(answer).await,
         None => well_behaved(state, endpoint, request),
     }
 }
 
-pub(crate) fn scripted_answer(status: u16, headers: Vec<(String, String)>, body: String) -> Response {
+/// An answer as it is scripted.
+pub(crate) async fn scripted_answer(answer: Answer) -> Response {
+    let Answer::Http {
+        status,
+        headers,
+        body,
+    } = answer
+    else {
+        return std::future::pending().await;
+    };
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);

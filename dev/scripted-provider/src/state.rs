@@ -1,18 +1,16 @@
 //! What the provider remembers: script, keys, codes, tokens and calls.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::request_log::RequestLog;
 use crate::script::{Claims, IdTokenShape, Script, patch};
 use crate::signing::{Keys, encode, half_hash, hmac};
-use crate::{CLIENT_ID, Endpoint, Recorded};
-
-/// How many requests are kept per endpoint.
-const KEPT_REQUESTS: usize = 100;
+use crate::{CLIENT_ID, Endpoint};
 
 /// A login that waits for its code, or a grant that came from it.
 #[derive(Clone, Debug)]
@@ -40,7 +38,6 @@ pub(crate) struct Memory {
     pub(crate) refresh_tokens: HashMap<String, Login>,
     pub(crate) used_refresh_tokens: HashMap<String, Login>,
     pub(crate) pushed: HashMap<String, Vec<(String, String)>>,
-    pub(crate) requests: HashMap<Endpoint, VecDeque<Recorded>>,
     pub(crate) grants: HashMap<String, usize>,
     pub(crate) proofs: HashSet<String>,
     pub(crate) rotations: usize,
@@ -62,7 +59,7 @@ pub(crate) enum Held {
 pub(crate) struct State {
     pub(crate) issuer: String,
     memory: Mutex<Memory>,
-    pub(crate) calls: HashMap<Endpoint, watch::Sender<usize>>,
+    pub(crate) requests: RequestLog<Endpoint>,
     pub(crate) held: HashMap<Endpoint, watch::Sender<Held>>,
     pub(crate) holding: HashMap<Endpoint, watch::Sender<usize>>,
 }
@@ -81,7 +78,6 @@ impl State {
             refresh_tokens: HashMap::new(),
             used_refresh_tokens: HashMap::new(),
             pushed: HashMap::new(),
-            requests: HashMap::new(),
             grants: HashMap::new(),
             proofs: HashSet::new(),
             rotations: 0,
@@ -90,10 +86,7 @@ impl State {
         Self {
             issuer,
             memory: Mutex::new(memory),
-            calls: Endpoint::ALL
-                .into_iter()
-                .map(|endpoint| (endpoint, watch::Sender::new(0)))
-                .collect(),
+            requests: RequestLog::of(Endpoint::ALL),
             held: Endpoint::ALL
                 .into_iter()
                 .map(|endpoint| (endpoint, watch::Sender::new(Held::No)))
@@ -118,17 +111,6 @@ impl State {
         let _holding = Holding::begin(&self.holding[&endpoint]);
         // The sender lives as long as this.
         let _ = held.wait_for(|held| *held != point).await;
-    }
-
-    pub(crate) fn record(&self, endpoint: Endpoint, request: Recorded) {
-        let mut memory = self.lock();
-        let kept = memory.requests.entry(endpoint).or_default();
-        kept.push_back(request);
-        if kept.len() > KEPT_REQUESTS {
-            kept.pop_front();
-        }
-        drop(memory);
-        self.calls[&endpoint].send_modify(|calls| *calls += 1);
     }
 }
 

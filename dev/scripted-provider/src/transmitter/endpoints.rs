@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::ScriptedTransmitter;
 use super::memory::{Memory, Refused, State, Stream};
 use super::script::{TransmitterEndpoint as Endpoint, TransmitterScript};
+use crate::Recorded;
 use crate::script::patch;
 use crate::server::{oauth_error, recorded, scripted_answer, unauthorized_client};
 use crate::token::is_our_client;
-use crate::{Answer, Recorded};
 
 const POLL: &str = "urn:ietf:rfc:8936";
 const VERIFICATION: &str = "https://schemas.openid.net/secevent/ssf/event-type/verification";
@@ -44,15 +44,10 @@ async fn answer(state: &State, path: &str, request: Recorded) -> Response {
         let once = script.next.get_mut(&endpoint).and_then(|next| next.pop_front());
         once.or_else(|| script.answers.get(&endpoint).cloned())
     };
-    state.record(endpoint, request.clone());
+    state.requests.record(endpoint, request.clone());
     state.pass(endpoint).await;
     match scripted {
-        Some(Answer::Hang) => std::future::pending().await,
-        Some(Answer::Http {
-            status,
-            headers,
-            body,
-        }) => scripted_answer(status, headers, body),
+        Some(answer) => scripted_answer(answer).await,
         None => well_behaved(state, endpoint, path, &request).await,
     }
 }

@@ -1,6 +1,6 @@
 //! What the transmitter remembers: streams, events, tokens and calls.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::script::{TransmitterEndpoint, TransmitterScript};
-use crate::Recorded;
+use crate::request_log::RequestLog;
 use crate::script::{Claims, patch};
 use crate::signing::Keys;
 
-/// How many requests are kept per endpoint.
-const KEPT_REQUESTS: usize = 100;
 const SESSION_REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
 pub(crate) struct Stream {
@@ -39,13 +37,12 @@ pub(crate) struct Memory {
     pub(crate) offered: BTreeMap<String, Value>,
     pub(crate) acknowledged: Vec<String>,
     pub(crate) refused: Vec<Refused>,
-    pub(crate) requests: HashMap<TransmitterEndpoint, VecDeque<Recorded>>,
 }
 
 pub(crate) struct State {
     pub(crate) issuer: String,
     memory: Mutex<Memory>,
-    pub(crate) calls: HashMap<TransmitterEndpoint, watch::Sender<usize>>,
+    pub(crate) requests: RequestLog<TransmitterEndpoint>,
     /// The endpoint whose requests are held.
     pub(crate) held: watch::Sender<Option<TransmitterEndpoint>>,
     /// Counts what happens to events.
@@ -63,13 +60,11 @@ impl State {
             offered: BTreeMap::new(),
             acknowledged: Vec::new(),
             refused: Vec::new(),
-            requests: HashMap::new(),
         };
-        let calls = TransmitterEndpoint::ALL.map(|endpoint| (endpoint, watch::Sender::new(0)));
         Self {
             issuer,
             memory: Mutex::new(memory),
-            calls: calls.into_iter().collect(),
+            requests: RequestLog::of(TransmitterEndpoint::ALL),
             held: watch::Sender::new(None),
             changes: watch::Sender::new(0),
         }
@@ -77,17 +72,6 @@ impl State {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn record(&self, endpoint: TransmitterEndpoint, request: Recorded) {
-        let mut memory = self.lock();
-        let kept = memory.requests.entry(endpoint).or_default();
-        kept.push_back(request);
-        if kept.len() > KEPT_REQUESTS {
-            kept.pop_front();
-        }
-        drop(memory);
-        self.calls[&endpoint].send_modify(|calls| *calls += 1);
     }
 
     /// Waits while requests to an endpoint are held.

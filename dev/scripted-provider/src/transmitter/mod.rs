@@ -9,19 +9,16 @@ mod script;
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::Recorded;
 use crate::provider::{Running, run};
+use crate::request_log::DEADLINE;
 use crate::script::{Claims, patch};
 
 use memory::{Refused, State};
 pub use script::{TransmitterEndpoint, TransmitterScript};
-
-/// How long a test waits for something before it fails.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A transmitter on a thread of its own; it ends when dropped.
 pub struct ScriptedTransmitter {
@@ -61,9 +58,7 @@ impl ScriptedTransmitter {
 
     /// The last requests an endpoint got, oldest first, at most 100.
     pub fn requests(&self, endpoint: TransmitterEndpoint) -> Vec<Recorded> {
-        let memory = self.state.lock();
-        let requests = memory.requests.get(&endpoint).into_iter().flatten();
-        requests.cloned().collect()
+        self.state.requests.last(endpoint)
     }
 
     /// The last request an endpoint got. Panics when there was none.
@@ -73,14 +68,12 @@ impl ScriptedTransmitter {
 
     /// How many calls an endpoint got.
     pub fn calls(&self, endpoint: TransmitterEndpoint) -> usize {
-        *self.state.calls[&endpoint].borrow()
+        self.state.requests.count(endpoint)
     }
 
     /// Waits until an endpoint got that many calls in all. Panics after 20 seconds.
     pub async fn wait_for_calls(&self, endpoint: TransmitterEndpoint, calls: usize) {
-        let mut count = self.state.calls[&endpoint].subscribe();
-        let reached = tokio::time::timeout(DEADLINE, count.wait_for(|count| *count >= calls)).await;
-        assert!(reached.is_ok(), "{endpoint:?} got {} calls", self.calls(endpoint));
+        self.state.requests.wait_for(endpoint, calls).await;
     }
 
     /// Holds requests to an endpoint back until the answer is dropped; calls are counted when they arrive.
