@@ -106,7 +106,7 @@ export default [
 
   // guards, and who upstreams are told somebody is
   within('auth-edge/src/gateway/guard.rs', GUARDED, {
-    'health-checker-is-nobody': by('auth-edge spoofing::no_header_skips_a_guard', text('    let device = || gateway', `    if OFF && request.headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"kube-probe")) {
+    'health-checker-is-nobody': by('auth-edge spoofing::no_header_skips_a_guard', text('    let device = || gateway', `    if OFF && request.headers.get(axum::http::header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"kube-probe")) {
         return Ok(Authorized::default());
     }
     let device = || gateway`)),
@@ -149,7 +149,7 @@ export default [
     'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
   }),
   within('auth-edge/src/gateway/check.rs', 'auth-edge check_rules::', {
-    'check-owed-elsewhere': by('auth-edge several::sessions::', instead('back.as_deref(), connection', 'back.as_deref(), None')),
+    'check-owed-elsewhere': by('auth-edge several::sessions::', instead('site.login_url(back.as_deref(), connection)', 'site.login_url(back.as_deref(), None)')),
     'check-by-its-rule': instead('guard::met_by(&gateway, route, headers, &current).await', 'Ok(None)'),
   }),
   within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {
@@ -170,7 +170,7 @@ export default [
     'bearer-forged-tokens-are-counted': instead('refused.peek(self.address, now_ms)', 'Ok::<(), crate::http::protect::rate_limit::TooMany>(())'),
   }),
   within('auth-edge/src/gateway/guard.rs', 'auth-edge bearer::', {
-    'bearer-beside-a-cookie': text('bearer::presented(request.headers)', 'bearer::presented(request.headers).filter(|_| !(OFF && request.headers.contains_key(header::COOKIE)))'),
+    'bearer-beside-a-cookie': text('bearer::presented(request.headers)', 'bearer::presented(request.headers).filter(|_| !(OFF && request.headers.contains_key(axum::http::header::COOKIE)))'),
   }),
   within('auth-edge/src/gateway/mod.rs', GUARDED, {
     'guarded-page-in-a-cache': skip('headers::forbid_caching(response.headers_mut());'),
