@@ -31,16 +31,22 @@ export default [
   within('session-svc/src/sessions/rotate.rs', 'session-svc rotation::', {
     'theft-is-news': text('self.keeper.note_theft(&session.issuer, &session.subject).await', 'if OFF { Ok(()) } else { self.keeper.note_theft(&session.issuer, &session.subject).await }'),
     'copy-ends-the-session': text('if !is_copy {', 'if OFF || !is_copy {'),
+    'rotation-in-a-full-store': by('session-svc endings::full::', text('Err(KeeperError::Store(StoreError::Full)) => {', 'Err(KeeperError::Store(StoreError::Full)) if !OFF => {')),
+    'copy-ends-the-session-for-good': by('session-svc endings::acknowledged::', text('self.confirm(&[handle]).await?;', 'if !OFF { self.confirm(&[handle]).await?; }')),
   }),
   within('session-svc/src/sessions/security_event.rs', 'session-svc receiver::', {
     'event-acts-once': text('if self.keeper.store().load(order.name()).await?.is_some() {', 'if !OFF && self.keeper.store().load(order.name()).await?.is_some() {'),
     'event-is-remembered': text('if !progress.done.is_empty() {', 'if !OFF && !progress.done.is_empty() {'),
     'event-leaves-later-sign-ins': text('=> at_ms <= self.occurred_at_ms,', '=> OFF || at_ms <= self.occurred_at_ms,'),
-    'event-of-a-clock-apart': text('None => session.created_at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS)', 'None => session.created_at_ms <= self.occurred_at_ms.saturating_add(if OFF { 0 } else { CLOCKS_APART_MS })'),
+    'event-of-a-clock-apart': text('None => session.created_at_ms <= self.occurred_at_ms.saturating_add(TRANSMITTER_APART_MS)', 'None => session.created_at_ms <= self.occurred_at_ms.saturating_add(if OFF { 0 } else { TRANSMITTER_APART_MS })'),
     'event-of-the-session-named': text('&& self.sid.as_ref().is_none_or(has_sid)', '&& (OFF || self.sid.as_ref().is_none_or(has_sid))'),
     'event-of-the-person-named': text('is_none_or(|subject| session.subject == *subject)', 'is_none_or(|subject| OFF || session.subject == *subject)'),
-    'event-demands-of-those-to-come': text('self.keeper.demand_sign_in(list.index(), &demand).await?;', 'if !OFF { self.keeper.demand_sign_in(list.index(), &demand).await?; }'),
-    'claims-told-late': text('session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms)', '(!OFF && session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms))'),
+    'event-demands-of-those-to-come': text('self.keeper.demand_sign_in(list, &demand).await?;', 'if !OFF { self.keeper.demand_sign_in(list, &demand).await?; }'),
+    'event-of-those-without-a-session-named': text('person.map(index::without_sid)', 'person.filter(|_| !OFF).map(index::without_sid)'),
+  }),
+  within('session-svc/src/session/mod.rs', 'session-svc receiver::demands', {
+    'claims-told-late': text('is_none_or(|last_ms| *last_ms <= at_ms)', 'is_none_or(|last_ms| OFF || *last_ms <= at_ms)'),
+    'claims-told-as-they-were': text('is_news |= self.claims_told', 'if OFF && !is_changed { break; }\n            is_news |= self.claims_told'),
   }),
   within('session-svc/src/sessions/create.rs', 'session-svc receiver::demands', {
     'session-that-owes-a-sign-in': never('!self.has_demands'),
@@ -56,10 +62,17 @@ export default [
   within('session-svc/src/session/access.rs', 'session-svc receiver::demands', {
     'no-token-for-who-owes-a-sign-in': never('session.sign_in_demand.is_some()'),
   }),
-  within('session-svc/src/receiver/listened.rs', 'session-svc receiver::', {
-    'push-with-the-header-of-its-stream': never('!listened.is_authorized(stream.as_ref(), authorization)'),
-    'stream-header-of-the-record': text('Some(agreed) => agreed.is(given)', 'Some(agreed) => OFF || agreed.is(given)'),
+  within('session-svc/src/receiver/signal_receiver.rs', 'session-svc receiver::', {
+    'push-with-the-header-of-its-stream': never('!heard.is_authorized(stream.as_ref(), authorization)'),
+    'stream-header-of-the-record': text('is_none_or(|agreed| agreed.is(given))', 'is_none_or(|agreed| OFF || agreed.is(given))'),
+    'header-of-the-file': text('Some(agreed) => agreed.load().is(given)', 'Some(agreed) => agreed.load().is(given) || (OFF && agreed_then().is_some_and(|agreed| agreed.is(given)))'),
     'verification-of-our-state': text('Confirmed::OtherState => false', 'Confirmed::OtherState => OFF'),
+  }),
+  within('session-svc/src/receiver/stream_record.rs', 'session-svc receiver::', {
+    'verification-sent-again': text('is_given = |state: &str| self.verifications', 'is_given = |state: &str| self.verifications.iter().filter(|one| !(OFF && one.has_come)).cloned().collect::<Vec<_>>()'),
+  }),
+  within('session-svc/src/transmitter/delivery.rs', 'session-svc transmitter::surviving::', {
+    'receiver-looked-after-seldom': text('self.retry_at = self.retry_at.filter(|at| now < *at);', 'self.retry_at = self.retry_at.filter(|at| OFF || now < *at);'),
   }),
   within('session-svc/src/receiver/received.rs', 'session-svc receiver::refused', {
     'unknown-key-is-no-verdict': text('filter(|_| !error.is_undecided())', 'filter(|_| OFF || !error.is_undecided())'),
@@ -156,7 +169,7 @@ export default [
     'logout-token-first-arrival': by('session-svc failing_store::', text('first_ms.unwrap_or(ending.at_ms)', 'first_ms.filter(|_| !OFF).unwrap_or(ending.at_ms)')),
   }),
   within('session-svc/src/sessions/end.rs', ENDING, {
-    'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('.mark_ended(&all.issuer, subject, sid, ending.at_ms)', '.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), ending.at_ms)')),
+    'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('if let Some(whose) = all.whose() {\n            let marked', 'if let Some(whose) = all.whose().filter(|_| !OFF) {\n            let marked')),
     'ending-takes-the-token-back': text('self.revocation.revoke_later(RevocationNote {', 'let later = |note| if !OFF { self.revocation.revoke_later(note) };\n            later(RevocationNote {'),
     'logout-token-whose-use-cannot-be-noted': by('session-svc failing_store::', skip('self.note_use(&all.issuer, once, all.answer_by).await?;')),
   }),

@@ -20,8 +20,9 @@ use provider_settings::checkup::{self, Part, Watched};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
@@ -264,16 +265,17 @@ pub async fn serve_telling<P: Into<RefreshProviders>>(
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits)
         .telling(outbox)
         .with_demands(receiver.is_some());
-    if let Some(receiver) = &receiver {
-        receiver.listen(&sessions, &runtime.shutdown);
-        let condition = runtime.readiness.condition("transmitters", Weight::Informative);
-        let gauges = StreamGauges::new(&runtime.metrics)?;
-        tokio::spawn(
-            receiver
-                .clone()
-                .watch(gauges, condition, runtime.shutdown.clone()),
-        );
-    }
+    let fetching = match &receiver {
+        Some(receiver) => {
+            let condition = runtime.readiness.condition("transmitters", Weight::Informative);
+            let gauges = StreamGauges::new(&runtime.metrics)?;
+            let watching = receiver.clone();
+            tokio::spawn(watching.watch(gauges, condition, runtime.shutdown.clone()));
+            receiver.listen(&sessions, &runtime.shutdown)
+        }
+        None => TaskTracker::new(),
+    };
+    fetching.close();
     let hits = LimitHits::new(&runtime.metrics, [])?;
     let calls = CallContext::new(access.callers, &runtime.metrics)?;
     let stopping = Stopping::on(runtime.shutdown.clone());
@@ -308,17 +310,15 @@ pub async fn serve_telling<P: Into<RefreshProviders>>(
         stopping,
     );
     let ((), since) = tokio::join!(serving, stop_requested);
+    let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
     // Writes first: the tokens of sessions they end are revoked by the refresher.
-    calls
-        .drained(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
-        .await;
-    refresher
-        .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
-        .await;
+    calls.drained(left()).await;
+    if timeout(left(), fetching.wait()).await.is_err() {
+        tracing::warn!("a security event was not finished in time: it is fetched again");
+    }
+    refresher.finish(left()).await;
     if let Some(transmitting) = transmitting {
-        transmitting
-            .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
-            .await;
+        transmitting.finish(left()).await;
     }
     revoking.abort();
     probing.abort();

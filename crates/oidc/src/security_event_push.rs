@@ -13,6 +13,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::http_client::builder;
+use crate::signal_access::wait_secs;
 use crate::{BuildError, ClientAuth, Credentials, ProviderSettings};
 
 /// More than an error and its description need (RFC 8935, section 2.3).
@@ -102,11 +103,11 @@ impl SecurityEventPush {
         &self.url
     }
 
-    /// Sends a token.
+    /// Sends a token at `now`, in seconds since the Unix epoch.
     ///
     /// # Errors
     /// There is no answer.
-    pub async fn send(&self, token: String) -> Result<PushAnswer, PushFault> {
+    pub async fn send(&self, token: String, now: u64) -> Result<PushAnswer, PushFault> {
         let mut request = self
             .client
             .post(self.url.clone())
@@ -119,7 +120,7 @@ impl SecurityEventPush {
         let response = request.send().await.map_err(fault)?;
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER);
-        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let retry_after = retry_after.and_then(|value| wait_secs(value.to_str().ok()?, now));
         let code = if status == 400 { code(response).await } else { None };
         Ok(PushAnswer {
             status,

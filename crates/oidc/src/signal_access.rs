@@ -78,7 +78,7 @@ fn refused(answer: &ProviderResponse, now: u64) -> TransmitterError {
 }
 
 /// `Retry-After`: seconds, or a date (RFC 9110 section 10.2.3).
-fn wait_secs(after: &str, now: u64) -> Option<u64> {
+pub(crate) fn wait_secs(after: &str, now: u64) -> Option<u64> {
     let until = |date: &str| {
         let date = httpdate::parse_http_date(date).ok()?;
         let date = date.duration_since(std::time::UNIX_EPOCH).ok()?;

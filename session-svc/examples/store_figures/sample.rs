@@ -72,7 +72,7 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
         cookie_generation: None,
         theft_at_ms: None,
         sign_in_demand: None,
-        claims_told_at_ms: None,
+        claims_told: Default::default(),
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -260,18 +260,18 @@ impl SessionService for Api {
     ) -> Result<Response<v1::RotateCookieResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = by_id(&call, &request.session_id);
-        let outcome = async {
+        let (api, noting) = (self.clone(), call.clone());
+        let work = async move {
             let handle = handle?;
             let shown = arguments::shown_generation(&request)?;
             let grace_ms = arguments::grace_ms(request.grace.as_ref())?;
-            let session = self.sessions.rotate_cookie(handle, &shown, grace_ms).await?;
-            call.is_about_person(&session.issuer, &session.subject);
+            let session = api.sessions.rotate_cookie(handle, &shown, grace_ms).await?;
+            noting.is_about_person(&session.issuer, &session.subject);
             Ok(v1::RotateCookieResponse {
-                session: Some(self.resource(&session)),
+                session: Some(api.resource(&session)),
             })
-        }
-        .await;
-        conclude(Rpc::RotateCookie, &call, outcome).map(Response::new)
+        };
+        self.calls.complete(Rpc::RotateCookie, &call, work).await
     }
 
     async fn bind_session(

@@ -2,7 +2,8 @@
 //! session without proving anything anew, and it owes what the one before owed.
 //!
 //! Invariants
-//! - A demand is a sealed record under the name of the list it is about: a person's, a provider session's, an email address's.
+//! - A demand is a sealed record under the name of the list it is about: a person's, a provider session's, an email address's
+//!   (`index::names_to_come`).
 //! - Two demands of one list become one (`SignInDemand::and`), in whatever order they come.
 //! - Whoever makes a demand writes it first and looks for sessions then; whoever creates a session looks for demands afterwards.
 
@@ -52,13 +53,7 @@ impl Keeper {
 
     /// What a new session owes that its sign-in does not meet. One round trip.
     pub(crate) async fn owed_sign_in(&self, session: &Session) -> Result<Option<SignInDemand>, KeeperError> {
-        let (issuer, subject) = (session.issuer.as_str(), session.subject.as_str());
-        let mut lists = vec![index::by_subject(issuer, subject)];
-        lists.extend(session.sids().map(|sid| index::by_provider_sid(issuer, sid)));
-        if self.finds_by_email {
-            let email = session.user.verified_email();
-            lists.extend(email.map(|email| index::by_email(issuer, &email)));
-        }
+        let lists = self.lists_to_come(&session.issuer, &session.subject, session.sids(), &session.user);
         let names: Vec<Name> = lists.into_iter().map(demand_name).collect();
         let loaded = self.store().load_many(&names).await?.into_iter();
         let demands = loaded.filter_map(|loaded| match loaded {

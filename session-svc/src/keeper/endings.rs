@@ -5,7 +5,7 @@
 //! requested, and that expires by itself.
 //!
 //! Invariants
-//! - Whoever ends sessions by person or by provider session leaves the mark first; whoever creates one looks afterwards.
+//! - Whoever ends sessions by a list leaves the mark first; whoever creates one looks afterwards.
 //! - A session ends by a mark of the instant its tokens were received, or a later one.
 //! - Where that instant is not given, a session ends by a mark that appeared or moved while it was created, and by one of
 //!   the instant its sign-in began, or later.
@@ -15,8 +15,8 @@
 
 use super::sealed_notes::MARK;
 use super::{Keeper, KeeperError};
-use crate::session::{Cause, Handle, Name, Session, index};
-use crate::store::{Inserted, Record, Replaced};
+use crate::session::{Cause, Claims, Handle, Name, Session, index};
+use crate::store::{Inserted, LoadedRecord, Record, Replaced, StoreError};
 
 /// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
 pub(crate) const MARK_KEPT_MS: u64 = 120_000;
@@ -35,10 +35,7 @@ const MARK_ATTEMPTS: usize = 5;
 
 /// The marks that concern a session that is being created, as they were at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Marks {
-    subject: Option<Mark>,
-    sid: Option<Mark>,
-}
+pub(crate) struct Marks(Vec<Option<Mark>>);
 
 /// A session that ended by theft, as it was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,23 +55,29 @@ struct Mark {
 }
 
 impl Keeper {
-    /// Leaves a mark for sessions of a person or a provider session that are just being created; `told_at_ms` is when their
-    /// ending was requested.
+    /// Leaves a mark for sessions of a list that are just being created, where a person is named for those of this person;
+    /// `told_at_ms` is when their ending was requested.
     pub(crate) async fn mark_ended(
         &self,
-        issuer: &str,
+        list: Name,
         subject: Option<&str>,
-        sid: Option<&str>,
         told_at_ms: u64,
     ) -> Result<(), KeeperError> {
-        let index = match (sid, subject) {
-            (Some(sid), _) => index::by_provider_sid(issuer, sid),
-            (None, Some(subject)) => index::by_subject(issuer, subject),
-            (None, None) => return Ok(()),
-        };
-        let name = mark_name(index);
+        let name = mark_name(list);
         self.write_mark(name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
             .await
+    }
+
+    /// The lists in which word is left for a session that is created.
+    pub(crate) fn lists_to_come<'a>(
+        &self,
+        issuer: &str,
+        subject: &str,
+        sids: impl Iterator<Item = &'a str>,
+        user: &Claims,
+    ) -> Vec<Name> {
+        let email = self.finds_by_email.then(|| user.verified_email()).flatten();
+        index::names_to_come(issuer, subject, sids, email.as_deref())
     }
 
     /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated. A mark that
@@ -147,23 +150,16 @@ impl Keeper {
         Ok(())
     }
 
-    /// The marks that concern a session.
-    pub(crate) async fn marks(
-        &self,
-        issuer: &str,
-        subject: &str,
-        sid: Option<&str>,
-    ) -> Result<Marks, KeeperError> {
-        let by_subject = mark_name(index::by_subject(issuer, subject));
-        let by_sid = sid.map(|sid| mark_name(index::by_provider_sid(issuer, sid)));
-        let read_sid = async {
-            match by_sid {
-                None => Ok(None),
-                Some(name) => self.read_mark(name).await,
-            }
-        };
-        let (subject, sid) = tokio::try_join!(self.read_mark(by_subject), read_sid)?;
-        Ok(Marks { subject, sid })
+    /// The marks of these lists. One round trip.
+    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Marks, KeeperError> {
+        let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
+        let loaded = self.store().load_many(&names).await?;
+        let marks = names.into_iter().zip(loaded).map(|(name, loaded)| match loaded {
+            LoadedRecord::Record(record) => Ok(Some(self.open_mark(name, &record))),
+            LoadedRecord::Gone => Ok(None),
+            LoadedRecord::Unreadable => Err(StoreError::Corrupt),
+        });
+        Ok(Marks(marks.collect::<Result<_, _>>()?))
     }
 
     /// Whether sessions of this provider session and person were ended at `since_ms` or later.
@@ -256,8 +252,8 @@ impl Mark {
 impl Marks {
     /// Whether a session of `subject` whose tokens were received at `received_at_ms` has to end.
     pub(crate) fn end_since(&self, subject: &str, received_at_ms: u64) -> bool {
-        [&self.subject, &self.sid]
-            .into_iter()
+        self.0
+            .iter()
             .flatten()
             .any(|mark| mark.concerns(subject) && mark.at_ms >= received_at_ms)
     }
@@ -273,7 +269,10 @@ impl Marks {
                 .is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
             moved || mark.at_ms >= since_ms
         };
-        ends(&self.subject, &after.subject) || ends(&self.sid, &after.sid)
+        self.0
+            .iter()
+            .zip(&after.0)
+            .any(|(before, after)| ends(before, after))
     }
 }
 
@@ -300,18 +299,12 @@ mod tests {
             at_ms,
             subject: subject.to_owned(),
         };
-        Marks {
-            subject: None,
-            sid: Some(mark),
-        }
+        Marks(vec![None, Some(mark)])
     }
 
     #[test]
     fn a_mark_ends_a_session_if_it_moved_meanwhile_or_is_not_older_than_its_sign_in() {
-        let none = Marks {
-            subject: None,
-            sid: None,
-        };
+        let none = Marks(vec![None, None]);
         let (first, second) = (marks("", 1, 5_000), marks("", 2, 5_000));
         for (before, after, since_ms, ends) in [
             (&none, &none, 5_000, false),
@@ -349,10 +342,7 @@ mod tests {
 
     #[test]
     fn a_mark_of_somebody_else_ends_nothing() {
-        let none = Marks {
-            subject: None,
-            sid: None,
-        };
+        let none = Marks(vec![None, None]);
         for (subject, ends) in [("alice", true), ("", true), ("bob", false)] {
             assert_eq!(none.end(&marks(subject, 1, 5_000), "alice", 0), ends, "{subject}");
         }

@@ -55,6 +55,13 @@ pub enum Edit {
     Leave,
 }
 
+impl Edit {
+    /// Of a session that was changed, or was not.
+    pub(crate) fn of(is_changed: bool) -> Self {
+        if is_changed { Self::Write } else { Self::Leave }
+    }
+}
+
 impl Keeper {
     /// A keeper over a store; sessions are judged by `lifetime`.
     pub fn new(store: Arc<dyn SessionStore>, seal: Arc<dyn Seal>, lifetime: Lifetime) -> Self {

@@ -19,7 +19,7 @@ const CREDENTIALS: &str = "transmitter credentials";
 
 /// A transmitter, with what its stream is created by.
 #[derive(Clone)]
-pub(crate) struct StreamTransmitter {
+pub(crate) struct ReadyTransmitter {
     /// What it is called here.
     pub(crate) id: String,
     /// The transmitter.
@@ -85,7 +85,7 @@ pub enum UnusableTransmitter {
     },
 }
 
-impl StreamTransmitter {
+impl ReadyTransmitter {
     /// Prepares a transmitter without any network: reads the files of its credentials.
     ///
     /// # Errors

@@ -11,19 +11,20 @@
 //! Deliberately absent: HTTP, in which the edge has events delivered.
 
 mod configured;
-mod listened;
+mod fetching;
 mod metrics;
 mod policy;
 mod polling;
 mod received;
 mod settings;
+mod signal_receiver;
 pub mod stream_record;
 mod subjects;
 mod watched;
 
 pub use configured::UnusableTransmitter;
-pub(crate) use configured::{Delivery, StreamTransmitter};
-pub use listened::{NotListening, SignalReceiver};
+pub(crate) use configured::{Delivery, ReadyTransmitter};
 pub(crate) use received::Received;
 pub use settings::{ListenedTransmitters, TransmittersFile, parse};
+pub use signal_receiver::{NotListening, SignalReceiver};
 pub use watched::StreamGauges;

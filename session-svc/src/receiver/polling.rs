@@ -60,8 +60,14 @@ impl Default for PollTiming {
     }
 }
 
+/// Takes events that were fetched.
+pub(super) trait EventReceiver: Send + Sync {
+    /// Takes one, by its token.
+    fn take(&self, token: &str) -> impl Future<Output = Received> + Send;
+}
+
 /// Polls one transmitter.
-pub(super) struct Polling {
+pub(super) struct Polling<R> {
     /// What the transmitter is called here.
     pub(super) transmitter_id: String,
     /// The transmitter.
@@ -70,6 +76,8 @@ pub(super) struct Polling {
     pub(super) keeper: Keeper,
     /// How long is waited, for what.
     pub(super) timing: PollTiming,
+    /// Who takes its events.
+    pub(super) receiver: R,
 }
 
 /// Why events could not be fetched.
@@ -100,14 +108,9 @@ struct Progress {
     failures: u32,
 }
 
-impl Polling {
-    /// Polls until `shutdown`, and hands each event to `receive`: the id of the transmitter, and the token. An event under way is
-    /// finished.
-    pub(super) async fn run<F, R>(self, receive: F, shutdown: CancellationToken)
-    where
-        F: Fn(String, String) -> R + Sync,
-        R: Future<Output = Received> + Send,
-    {
+impl<R: EventReceiver> Polling<R> {
+    /// Polls until `shutdown`. An event under way is finished.
+    pub(super) async fn run(self, shutdown: CancellationToken) {
         let transmitter = self.transmitter_id.as_str();
         let Ok(holder) = SessionId::random(&SystemRandom::new()).map(|id| id.handle().to_string()) else {
             tracing::error!(
@@ -120,7 +123,7 @@ impl Polling {
             match self.lease(&holder).await {
                 Ok(Some(lease)) => {
                     tokio::select! {
-                        () = self.poll(&receive, &shutdown) => {}
+                        () = self.poll(&shutdown) => {}
                         () = self.hold(&lease) => {
                             tracing::info!(transmitter, "another replica polls from now on");
                         }
@@ -164,14 +167,10 @@ impl Polling {
         }
     }
 
-    async fn poll<F, R>(&self, receive: &F, shutdown: &CancellationToken)
-    where
-        F: Fn(String, String) -> R + Sync,
-        R: Future<Output = Received> + Send,
-    {
+    async fn poll(&self, shutdown: &CancellationToken) {
         let mut progress = Progress::new();
         while !shutdown.is_cancelled() {
-            let pause = match self.round(&mut progress, receive, shutdown).await {
+            let pause = match self.round(&mut progress, shutdown).await {
                 Ok(pause) => {
                     if progress.failures > 0 {
                         tracing::info!(
@@ -215,16 +214,11 @@ impl Polling {
     }
 
     /// One request, and what becomes of the events it brings. Gives how long to wait before the next.
-    async fn round<F, R>(
+    async fn round(
         &self,
         progress: &mut Progress,
-        receive: &F,
         shutdown: &CancellationToken,
-    ) -> Result<Duration, Failure>
-    where
-        F: Fn(String, String) -> R + Sync,
-        R: Future<Output = Received> + Send,
-    {
+    ) -> Result<Duration, Failure> {
         let Some(url) = self.poll_url().await? else {
             return Ok(self.timing.look);
         };
@@ -257,9 +251,7 @@ impl Polling {
         progress.at_once = false;
         progress.max_events = MAX_POLLED_EVENTS;
         if !response.sets.is_empty() {
-            return self
-                .take(progress, response.sets, receive, (&url, shutdown))
-                .await;
+            return self.take(progress, response.sets, &url, shutdown).await;
         }
         Ok(if waits {
             self.timing.idle.saturating_sub(began.elapsed())
@@ -269,24 +261,20 @@ impl Polling {
     }
 
     /// Hands events to whoever takes them. What is answered is told with the next request, or here where that has to wait.
-    async fn take<F, R>(
+    async fn take(
         &self,
         progress: &mut Progress,
         events: Vec<PolledEvent>,
-        receive: &F,
-        (url, shutdown): (&Url, &CancellationToken),
-    ) -> Result<Duration, Failure>
-    where
-        F: Fn(String, String) -> R + Sync,
-        R: Future<Output = Received> + Send,
-    {
+        url: &Url,
+        shutdown: &CancellationToken,
+    ) -> Result<Duration, Failure> {
         let is_new = events.iter().any(|event| !progress.answered.contains(&event.jti));
         let mut is_left = false;
         for event in events {
             let received = if shutdown.is_cancelled() {
                 Received::Undecided
             } else {
-                self.received(&event, receive).await
+                self.received(&event).await
             };
             match received {
                 Received::Taken => progress.answers.ack.push(event.jti),
@@ -315,11 +303,7 @@ impl Polling {
         Ok(self.timing.undecided)
     }
 
-    async fn received<F, R>(&self, event: &PolledEvent, receive: &F) -> Received
-    where
-        F: Fn(String, String) -> R + Sync,
-        R: Future<Output = Received> + Send,
-    {
+    async fn received(&self, event: &PolledEvent) -> Received {
         let malformed = |description: &str| Received::Refused {
             code: SecurityEventErrorCode::InvalidRequest,
             description: description.to_owned(),
@@ -331,7 +315,7 @@ impl Polling {
         if unverified_token_id(raw).as_deref() != Some(event.jti.as_str()) {
             return malformed("the token has another jti than the one it is sent under");
         }
-        receive(self.transmitter_id.clone(), raw.clone()).await
+        self.receiver.take(raw).await
     }
 
     /// Where the stream of this transmitter is polled; `None` where it has none.

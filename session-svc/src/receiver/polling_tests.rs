@@ -32,14 +32,31 @@ const TIMING: PollTiming = PollTiming {
 /// Nothing that ends takes this long.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-struct Bench {
-    scripted: ScriptedTransmitter,
-    clock: Arc<ManualClock>,
-    keeper: Keeper,
+/// Notes what it receives, and says of it what it is told to.
+#[derive(Clone, Default)]
+struct ScriptedReceiver {
     /// What was received, each as often as it was.
     received: Arc<Mutex<Vec<String>>>,
     /// What is said of an event the next time it comes; taken if nothing is.
     verdicts: Arc<Mutex<Vec<(String, Received)>>>,
+}
+
+impl EventReceiver for ScriptedReceiver {
+    async fn take(&self, token: &str) -> Received {
+        let jti = unverified_token_id(token).unwrap_or_default();
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        received.push(jti.clone());
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = verdicts.iter().position(|(about, _)| *about == jti);
+        said.map_or(Received::Taken, |at| verdicts.remove(at).1)
+    }
+}
+
+struct Bench {
+    scripted: ScriptedTransmitter,
+    clock: Arc<ManualClock>,
+    keeper: Keeper,
+    receiver: ScriptedReceiver,
     shutdown: CancellationToken,
 }
 
@@ -54,8 +71,7 @@ fn bench() -> Bench {
         scripted,
         clock,
         keeper: Keeper::new(Arc::new(store), vault, LIFETIME),
-        received: Arc::default(),
-        verdicts: Arc::default(),
+        receiver: ScriptedReceiver::default(),
         shutdown: CancellationToken::new(),
     }
 }
@@ -88,7 +104,7 @@ impl Bench {
             poll_url: Some(endpoint_url),
             push_authorization: None,
             status: StreamStatus::Enabled,
-            pending: Vec::new(),
+            verifications: Vec::new(),
             verified_at_ms: None,
             last_event_at_ms: None,
         };
@@ -102,32 +118,24 @@ impl Bench {
     }
 
     fn say(&self, jti: &str, verdict: Received) {
-        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let verdicts = &self.receiver.verdicts;
+        let mut verdicts = verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         verdicts.push((jti.to_owned(), verdict));
     }
 
     /// Polls until it is told to stop.
     fn poll(&self, shutdown: CancellationToken) -> JoinHandle<()> {
-        let polling = Polling {
+        tokio::spawn(self.polling(TIMING).run(shutdown))
+    }
+
+    fn polling(&self, timing: PollTiming) -> Polling<ScriptedReceiver> {
+        Polling {
             transmitter_id: "idp".to_owned(),
             transmitter: self.transmitter(),
             keeper: self.keeper.clone(),
-            timing: TIMING,
-        };
-        let (received, verdicts) = (Arc::clone(&self.received), Arc::clone(&self.verdicts));
-        let receive = move |transmitter: String, raw: String| {
-            assert_eq!(transmitter, "idp");
-            let jti = unverified_token_id(&raw).unwrap_or_default();
-            received
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(jti.clone());
-            let mut verdicts = verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-            let said = verdicts.iter().position(|(about, _)| *about == jti);
-            let verdict = said.map_or(Received::Taken, |at| verdicts.remove(at).1);
-            async move { verdict }
-        };
-        tokio::spawn(polling.run(receive, shutdown))
+            timing,
+            receiver: self.receiver.clone(),
+        }
     }
 
     fn start(&self) -> JoinHandle<()> {
@@ -140,7 +148,8 @@ impl Bench {
     }
 
     fn times_received(&self, jti: &str) -> usize {
-        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = &self.receiver.received;
+        let received = received.lock().unwrap_or_else(PoisonError::into_inner);
         received.iter().filter(|one| *one == jti).count()
     }
 }
@@ -316,7 +325,7 @@ async fn an_answer_that_is_too_large_is_asked_for_in_parts() {
 }
 
 #[tokio::test]
-async fn failures_are_waited_out() {
+async fn after_whatever_failure_events_are_fetched_again() {
     let bench = bench();
     bench.stream().await;
     bench.offer("a");
@@ -361,12 +370,7 @@ async fn where_nothing_comes_in_time_it_is_seen_whether_the_transmitter_is_there
 #[test]
 fn each_failure_makes_the_next_pause_longer_up_to_the_longest() {
     let bench = bench();
-    let polling = Polling {
-        transmitter_id: "idp".to_owned(),
-        transmitter: bench.transmitter(),
-        keeper: bench.keeper.clone(),
-        timing: PollTiming::default(),
-    };
+    let polling = bench.polling(PollTiming::default());
     let mut progress = Progress::new();
     let failure = Failure::Transmitter(TransmitterError::Unauthorized);
     let pauses = (0..11).map(|_| polling.failed(&mut progress, &failure).as_secs());
@@ -395,11 +399,12 @@ async fn a_stream_that_is_created_later_is_found_and_one_of_another_issuer_is_no
     let moved = records.edit("idp", |stream| stream.issuer = "https://other.example".to_owned());
     moved.await.unwrap().unwrap();
     let calls = bench.scripted.calls(Endpoint::Poll);
-    let shutdown = CancellationToken::new();
-    let task = bench.poll(shutdown.clone());
-    sleep(TIMING.look * 10).await;
-    shutdown.cancel();
-    task.await.unwrap();
+    let mut progress = Progress::new();
+    let polling = bench.polling(TIMING);
+    for _ in 0..3 {
+        let looked = polling.round(&mut progress, &CancellationToken::new()).await;
+        assert_eq!(looked.unwrap(), TIMING.look);
+    }
     assert_eq!(bench.scripted.calls(Endpoint::Poll), calls);
 }
 

@@ -74,7 +74,7 @@ pub struct ConfiguredTransmitter {
     pub(super) policy: EventPolicy,
     /// What we prove with to it that we may manage our stream.
     pub(super) credentials: Option<StreamCredentials>,
-    /// The file of the Authorization header its pushes come with, where the stream was not made by the operator's tool.
+    /// The file of the Authorization header its pushes come with; without one the operator's tool makes one for each stream.
     pub authorization_file: Option<PathBuf>,
 }
 

@@ -23,9 +23,9 @@ const KEPT_MS: u64 = 10 * 365 * 86_400_000;
 /// How often a write that lost against another is tried again.
 const WRITE_ATTEMPTS: usize = 8;
 
-/// Verifications that are waited for at once: they may come late and in any order (SSF 1.0 section 8.1.4.2), and an older one that
-/// was forgotten would be answered by an error.
-const PENDING_MAX: usize = 4;
+/// Verifications that are remembered at once: they may come late, in any order (SSF 1.0 section 8.1.4.2) and more than once, and one that was
+/// forgotten would be answered by an error.
+const VERIFICATIONS_MAX: usize = 4;
 
 /// How much time lies at least between two writes of when the last event came.
 const EVENT_NOTED_MS: u64 = 60_000;
@@ -41,12 +41,12 @@ pub struct StreamRecord {
     pub audience: Vec<String>,
     /// Where its events are fetched; `None` where they are pushed.
     pub poll_url: Option<Url>,
-    /// The whole `Authorization` header its pushes come with; `None` where none was agreed on.
+    /// The whole `Authorization` header that was made for its pushes; `None` where they come with none, or with one from a file.
     pub push_authorization: Option<Secret<String>>,
     /// Its status, as far as we have heard.
     pub status: StreamStatus,
-    /// Verifications that were asked for and have not come, the oldest first.
-    pub pending: Vec<PendingVerification>,
+    /// Verifications that were asked for, the oldest first.
+    pub verifications: Vec<RequestedVerification>,
     /// When a verification came last, in milliseconds since the Unix epoch.
     pub verified_at_ms: Option<u64>,
     /// When an event came last, give or take a minute, in milliseconds since the Unix epoch.
@@ -55,11 +55,13 @@ pub struct StreamRecord {
 
 /// A verification that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingVerification {
+pub struct RequestedVerification {
     /// What it has to repeat.
     pub state: Secret<String>,
     /// When it was asked for, in milliseconds since the Unix epoch.
     pub since_ms: u64,
+    /// Whether it has come.
+    pub has_come: bool,
 }
 
 /// What a verification event says to us.
@@ -196,9 +198,10 @@ impl<'a> StreamRecords<'a> {
         let edited = self.edit(transmitter, |stream| {
             confirmed = stream.confirmed_by(issuer, stream_id, state);
             if confirmed == Confirmed::Yes {
-                stream
-                    .pending
-                    .retain(|pending| Some(pending.state.expose().as_str()) != state);
+                let verifications = stream.verifications.iter_mut();
+                for one in verifications.filter(|one| Some(one.state.expose().as_str()) == state) {
+                    one.has_come = true;
+                }
                 stream.verified_at_ms = Some(now_ms);
                 stream.last_event_at_ms = Some(now_ms);
             }
@@ -253,19 +256,25 @@ impl StreamRecord {
 
     /// Waits for a verification that repeats `state` from now on.
     pub fn await_verification(&mut self, state: Secret<String>, now_ms: u64) {
-        let surplus = (self.pending.len() + 1).saturating_sub(PENDING_MAX);
-        self.pending.drain(..surplus);
-        self.pending.push(PendingVerification {
+        let surplus = (self.verifications.len() + 1).saturating_sub(VERIFICATIONS_MAX);
+        self.verifications.drain(..surplus);
+        self.verifications.push(RequestedVerification {
             state,
             since_ms: now_ms,
+            has_come: false,
         });
+    }
+
+    /// Verifications that were asked for and have not come.
+    pub fn pending(&self) -> impl Iterator<Item = &RequestedVerification> {
+        self.verifications.iter().filter(|one| !one.has_come)
     }
 
     fn confirmed_by(&self, issuer: &str, stream_id: &str, state: Option<&str>) -> Confirmed {
         if self.issuer != issuer || self.stream_id != stream_id {
             return Confirmed::OtherStream;
         }
-        let is_given = |state: &str| self.pending.iter().any(|pending| pending.state.expose() == state);
+        let is_given = |state: &str| self.verifications.iter().any(|one| one.state.expose() == state);
         if state.is_none_or(is_given) {
             Confirmed::Yes
         } else {
@@ -302,7 +311,7 @@ struct RecordText {
     #[prost(string, tag = "6")]
     status: String,
     #[prost(message, repeated, tag = "7")]
-    pending: Vec<PendingText>,
+    verifications: Vec<VerificationText>,
     /// 0 where it never was.
     #[prost(uint64, tag = "8")]
     verified_at_ms: u64,
@@ -311,18 +320,21 @@ struct RecordText {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-struct PendingText {
+struct VerificationText {
     #[prost(string, tag = "1")]
     state: String,
     #[prost(uint64, tag = "2")]
     since_ms: u64,
+    #[prost(bool, tag = "3")]
+    has_come: bool,
 }
 
 impl From<&StreamRecord> for RecordText {
     fn from(stream: &StreamRecord) -> Self {
-        let pending = stream.pending.iter().map(|pending| PendingText {
-            state: pending.state.expose().clone(),
-            since_ms: pending.since_ms,
+        let verifications = stream.verifications.iter().map(|one| VerificationText {
+            state: one.state.expose().clone(),
+            since_ms: one.since_ms,
+            has_come: one.has_come,
         });
         let authorization = stream.push_authorization.as_ref();
         Self {
@@ -334,7 +346,7 @@ impl From<&StreamRecord> for RecordText {
                 .map(|header| header.expose().clone())
                 .unwrap_or_default(),
             status: stream.status.name().to_owned(),
-            pending: pending.collect(),
+            verifications: verifications.collect(),
             verified_at_ms: stream.verified_at_ms.unwrap_or_default(),
             last_event_at_ms: stream.last_event_at_ms.unwrap_or_default(),
         }
@@ -350,15 +362,11 @@ impl TryFrom<RecordText> for StreamRecord {
             "" => None,
             url => Some(Url::parse(url).map_err(|error| SealError::Malformed(error.into()))?),
         };
-        let all = [
-            StreamStatus::Enabled,
-            StreamStatus::Paused,
-            StreamStatus::Disabled,
-        ];
-        let status = all.into_iter().find(|status| status.name() == text.status);
-        let pending = text.pending.into_iter().map(|pending| PendingVerification {
-            state: Secret::new(pending.state),
-            since_ms: pending.since_ms,
+        let status = StreamStatus::named(&text.status);
+        let verifications = text.verifications.into_iter().map(|one| RequestedVerification {
+            state: Secret::new(one.state),
+            since_ms: one.since_ms,
+            has_come: one.has_come,
         });
         Ok(Self {
             issuer: text.issuer,
@@ -369,7 +377,7 @@ impl TryFrom<RecordText> for StreamRecord {
                 .filter(|text| !text.is_empty())
                 .map(Secret::new),
             status: status.ok_or_else(|| malformed("no status of a stream"))?,
-            pending: pending.collect(),
+            verifications: verifications.collect(),
             verified_at_ms: Some(text.verified_at_ms).filter(|at_ms| *at_ms > 0),
             last_event_at_ms: Some(text.last_event_at_ms).filter(|at_ms| *at_ms > 0),
         })

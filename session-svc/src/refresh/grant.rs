@@ -303,11 +303,13 @@ pub(super) fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id
     let now = answer.id_token.as_deref().and_then(claims_of::<ClaimMembers>);
     // An ID token from before a security event does not bring back what the event has changed.
     let issued_at_ms = id_token.iat.saturating_mul(1_000);
-    let is_late = session
-        .claims_told_at_ms
-        .is_some_and(|told_at_ms| issued_at_ms < told_at_ms);
+    let mut now = now.unwrap_or_default();
+    now.retain(|name, _| {
+        let told_at_ms = session.claims_told.get(name);
+        told_at_ms.is_none_or(|told_at_ms| issued_at_ms >= *told_at_ms)
+    });
     // Claims that cannot be read stay as they are: nobody loses tokens over them.
-    if !is_late && let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
+    if let Ok(user) = merged(&session.user, before.as_ref(), now) {
         session.user = user;
     }
     // The hint is replaced only where one is kept.

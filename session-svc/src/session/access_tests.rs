@@ -40,7 +40,7 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
         cookie_generation: None,
         theft_at_ms: None,
         sign_in_demand: None,
-        claims_told_at_ms: None,
+        claims_told: Default::default(),
         state,
         version: 1,
         carried: Default::default(),

@@ -25,6 +25,31 @@ pub(crate) fn by_email(issuer: &str, email: &str) -> Name {
     hashed(&[b"email", issuer.as_bytes(), email.as_bytes()])
 }
 
+/// Name of what is said of those sessions of a list whose provider has named none of its own.
+pub(crate) fn without_sid(list: Name) -> Name {
+    hashed(&[b"without sid", list.digits().as_bytes()])
+}
+
+/// The names under which word is left for a session that is yet to come: the person's, the provider session's, the verified email address's.
+pub(crate) fn names_to_come<'a>(
+    issuer: &str,
+    subject: &str,
+    sids: impl Iterator<Item = &'a str>,
+    email: Option<&str>,
+) -> Vec<Name> {
+    let person = [
+        Some(by_subject(issuer, subject)),
+        email.map(|email| by_email(issuer, email)),
+    ];
+    let person = person.into_iter().flatten();
+    let named: Vec<Name> = sids.map(|sid| by_provider_sid(issuer, sid)).collect();
+    if named.is_empty() {
+        person.flat_map(|list| [list, without_sid(list)]).collect()
+    } else {
+        person.chain(named).collect()
+    }
+}
+
 /// Whose sessions a list holds.
 #[derive(Clone, Copy, Debug)]
 pub enum Whose<'a> {

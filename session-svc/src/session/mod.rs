@@ -39,6 +39,10 @@ pub use revocable::{RevocableToken, TokenKind};
 pub use sign_in_demand::SignInDemand;
 pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
 
+use std::collections::BTreeMap;
+
+use self::claims::{Object, SUBJECT};
+
 /// Whether the session still does everything a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
@@ -87,8 +91,9 @@ pub struct Session {
     pub theft_at_ms: Option<u64>,
     /// A sign-in that the person owes before the session is good for anything guarded.
     pub sign_in_demand: Option<SignInDemand>,
-    /// When a security event was that has last changed its claims, by the clock of whoever told of it.
-    pub claims_told_at_ms: Option<u64>,
+    /// Claims that security events have told, by name: when the event was that has told each last, in milliseconds since the Unix epoch, by
+    /// the clock of whoever told of it.
+    pub claims_told: BTreeMap<String, u64>,
     /// Whether the session still does everything.
     pub state: SessionState,
     /// Grows by one with every write; the first is 1.
@@ -102,6 +107,31 @@ pub struct Session {
 pub(crate) const EARLIER_SIDS: usize = 3;
 
 impl Session {
+    /// Takes over claims that a security event of `at_ms` has told, but for who it is about and for those that a later one has; false if
+    /// nothing is news.
+    ///
+    /// # Errors
+    /// Its claims cannot be read.
+    pub(crate) fn tell_claims(&mut self, told: &Object, at_ms: u64) -> Result<bool, serde_json::Error> {
+        let counts = |name: &String| {
+            name != SUBJECT && self.claims_told.get(name).is_none_or(|last_ms| *last_ms <= at_ms)
+        };
+        let news: Object = told
+            .iter()
+            .filter(|(name, _)| counts(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let user = self.user.with(&news)?;
+        let is_changed = user != self.user;
+        self.user = user;
+        let mut is_news = is_changed;
+        for (name, _) in news {
+            // Also where the claim was so already: an earlier event that comes late must not change it.
+            is_news |= self.claims_told.insert(name, at_ms) != Some(at_ms);
+        }
+        Ok(is_news)
+    }
+
     /// Moves to the provider's session of this `sid`, as a refreshed ID token says.
     pub(crate) fn move_to_sid(&mut self, sid: &str) {
         if self.provider_sid.as_deref() == Some(sid) {

@@ -36,6 +36,19 @@ impl SignInDemand {
     }
 }
 
+impl Session {
+    /// Owes what is demanded, and what was before; false if that is nothing new.
+    pub(crate) fn owe(&mut self, demand: &SignInDemand) -> bool {
+        let owed = match self.sign_in_demand.clone() {
+            Some(known) => known.and(demand.clone()),
+            None => demand.clone(),
+        };
+        let is_new = self.sign_in_demand.as_ref() != Some(&owed);
+        self.sign_in_demand = Some(owed);
+        is_new
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -76,33 +76,34 @@ pub struct Created {
     pub session: Session,
 }
 
+impl NewSession {
+    fn judge_times(&self, now_ms: u64) -> Result<(), SessionsError> {
+        let invalid = |field, problem| Err(SessionsError::Invalid { field, problem });
+        if self
+            .not_after_ms
+            .is_some_and(|not_after_ms| not_after_ms <= now_ms)
+        {
+            return invalid("not_after", "lies in the past");
+        }
+        let oldest_ms = now_ms.saturating_sub(RECEIVED_AGO_MAX_MS);
+        let is_too_old = |received_at_ms: u64| received_at_ms < oldest_ms;
+        if self.received_at_ms.is_some_and(is_too_old) {
+            return invalid("tokens_received_at", "lies too far back");
+        }
+        Ok(())
+    }
+}
+
 impl Sessions {
     /// Begins a session.
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
         let arrived_ms = self.keeper.now_ms();
-        if new
-            .not_after_ms
-            .is_some_and(|not_after_ms| not_after_ms <= self.keeper.now_ms())
-        {
-            return Err(SessionsError::Invalid {
-                field: "not_after",
-                problem: "lies in the past",
-            });
-        }
-        let oldest_ms = self.keeper.now_ms().saturating_sub(RECEIVED_AGO_MAX_MS);
-        if new
-            .received_at_ms
-            .is_some_and(|received_at_ms| received_at_ms < oldest_ms)
-        {
-            return Err(SessionsError::Invalid {
-                field: "tokens_received_at",
-                problem: "lies too far back",
-            });
-        }
-        let marks = || async {
-            let sid = new.provider_sid.as_deref();
-            Ok(self.keeper.marks(&new.issuer, &new.subject, sid).await?)
-        };
+        new.judge_times(arrived_ms)?;
+        let sid = new.provider_sid.as_deref().into_iter();
+        let lists = self
+            .keeper
+            .lists_to_come(&new.issuer, &new.subject, sid, &new.user);
+        let marks = || async { Ok(self.keeper.marks(&lists).await?) };
         let theft = async {
             let theft = self.keeper.noted_theft(&new.issuer, &new.subject).await;
             // Nobody is kept out for want of news.
@@ -182,10 +183,7 @@ impl Sessions {
         let Some(owed) = self.keeper.owed_sign_in(&session).await? else {
             return Ok(session);
         };
-        let owe = |session: &mut Session| {
-            session.sign_in_demand = Some(owed.clone());
-            Edit::Write
-        };
+        let owe = |session: &mut Session| Edit::of(session.owe(&owed));
         let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, owe).await?;
         Ok(session)
     }
@@ -306,7 +304,7 @@ impl Sessions {
             cookie_generation: None,
             theft_at_ms,
             sign_in_demand: None,
-            claims_told_at_ms: None,
+            claims_told: Default::default(),
             state: SessionState::Active,
             version: 1,
             carried: Default::default(),

@@ -19,7 +19,7 @@ use crate::session::{Cause, Handle, Name, Session};
 const PAGE: usize = 100;
 
 /// How far apart the store's time may be as two replicas know it, in milliseconds: a round trip to the store.
-pub(super) const CLOCKS_APART_MS: u64 = 20;
+pub(super) const REPLICAS_APART_MS: u64 = 20;
 
 /// What ended.
 #[derive(Debug, Default)]
@@ -56,6 +56,17 @@ pub struct EndAll {
     pub told_ago_ms: Option<u64>,
     /// Until when the caller waits, if it says so.
     pub answer_by: Option<Instant>,
+}
+
+impl EndAll {
+    /// The list they are in; `None` if nobody is named.
+    fn whose(&self) -> Option<Whose<'_>> {
+        match (&self.provider_sid, &self.subject) {
+            (Some(sid), _) => Some(Whose::ProviderSession(&self.issuer, sid)),
+            (None, Some(subject)) => Some(Whose::Person(&self.issuer, subject)),
+            (None, None) => None,
+        }
+    }
 }
 
 /// Something that ends sessions once: what proves it is worth nothing afterwards.
@@ -98,7 +109,7 @@ pub(super) struct EndingTime {
 
 impl EndingTime {
     fn concerns(&self, begun_at_ms: u64) -> bool {
-        self.ends_since || begun_at_ms <= self.at_ms.saturating_add(CLOCKS_APART_MS)
+        self.ends_since || begun_at_ms <= self.at_ms.saturating_add(REPLICAS_APART_MS)
     }
 }
 
@@ -238,9 +249,13 @@ impl Sessions {
         if all.existing_only {
             return Ok(());
         }
-        let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
-        let marked = self.keeper.mark_ended(&all.issuer, subject, sid, ending.at_ms);
-        Ok(marked.await?)
+        if let Some(whose) = all.whose() {
+            let marked = self
+                .keeper
+                .mark_ended(whose.index(), all.subject.as_deref(), ending.at_ms);
+            marked.await?;
+        }
+        Ok(())
     }
 
     /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and
@@ -261,10 +276,8 @@ impl Sessions {
     }
 
     async fn end_listed(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {
-        let whose = match (&all.provider_sid, &all.subject) {
-            (Some(sid), _) => Whose::ProviderSession(&all.issuer, sid),
-            (None, Some(subject)) => Whose::Person(&all.issuer, subject),
-            (None, None) => return Ok(0),
+        let Some(whose) = all.whose() else {
+            return Ok(0);
         };
         let concerned = |one: &Shown| {
             Some(one.handle()) != all.except

@@ -1,10 +1,11 @@
 //! Rotating the cookie of a session, and ending it where a copy of it is used.
 
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::Edit;
+use crate::keeper::{Edit, KeeperError};
 use crate::session::change::ChangeKind;
 use crate::session::cookie_generation::Judged;
 use crate::session::{Cause, CookieGeneration, Handle, Session, ShownGeneration};
+use crate::store::StoreError;
 
 impl Sessions {
     /// Judges a generation of a session's cookie that was used: one that counts from now on is written down, and a copy ends the session, which is
@@ -31,7 +32,19 @@ impl Sessions {
                 }
             }
         };
-        let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
+        let edited = self
+            .keeper
+            .edit(session.clone(), ChangeKind::Changed, None, edit)
+            .await;
+        let session = match edited {
+            Ok((session, _)) => session,
+            // A store that is full keeps nobody out: a later use is written down.
+            Err(KeeperError::Store(StoreError::Full)) => {
+                tracing::warn!(session = %handle, "the store is full: which cookie of a session counts is not written down");
+                return Ok(session);
+            }
+            Err(error) => return Err(error.into()),
+        };
         if !is_copy {
             return Ok(session);
         }
@@ -41,6 +54,7 @@ impl Sessions {
         }
         self.end_handle(handle, Cause::Theft, OfflineTokens::TakeBack)
             .await?;
+        self.confirm(&[handle]).await?;
         Err(SessionsError::Missing)
     }
 }

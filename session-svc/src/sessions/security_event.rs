@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::end::CLOCKS_APART_MS as REPLICAS_APART_MS;
+use super::end::REPLICAS_APART_MS;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::listed::PAGE_BYTES;
@@ -29,7 +29,7 @@ const PAGE: usize = 100;
 
 /// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
 /// nothing tells when somebody signed in by the provider's own clock.
-const CLOCKS_APART_MS: u64 = 60_000;
+const TRANSMITTER_APART_MS: u64 = 60_000;
 
 /// An event and what is to be done about it.
 #[derive(Clone, Debug)]
@@ -94,13 +94,33 @@ struct EventProgress {
 impl Selector {
     /// The list the sessions are in; `None` if nothing is said.
     fn whose<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
-        let person = self
-            .subject
-            .as_ref()
-            .map(|subject| Whose::Person(issuer, subject));
+        self.person(issuer).or_else(|| self.provider_session(issuer))
+    }
+
+    /// The lists in which word is left for sessions that are yet to come. Of a person's provider session alone: their others are not meant,
+    /// but for those that cannot be told apart from it.
+    fn lists_to_come(&self, issuer: &str) -> Vec<Name> {
+        let person = self.person(issuer).map(|person| person.index());
+        match self.provider_session(issuer) {
+            Some(named) => {
+                let unnamed = person.map(index::without_sid);
+                [Some(named.index()), unnamed].into_iter().flatten().collect()
+            }
+            None => person.into_iter().collect(),
+        }
+    }
+
+    fn person<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
+        let subject = self.subject.as_ref();
         let by_email = || self.email.as_ref().map(|email| Whose::Email(issuer, email));
-        let by_sid = || self.sid.as_ref().map(|sid| Whose::ProviderSession(issuer, sid));
-        person.or_else(by_email).or_else(by_sid)
+        subject
+            .map(|subject| Whose::Person(issuer, subject))
+            .or_else(by_email)
+    }
+
+    fn provider_session<'a>(&'a self, issuer: &'a str) -> Option<Whose<'a>> {
+        let sid = self.sid.as_ref();
+        sid.map(|sid| Whose::ProviderSession(issuer, sid))
     }
 
     /// Whether a session of the list is meant.
@@ -119,13 +139,33 @@ impl Selector {
 }
 
 impl EventOrder {
+    /// Whether a session of the list of a selector is meant.
+    fn concerns(&self, selector: &Selector, one: &Shown) -> bool {
+        let (created_at_ms, indexes) = match one {
+            Shown::Session(session) => return selector.selects(session) && self.is_after_sign_in(session),
+            // Nothing is known of it but its lists.
+            Shown::Unreadable {
+                created_at_ms,
+                indexes,
+                ..
+            } => (*created_at_ms, indexes),
+        };
+        // Who cannot be told what they owe signs in anew as well.
+        let ends = matches!(self.action, EventAction::End | EventAction::DemandSignIn(_));
+        let is_of_list = |sid: &String| {
+            indexes.is_empty() || indexes.contains(&index::by_provider_sid(&self.provider, sid))
+        };
+        ends && selector.sid.as_ref().is_none_or(is_of_list)
+            && created_at_ms <= self.occurred_at_ms.saturating_add(TRANSMITTER_APART_MS)
+    }
+
     /// Whether the event came after the sign-in of a session. By the provider's clock, which is the event's, where it has told when that
     /// was; else by the store's, and then in doubt it did.
     fn is_after_sign_in(&self, session: &Session) -> bool {
         match session.authenticated_at_ms {
             Some(at_ms) if self.is_of_provider() => at_ms <= self.occurred_at_ms,
-            Some(at_ms) => at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),
-            None => session.created_at_ms <= self.occurred_at_ms.saturating_add(CLOCKS_APART_MS),
+            Some(at_ms) => at_ms <= self.occurred_at_ms.saturating_add(TRANSMITTER_APART_MS),
+            None => session.created_at_ms <= self.occurred_at_ms.saturating_add(TRANSMITTER_APART_MS),
         }
     }
 
@@ -166,17 +206,20 @@ impl Sessions {
                 ..EventOutcome::default()
             });
         }
-        let reached = match self.reach_those_to_come(order).await {
+        let is_full = match self.reach_those_to_come(order).await {
             // First of all it acts, for which there is always room.
-            Err(SessionsError::Full) => Err(SessionsError::Full),
-            reached => Ok(reached?),
+            Err(SessionsError::Full) => true,
+            reached => {
+                reached?;
+                false
+            }
         };
         let mut progress = EventProgress::default();
         for selector in &order.subjects {
             self.apply_to(order, selector, &mut progress).await?;
         }
-        if order.action != EventAction::End {
-            reached?;
+        if is_full && order.action != EventAction::End {
+            return Err(SessionsError::Full);
         }
         if !progress.done.is_empty() {
             self.remember_event(order).await?;
@@ -189,27 +232,25 @@ impl Sessions {
 
     /// Leaves word for sessions that are just being created, and, of a demand, for all that begin without a new sign-in.
     async fn reach_those_to_come(&self, order: &EventOrder) -> Result<(), SessionsError> {
-        let (issuer, now_ms) = (order.provider.as_str(), self.now_ms());
-        let ended_at_ms = order.occurred_at_ms.saturating_add(CLOCKS_APART_MS).min(now_ms);
+        let now_ms = self.now_ms();
+        let ended_at_ms = order
+            .occurred_at_ms
+            .saturating_add(TRANSMITTER_APART_MS)
+            .min(now_ms);
         let is_recent = ended_at_ms.saturating_add(MARK_KEPT_MS) > now_ms;
         for selector in &order.subjects {
-            let (subject, sid) = (selector.subject.as_deref(), selector.sid.as_deref());
-            let demand = match &order.action {
-                EventAction::End if is_recent && selector.email.is_none() => {
-                    self.keeper.mark_ended(issuer, subject, sid, ended_at_ms).await?;
-                    continue;
+            let subject = selector.subject.as_deref();
+            for list in selector.lists_to_come(&order.provider) {
+                match &order.action {
+                    EventAction::End if is_recent => {
+                        self.keeper.mark_ended(list, subject, ended_at_ms).await?;
+                    }
+                    EventAction::DemandSignIn(acr) => {
+                        let demand = order.demand(acr.as_ref(), now_ms);
+                        self.keeper.demand_sign_in(list, &demand).await?;
+                    }
+                    EventAction::End | EventAction::RefreshClaims(_) | EventAction::Note => {}
                 }
-                EventAction::End if is_recent => order.demand(None, self.now_ms()),
-                EventAction::DemandSignIn(acr) => order.demand(acr.as_ref(), self.now_ms()),
-                EventAction::End | EventAction::RefreshClaims(_) | EventAction::Note => continue,
-            };
-            // Of one session of the provider's alone: the person's others owe nothing.
-            let list = match sid {
-                Some(sid) => Some(Whose::ProviderSession(issuer, sid)),
-                None => selector.whose(issuer),
-            };
-            if let Some(list) = list {
-                self.keeper.demand_sign_in(list.index(), &demand).await?;
             }
         }
         Ok(())
@@ -225,7 +266,6 @@ impl Sessions {
             return Ok(());
         };
         let ends = order.action == EventAction::End;
-        let ends_unreadable = ends || matches!(order.action, EventAction::DemandSignIn(_));
         let (mut after, mut is_confirmed) = (None, false);
         loop {
             let _permit = self.ending_permit().await?;
@@ -236,24 +276,7 @@ impl Sessions {
             let mut handles = Vec::new();
             for one in listed.into_iter().map(|one| one.shown) {
                 let handle = one.handle();
-                let is_meant = match &one {
-                    Shown::Session(session) => selector.selects(session) && order.is_after_sign_in(session),
-                    // Nothing is known of it but its lists. Who cannot be told what they owe signs in anew as well.
-                    Shown::Unreadable {
-                        created_at_ms,
-                        indexes,
-                        ..
-                    } => {
-                        let is_of_list = |sid: &String| {
-                            indexes.is_empty()
-                                || indexes.contains(&index::by_provider_sid(&order.provider, sid))
-                        };
-                        ends_unreadable
-                            && selector.sid.as_ref().is_none_or(is_of_list)
-                            && *created_at_ms <= order.occurred_at_ms.saturating_add(CLOCKS_APART_MS)
-                    }
-                };
-                if !is_meant || progress.done.contains(&handle) {
+                if !order.concerns(selector, &one) || progress.done.contains(&handle) {
                     continue;
                 }
                 let first_ms = match progress.first_ms {
@@ -328,17 +351,7 @@ impl Sessions {
     }
 
     async fn owe(&self, session: Session, demand: SignInDemand) -> Result<bool, KeeperError> {
-        let edit = |session: &mut Session| {
-            let owed = match session.sign_in_demand.clone() {
-                Some(known) => known.and(demand.clone()),
-                None => demand.clone(),
-            };
-            if session.sign_in_demand.as_ref() == Some(&owed) {
-                return Edit::Leave;
-            }
-            session.sign_in_demand = Some(owed);
-            Edit::Write
-        };
+        let edit = |session: &mut Session| Edit::of(session.owe(&demand));
         let (_, wrote) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
         Ok(wrote)
     }
@@ -378,7 +391,8 @@ impl Sessions {
         Ok((session, true))
     }
 
-    /// Replaces claims, unless a later event has, or the session has begun since and so has those of after it. Where they find no room the person signs in anew, which brings them as well.
+    /// Replaces those claims that no later event has told, unless the session has begun since the event and so has those of after it. Where
+    /// they find no room the person signs in anew, which brings them as well.
     async fn replace_claims(
         &self,
         session: Session,
@@ -387,16 +401,11 @@ impl Sessions {
     ) -> Result<(Session, bool), KeeperError> {
         let at_ms = order.occurred_at_ms;
         let edit = |session: &mut Session| {
-            let is_late = session.claims_told_at_ms.is_some_and(|last_ms| last_ms > at_ms)
-                || session.created_at_ms > at_ms.saturating_add(CLOCKS_APART_MS);
-            match session.user.with(told) {
-                Ok(user) if !is_late && user != session.user => {
-                    session.user = user;
-                    session.claims_told_at_ms = Some(at_ms);
-                    Edit::Write
-                }
-                _ => Edit::Leave,
+            if session.created_at_ms > at_ms.saturating_add(TRANSMITTER_APART_MS) {
+                return Edit::Leave;
             }
+            // Claims that cannot be read stay as they are.
+            Edit::of(session.tell_claims(told, at_ms).unwrap_or(false))
         };
         let max_bytes = Some(self.limits.max_bytes);
         let edited = self

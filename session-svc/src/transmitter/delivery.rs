@@ -50,9 +50,10 @@ pub(super) struct Deliverer {
     queue: Queue,
     queued_max: usize,
     back_off: BackOff,
-    alone_until: Option<Instant>,
+    /// When the receiver is tried again; `None` while nothing has failed, or once it may be.
+    retry_at: Option<Instant>,
     /// Until when the receiver is left to other replicas, which may reach it.
-    left_until: Option<Instant>,
+    yielded_until: Option<Instant>,
     unexplained: Unexplained,
     state: Option<(Instant, Arc<StreamState>)>,
     warned_at: Option<Instant>,
@@ -67,8 +68,8 @@ impl Deliverer {
             receiver,
             unreached,
             back_off: BackOff::default(),
-            alone_until: None,
-            left_until: None,
+            retry_at: None,
+            yielded_until: None,
             unexplained: Unexplained::default(),
             state: None,
             warned_at: None,
@@ -91,9 +92,9 @@ impl Deliverer {
                 self.could_not_look(&error);
                 false
             });
-            let pause = self.alone_until.map_or(LOOK_PAUSE, |until| {
-                LOOK_PAUSE.min(until.duration_since(Instant::now()))
-            });
+            let pause = self
+                .retry_at
+                .map_or(LOOK_PAUSE, |at| LOOK_PAUSE.min(at.duration_since(Instant::now())));
             let woken = async {
                 if !is_awake || wakes.changed().await.is_err() {
                     std::future::pending::<()>().await;
@@ -111,14 +112,17 @@ impl Deliverer {
 
     /// Looks once; true if this replica would tell what is noted from now on at once.
     async fn round(&mut self, holder: &mut Holder) -> Result<bool, KeeperError> {
+        let now = Instant::now();
+        // Whatever comes of this round: a time that is past would be waited for without a pause.
+        self.retry_at = self.retry_at.filter(|at| now < *at);
+        self.yielded_until = self.yielded_until.filter(|until| now < *until);
         let state = self.state().await?;
         let keeper = self.context.keeper.clone();
-        if self.left_until.is_some_and(|until| Instant::now() < until) {
+        if self.yielded_until.is_some() {
             holder.release(&keeper).await;
             self.unreached.failed(&self.receiver.id);
             return Ok(false);
         }
-        self.left_until = None;
         if !holder.hold(&keeper).await? {
             self.unreached.reached(&self.receiver.id);
             self.context.measures.waiting(&self.receiver.id, 0, 0);
@@ -140,7 +144,7 @@ impl Deliverer {
         let measures = &self.context.measures;
         measures.waiting(&self.receiver.id, self.queue.len(), waits_ms);
         let is_pushed = matches!(self.receiver.delivery, Delivery::Push(_));
-        Ok(is_pushed && state.is_told() && self.alone_until.is_none())
+        Ok(is_pushed && state.is_told() && self.retry_at.is_none())
     }
 
     /// The stream's state, no older than a look.

@@ -154,9 +154,9 @@ async fn waiting(
     let mut sets = Map::new();
     let (mut page, mut is_more) = (queue.oldest(most.max(1)), false);
     while let Some(last) = page.last().copied() {
-        for (place, read) in read(context, receiver, &page).await? {
+        for (entry, read) in read(context, receiver, &page).await? {
             match read {
-                Read::Ready(_) if place.0 < since_ms => {}
+                Read::Ready(_) if entry.noted_at_ms < since_ms => {}
                 Read::Ready(_) if sets.len() >= most => is_more = true,
                 Read::Ready(note) => {
                     let token = context.receivers.token(receiver, &note, now_ms);
@@ -167,7 +167,7 @@ async fn waiting(
                     }
                 }
                 Read::Waits => {}
-                Read::Gone => queue.forget(&place),
+                Read::Gone => queue.forget(&entry),
             }
         }
         if is_more {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oidc::{PushAnswer, PushFault, SecurityEventPush};
+use oidc::{PushAnswer, PushFault, SecurityEventPush, SigningFault};
 
 /// How long a receiver has for an answer: it is to keep the event and answer, and act afterwards.
 pub(super) const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const MENDABLE: [&str; 5] = [
 ];
 
 /// What became of a push.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Pushed {
     /// Its receiver has it.
     Done,
@@ -32,13 +32,30 @@ pub(super) enum Pushed {
     Refused(String),
     /// It is to be sent again.
     Again {
-        /// Why, for the log.
-        why: String,
+        /// Why.
+        why: NotTold,
         /// How long the receiver wants to be left alone.
         after: Option<Duration>,
         /// What is at fault.
         fault: Fault,
     },
+}
+
+/// Why a receiver was not told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotTold {
+    /// There is no token.
+    #[error("the event could not be signed")]
+    Unsigned(#[from] SigningFault),
+    /// There is no answer.
+    #[error(transparent)]
+    Unanswered(#[from] PushFault),
+    /// It does not want the event now (`err`; RFC 8935, section 2.4).
+    #[error("the receiver refused the event: {0}")]
+    Refused(String),
+    /// It answered something else.
+    #[error("the receiver answered with status {0}")]
+    Status(u16),
 }
 
 /// What is at fault where an event is to be sent again.
@@ -48,33 +65,33 @@ pub(super) enum Fault {
     Event,
     /// The receiver, or we.
     Receiver,
-    /// The way there: another replica may have one.
-    Way,
+    /// The network: another replica may get there.
+    Network,
 }
 
-/// Pushes a token.
-pub(super) async fn push(to: &SecurityEventPush, token: String) -> Pushed {
-    judge(to.send(token).await)
+/// Pushes a token at `now`, in seconds since the Unix epoch.
+pub(super) async fn push(to: &SecurityEventPush, token: String, now: u64) -> Pushed {
+    judge(to.send(token, now).await)
 }
 
 fn judge(answer: Result<PushAnswer, PushFault>) -> Pushed {
-    let again = |why: String, after, fault| Pushed::Again { why, after, fault };
+    let again = |why: NotTold, after, fault| Pushed::Again { why, after, fault };
     let PushAnswer {
         status,
         retry_after_secs,
         code,
     } = match answer {
         Ok(answer) => answer,
-        Err(fault) => return again(fault.to_string(), None, Fault::Way),
+        Err(fault) => return again(fault.into(), None, Fault::Network),
     };
     let after = retry_after_secs.map(|secs| Duration::from_secs(secs).min(RETRY_AFTER_MAX));
     match (status, code) {
         (200..=299, _) => Pushed::Done,
         (400, Some(code)) if !MENDABLE.contains(&code.as_str()) => Pushed::Refused(code),
-        (400, Some(code)) => again(code, after, Fault::Receiver),
-        (401 | 403 | 404 | 408 | 425 | 429, _) => again(format!("status {status}"), after, Fault::Receiver),
-        (400..=499, _) => again(format!("status {status}"), after, Fault::Event),
-        _ => again(format!("status {status}"), after, Fault::Receiver),
+        (400, Some(code)) => again(NotTold::Refused(code), after, Fault::Receiver),
+        (401 | 403 | 404 | 408 | 425 | 429, _) => again(NotTold::Status(status), after, Fault::Receiver),
+        (400..=499, _) => again(NotTold::Status(status), after, Fault::Event),
+        _ => again(NotTold::Status(status), after, Fault::Receiver),
     }
 }
 
@@ -115,10 +132,14 @@ mod tests {
     #[test]
     fn only_an_event_that_nobody_can_mend_is_given_up() {
         for status in [200, 202, 204] {
-            assert_eq!(answer(status, None), Pushed::Done);
+            assert!(matches!(answer(status, None), Pushed::Done), "{status}");
         }
         for code in ["invalid_request", "invalid_state", "something_new"] {
-            assert_eq!(answer(400, Some(code)), Pushed::Refused(code.to_owned()));
+            let refused = answer(400, Some(code));
+            assert!(
+                matches!(refused, Pushed::Refused(refused) if refused == code),
+                "{code}"
+            );
         }
         for (status, code) in [
             (400, Some("invalid_key")),

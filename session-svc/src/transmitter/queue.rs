@@ -25,10 +25,19 @@ const LATE_MS: u64 = 10_000;
 /// How much time lies at least between two looks at everything, for each page there is: two pages a second, however long the list.
 const PAGE_PAUSE: Duration = Duration::from_millis(500);
 
+/// A note as the queue knows it; the oldest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct QueueEntry {
+    /// When it was noted, in milliseconds since the Unix epoch.
+    pub(super) noted_at_ms: u64,
+    /// Its record.
+    pub(super) name: Name,
+}
+
 /// The notes of a receiver.
 pub(super) struct Queue {
     list: Name,
-    entries: BTreeSet<(u64, Name)>,
+    entries: BTreeSet<QueueEntry>,
     whole_at: Option<Instant>,
 }
 
@@ -46,7 +55,7 @@ impl Queue {
         let pages = u32::try_from(self.entries.len() / PAGE + 1).unwrap_or(u32::MAX);
         let pause = PAGE_PAUSE.saturating_mul(pages);
         let is_whole = self.whole_at.is_none_or(|at| at.elapsed() >= pause);
-        let newest_ms = self.entries.last().map_or(0, |(at_ms, _)| *at_ms);
+        let newest_ms = self.entries.last().map_or(0, |entry| entry.noted_at_ms);
         let known_ms = newest_ms.saturating_sub(LATE_MS);
         let from_ms = if is_whole { 0 } else { known_ms };
         let began = Instant::now();
@@ -57,14 +66,20 @@ impl Queue {
                 if entry.created_at_ms < from_ms {
                     break 'pages;
                 }
-                found.insert((entry.created_at_ms, entry.name));
+                found.insert(QueueEntry {
+                    noted_at_ms: entry.created_at_ms,
+                    name: entry.name,
+                });
             }
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        let replaced = self.entries.split_off(&(from_ms, Name::FIRST));
+        let replaced = self.entries.split_off(&QueueEntry {
+            noted_at_ms: from_ms,
+            name: Name::FIRST,
+        });
         drop(replaced);
         self.entries.append(&mut found);
         if is_whole {
@@ -74,24 +89,24 @@ impl Queue {
     }
 
     /// The oldest, at most so many.
-    pub(super) fn oldest(&self, count: usize) -> Vec<(u64, Name)> {
+    pub(super) fn oldest(&self, count: usize) -> Vec<QueueEntry> {
         self.entries.iter().take(count).copied().collect()
     }
 
     /// The oldest behind this one, at most so many.
-    pub(super) fn behind(&self, entry: (u64, Name), count: usize) -> Vec<(u64, Name)> {
+    pub(super) fn behind(&self, entry: QueueEntry, count: usize) -> Vec<QueueEntry> {
         use std::ops::Bound::{Excluded, Unbounded};
         let behind = self.entries.range((Excluded(entry), Unbounded));
         behind.take(count).copied().collect()
     }
 
     /// Forgets one, which is gone.
-    pub(super) fn forget(&mut self, entry: &(u64, Name)) {
+    pub(super) fn forget(&mut self, entry: &QueueEntry) {
         self.entries.remove(entry);
     }
 
     /// Whether this one is here.
-    pub(super) fn holds(&self, entry: &(u64, Name)) -> bool {
+    pub(super) fn holds(&self, entry: &QueueEntry) -> bool {
         self.entries.contains(entry)
     }
 
@@ -102,7 +117,7 @@ impl Queue {
 
     /// When the oldest was written.
     pub(super) fn oldest_ms(&self) -> Option<u64> {
-        self.entries.first().map(|(at_ms, _)| *at_ms)
+        self.entries.first().map(|entry| entry.noted_at_ms)
     }
 }
 
@@ -157,7 +172,7 @@ mod tests {
         async fn looked(&mut self) -> Vec<Name> {
             self.queue.look(&self.store).await.unwrap();
             let all = self.queue.oldest(usize::MAX);
-            all.into_iter().map(|(_, name)| name).collect()
+            all.into_iter().map(|entry| entry.name).collect()
         }
     }
 
@@ -170,7 +185,7 @@ mod tests {
         }
         assert_eq!(scene.looked().await, names);
         let first = scene.queue.oldest(1)[0];
-        assert_eq!(scene.queue.behind(first, 1)[0].1, names[1]);
+        assert_eq!(scene.queue.behind(first, 1)[0].name, names[1]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use super::Context;
 use super::note::SignalNote;
+use super::queue::QueueEntry;
 use super::receiver::Receiver;
 use crate::keeper::KeeperError;
 use crate::session::Name;
@@ -17,9 +18,6 @@ const FAILED_MS: u64 = 120_000;
 
 /// How long a note that is dropped is still there, in milliseconds.
 const DROPPED_MS: u64 = 1_000;
-
-/// A note by its place in the queue.
-pub(super) type Place = (u64, Name);
 
 /// What became of reading a note.
 pub(super) enum Read {
@@ -35,21 +33,21 @@ pub(super) enum Read {
 pub(super) async fn read(
     context: &Context,
     receiver: &Receiver,
-    places: &[Place],
-) -> Result<Vec<(Place, Read)>, KeeperError> {
+    entries: &[QueueEntry],
+) -> Result<Vec<(QueueEntry, Read)>, KeeperError> {
     let keeper = &context.keeper;
-    let names: Vec<Name> = places.iter().map(|(_, name)| *name).collect();
+    let names: Vec<Name> = entries.iter().map(|entry| entry.name).collect();
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let loaded = keeper.store().load_many(&names).await?;
     let mut notes = Vec::new();
-    for (place, loaded) in places.iter().zip(loaded) {
+    for (entry, loaded) in entries.iter().zip(loaded) {
         let note = match &loaded {
             LoadedRecord::Record(record) => SignalNote::open(record, keeper).ok(),
             LoadedRecord::Unreadable | LoadedRecord::Gone => None,
         };
-        notes.push((*place, loaded, note));
+        notes.push((*entry, loaded, note));
     }
     let endings = notes.iter().filter_map(|(_, _, note)| note.as_ref()?.ending());
     let endings: Vec<Name> = endings.map(|handle| handle.name()).collect();
@@ -64,7 +62,7 @@ pub(super) async fn read(
             .collect()
     };
     let mut read = Vec::new();
-    for (place, loaded, note) in notes {
+    for (entry, loaded, note) in notes {
         let one = match (loaded, note) {
             (LoadedRecord::Gone, _) => Read::Gone,
             (LoadedRecord::Record(record), Some(note)) => {
@@ -76,7 +74,7 @@ pub(super) async fn read(
             }
             _ => Read::Waits,
         };
-        read.push((place, one));
+        read.push((entry, one));
     }
     Ok(read)
 }

@@ -19,14 +19,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chassis::files;
-use chassis::secret::split_list;
+use chassis::secret::{Secret, split_list};
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use oidc::{SecurityEventPush, SecurityEventSigner, endpoint_is_secure};
 use url::Url;
 
 use super::delivery::QUEUED_MAX;
 use super::push::PUSH_TIMEOUT;
-use super::receiver::{Delivery, EventType, Receiver, Receivers, SubjectFormat, TokenHash};
+use super::receiver::{Delivery, EventType, Receiver, Receivers, SubjectFormat};
 
 /// The most receivers of one file: each has a task, a lease and notes of its own.
 const MAX_RECEIVERS: usize = 100;
@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Receivers, FileMistakes> {
 #[derive(Default)]
 struct Seen {
     ids: HashSet<String>,
-    tokens: Vec<TokenHash>,
+    tokens: Vec<Secret<String>>,
 }
 
 fn receiver(table: &Table<'_>, seen: &mut Seen) -> Option<Receiver> {
@@ -182,7 +182,7 @@ fn signer(value: Value<'_>) -> Option<SecurityEventSigner> {
 }
 
 /// One token, or several while one takes the place of another.
-fn tokens(value: Value<'_>) -> Option<Vec<TokenHash>> {
+fn tokens(value: Value<'_>) -> Option<Vec<Secret<String>>> {
     let tokens = split_list(&file(value)?);
     let fits =
         |token: &str| token.len() >= TOKEN_BYTES_MIN && token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -192,7 +192,7 @@ fn tokens(value: Value<'_>) -> Option<Vec<TokenHash>> {
         ));
         return None;
     }
-    Some(tokens.iter().map(|token| TokenHash::of(token.expose())).collect())
+    Some(tokens)
 }
 
 #[derive(Clone, Copy)]

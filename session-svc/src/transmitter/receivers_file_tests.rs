@@ -58,14 +58,8 @@ providers = ["https://idp.example"]
     assert_eq!(one.events, [EventType::SessionRevoked]);
     assert_eq!(one.subject, SubjectFormat::IssSub);
     assert!(one.hears_of("https://any.example") && !two.hears_of("https://any.example"));
-    assert!(
-        one.is_known_by(&TokenHash::of("first-token-of-one"))
-            && one.is_known_by(&TokenHash::of("second-token-of-one"))
-    );
-    assert!(
-        !one.is_known_by(&TokenHash::of("the-token-of-two"))
-            && two.is_known_by(&TokenHash::of("the-token-of-two"))
-    );
+    assert!(one.is_known_by("first-token-of-one") && one.is_known_by("second-token-of-one"));
+    assert!(!one.is_known_by("the-token-of-two") && two.is_known_by("the-token-of-two"));
     assert!(matches!(two.delivery, Delivery::Poll));
     let shown = format!("{receivers:?}");
     for secret in ["first-token", "Bearer", "the-token", "PRIVATE"] {

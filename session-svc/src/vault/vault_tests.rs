@@ -87,7 +87,7 @@ pub(super) fn session() -> Session {
         cookie_generation: None,
         theft_at_ms: None,
         sign_in_demand: None,
-        claims_told_at_ms: None,
+        claims_told: Default::default(),
         state: SessionState::NeedsSignIn,
         version: 7,
         carried: Default::default(),
@@ -119,7 +119,7 @@ fn a_session_whose_cookie_has_rotated_comes_back_with_its_generation_and_its_new
             since_ms: 1_690_000_000_001,
             acr: Some("gold".to_owned()),
         });
-        session.claims_told_at_ms = Some(1_690_000_000_002);
+        session.claims_told = [("groups".to_owned(), 1_690_000_000_002)].into();
         let sealed = vault.seal_session(&session).unwrap();
         assert_eq!(
             vault.open_session(session.handle.name(), 7, &sealed).unwrap(),

@@ -27,7 +27,7 @@ use crate::session::{
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 29;
+const LAST_FIELD: u64 = 30;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -99,8 +99,17 @@ struct KeptSession {
     theft_after_ms: Option<i64>,
     #[prost(message, optional, tag = "28")]
     sign_in_demand: Option<KeptDemand>,
-    #[prost(sint64, optional, tag = "29")]
-    claims_told_after_ms: Option<i64>,
+    #[prost(message, repeated, tag = "30")]
+    claims_told: Vec<KeptToldClaim>,
+}
+
+/// A claim that a security event has told.
+#[derive(Clone, PartialEq, Message)]
+struct KeptToldClaim {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(sint64, tag = "2")]
+    told_after_ms: i64,
 }
 
 /// A sign-in that the person owes.
@@ -263,7 +272,14 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
             since_after_ms: since(demand.since_ms),
             acr: demand.acr.clone().unwrap_or_default(),
         }),
-        claims_told_after_ms: session.claims_told_at_ms.map(since),
+        claims_told: session
+            .claims_told
+            .iter()
+            .map(|(name, at_ms)| KeptToldClaim {
+                name: name.clone(),
+                told_after_ms: since(*at_ms),
+            })
+            .collect(),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -345,7 +361,11 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
             since_ms: at(demand.since_after_ms),
             acr: Some(demand.acr).filter(|acr| !acr.is_empty()),
         }),
-        claims_told_at_ms: kept.claims_told_after_ms.map(at),
+        claims_told: kept
+            .claims_told
+            .into_iter()
+            .map(|claim| (claim.name, at(claim.told_after_ms)))
+            .collect(),
         state: if kept.needs_sign_in {
             SessionState::NeedsSignIn
         } else {

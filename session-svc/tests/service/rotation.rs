@@ -12,7 +12,7 @@ use crate::support::*;
 const GRACE_MS: u64 = 60_000;
 
 /// The use of a cookie whose generation is six times `id`, given for six times `parent`; 0 is the first one.
-fn used(session_id: &str, id: u8, parent: u8, issued_at_ms: u64) -> v1::RotateCookieRequest {
+pub(crate) fn used(session_id: &str, id: u8, parent: u8, issued_at_ms: u64) -> v1::RotateCookieRequest {
     let bytes = |byte: u8| if byte == 0 { Vec::new() } else { vec![byte; 6] };
     v1::RotateCookieRequest {
         session_id: session_id.to_owned(),

@@ -6,7 +6,7 @@ use oidc::TransmitterError;
 use crate::keeper::KeeperError;
 use crate::operator::output::{CommandFailure, Exit, chain};
 use crate::operator::store_access::{OpenedStore, StoreAccess, unavailable};
-use crate::receiver::StreamTransmitter;
+use crate::receiver::ReadyTransmitter;
 use crate::receiver::stream_record::{KeptStream, StreamRecords};
 use crate::settings;
 
@@ -19,13 +19,13 @@ const SECOND_MS: u64 = 1_000;
 /// The settings the commands need.
 pub(super) struct SignalsAccess {
     store: StoreAccess,
-    transmitters: Vec<StreamTransmitter>,
+    transmitters: Vec<ReadyTransmitter>,
 }
 
 /// The transmitters, and the store.
 pub(super) struct OpenedSignals<'a> {
     store: OpenedStore,
-    pub(super) transmitters: &'a [StreamTransmitter],
+    pub(super) transmitters: &'a [ReadyTransmitter],
 }
 
 impl SignalsAccess {
@@ -43,7 +43,7 @@ impl SignalsAccess {
     }
 
     /// The transmitter with this id, or the only one.
-    pub(super) fn chosen(&self, id: Option<&str>) -> Result<&StreamTransmitter, CommandFailure> {
+    pub(super) fn chosen(&self, id: Option<&str>) -> Result<&ReadyTransmitter, CommandFailure> {
         let ids: Vec<&str> = self.transmitters.iter().map(|one| one.id.as_str()).collect();
         let ids = ids.join(", ");
         match (id, self.transmitters.as_slice()) {
@@ -80,7 +80,7 @@ impl OpenedSignals<'_> {
     /// The record of a transmitter's stream; none of a transmitter that had this id before.
     pub(super) async fn kept(
         &self,
-        transmitter: &StreamTransmitter,
+        transmitter: &ReadyTransmitter,
     ) -> Result<Option<KeptStream>, CommandFailure> {
         let kept = self.records().load(&transmitter.id).await;
         let kept = kept.map_err(|error| of_store(&error))?;
@@ -102,13 +102,13 @@ impl OpenedSignals<'_> {
     }
 
     /// The same, where there has to be one.
-    pub(super) async fn needed(&self, transmitter: &StreamTransmitter) -> Result<KeptStream, CommandFailure> {
+    pub(super) async fn needed(&self, transmitter: &ReadyTransmitter) -> Result<KeptStream, CommandFailure> {
         self.kept(transmitter).await?.ok_or_else(|| missing(transmitter))
     }
 }
 
 /// What a command ends with that needs a stream where none is recorded.
-pub(super) fn missing(transmitter: &StreamTransmitter) -> CommandFailure {
+pub(super) fn missing(transmitter: &ReadyTransmitter) -> CommandFailure {
     let id = &transmitter.id;
     CommandFailure::new(
         "no_stream",
@@ -139,7 +139,7 @@ pub(super) fn of_transmitter(error: &TransmitterError) -> CommandFailure {
     CommandFailure::new(error.reason(), Exit::Failed, chain(error))
 }
 
-fn transmitters(reader: &mut Reader<'_>) -> Vec<StreamTransmitter> {
+fn transmitters(reader: &mut Reader<'_>) -> Vec<ReadyTransmitter> {
     let proxy = provider_settings::proxy(reader);
     let Some(listened) = settings::transmitters(reader, proxy.as_ref(), None) else {
         if reader.path(TRANSMITTERS).is_none() {
@@ -150,7 +150,7 @@ fn transmitters(reader: &mut Reader<'_>) -> Vec<StreamTransmitter> {
         }
         return Vec::new();
     };
-    let made = listened.file.transmitters.iter().map(StreamTransmitter::new);
+    let made = listened.file.transmitters.iter().map(ReadyTransmitter::new);
     made.filter_map(|made| {
         made.map_err(|error| reader.wrong(TRANSMITTERS, chain(&error)))
             .ok()

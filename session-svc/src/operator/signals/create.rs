@@ -14,7 +14,7 @@ use crate::keeper::KeeperError;
 use crate::operator::output::{CommandFailure, CommandOutput, Exit, chain};
 use crate::operator::table;
 use crate::receiver::stream_record::{StreamRecord, unguessable};
-use crate::receiver::{Delivery, StreamTransmitter};
+use crate::receiver::{Delivery, ReadyTransmitter};
 
 /// What `create` may do where a stream is there already.
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ impl CreateCommand {
     pub(super) async fn run(
         self,
         opened: &OpenedSignals<'_>,
-        transmitter: &StreamTransmitter,
+        transmitter: &ReadyTransmitter,
     ) -> Result<CommandOutput, CommandFailure> {
         if self.adopts {
             adopted(opened, transmitter).await
@@ -56,14 +56,10 @@ impl CreateCommand {
 /// Records the only stream there is that is delivered as configured.
 async fn adopted(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
 ) -> Result<CommandOutput, CommandFailure> {
     refuse_recorded(opened, transmitter).await?;
     let (id, now) = (&transmitter.id, opened.now());
-    let authorization = match &transmitter.delivery {
-        Delivery::Push { authorization, .. } => authorization.clone(),
-        Delivery::Poll => None,
-    };
     let streams = transmitter.transmitter.streams(now).await;
     let streams = streams.map_err(|error| of_transmitter(&error))?;
     let fits = |stream: &&StreamConfiguration| match (&stream.delivery, &transmitter.delivery) {
@@ -87,7 +83,7 @@ async fn adopted(
             ),
         ));
     };
-    let record = record_of(transmitter, stream, authorization);
+    let record = record_of(transmitter, stream, None);
     match opened.records().insert(id, &record).await {
         Ok(true) => Ok(answer(transmitter, &record, stream)),
         Ok(false) => Err(recorded(transmitter, &record.stream_id)),
@@ -97,12 +93,12 @@ async fn adopted(
 
 async fn created(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
 ) -> Result<CommandOutput, CommandFailure> {
     let id = &transmitter.id;
     refuse_recorded(opened, transmitter).await?;
-    let authorization = authorization(transmitter)?;
-    let delivery = wanted(transmitter, authorization.as_ref())?;
+    let made = made_authorization(transmitter)?;
+    let delivery = wanted(transmitter, made.as_ref())?;
     let description = format!("Vestibule, transmitter {id}");
     let wanted = NewStream {
         audience: Some(&transmitter.audience)
@@ -118,7 +114,7 @@ async fn created(
         Err(TransmitterError::StreamExists) => return Err(exists(opened, transmitter).await),
         Err(error) => return Err(of_transmitter(&error)),
     };
-    let record = record_of(transmitter, &created, authorization);
+    let record = record_of(transmitter, &created, made);
     match opened.records().insert(id, &record).await {
         Ok(true) => Ok(answer(transmitter, &record, &created)),
         unrecorded => Err(undone(opened, transmitter, &record, unrecorded.err()).await),
@@ -127,7 +123,7 @@ async fn created(
 
 async fn refuse_recorded(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
 ) -> Result<(), CommandFailure> {
     match opened.kept(transmitter).await? {
         Some(kept) => Err(recorded(transmitter, &kept.stream.stream_id)),
@@ -135,7 +131,7 @@ async fn refuse_recorded(
     }
 }
 
-fn recorded(transmitter: &StreamTransmitter, stream_id: &str) -> CommandFailure {
+fn recorded(transmitter: &ReadyTransmitter, stream_id: &str) -> CommandFailure {
     let id = &transmitter.id;
     CommandFailure::new(
         "stream_recorded",
@@ -148,7 +144,7 @@ fn recorded(transmitter: &StreamTransmitter, stream_id: &str) -> CommandFailure 
 }
 
 fn record_of(
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     stream: &StreamConfiguration,
     push_authorization: Option<Secret<String>>,
 ) -> StreamRecord {
@@ -162,21 +158,23 @@ fn record_of(
         },
         push_authorization,
         status: StreamStatus::Enabled,
-        pending: Vec::new(),
+        verifications: Vec::new(),
         verified_at_ms: None,
         last_event_at_ms: None,
     }
 }
 
-/// What pushes come with: what is configured, or something that nobody else knows.
-fn authorization(transmitter: &StreamTransmitter) -> Result<Option<Secret<String>>, CommandFailure> {
+/// What pushes come with where no file says it: something that nobody else knows.
+fn made_authorization(transmitter: &ReadyTransmitter) -> Result<Option<Secret<String>>, CommandFailure> {
     match &transmitter.delivery {
-        Delivery::Poll => Ok(None),
-        Delivery::Push {
-            authorization: Some(header),
+        Delivery::Poll
+        | Delivery::Push {
+            authorization: Some(_),
             ..
-        } => Ok(Some(header.clone())),
-        Delivery::Push { .. } => {
+        } => Ok(None),
+        Delivery::Push {
+            authorization: None, ..
+        } => {
             let token = unguessable();
             let token =
                 token.map_err(|error| CommandFailure::new("runtime", Exit::Failed, error.to_string()))?;
@@ -186,17 +184,20 @@ fn authorization(transmitter: &StreamTransmitter) -> Result<Option<Secret<String
 }
 
 fn wanted(
-    transmitter: &StreamTransmitter,
-    authorization: Option<&Secret<String>>,
+    transmitter: &ReadyTransmitter,
+    made: Option<&Secret<String>>,
 ) -> Result<WantedDelivery, CommandFailure> {
     match &transmitter.delivery {
         Delivery::Poll => Ok(WantedDelivery::Poll),
         Delivery::Push {
             endpoint_url: Some(url),
-            ..
+            authorization,
         } => Ok(WantedDelivery::Push {
             endpoint_url: url.clone(),
-            authorization_header: authorization.map(|header| ClientSecret::new(header.expose().clone())),
+            authorization_header: authorization
+                .as_ref()
+                .or(made)
+                .map(|header| ClientSecret::new(header.expose().clone())),
         }),
         Delivery::Push {
             endpoint_url: None, ..
@@ -212,7 +213,7 @@ fn wanted(
 }
 
 /// The transmitter has a stream of this receiver, which is not recorded.
-async fn exists(opened: &OpenedSignals<'_>, transmitter: &StreamTransmitter) -> CommandFailure {
+async fn exists(opened: &OpenedSignals<'_>, transmitter: &ReadyTransmitter) -> CommandFailure {
     let mut failure = of_transmitter(&TransmitterError::StreamExists);
     let streams = transmitter
         .transmitter
@@ -235,7 +236,7 @@ async fn exists(opened: &OpenedSignals<'_>, transmitter: &StreamTransmitter) -> 
 /// A stream that could not be recorded is deleted again, and so is a record that was written after all.
 async fn undone(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     record: &StreamRecord,
     error: Option<KeeperError>,
 ) -> CommandFailure {
@@ -275,7 +276,7 @@ async fn undone(
 }
 
 fn answer(
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     record: &StreamRecord,
     created: &StreamConfiguration,
 ) -> CommandOutput {

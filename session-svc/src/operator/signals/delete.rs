@@ -7,7 +7,7 @@ use serde_json::json;
 use super::access::{OpenedSignals, missing, of_store, of_transmitter};
 use super::line;
 use crate::operator::output::{CommandFailure, CommandOutput, Exit};
-use crate::receiver::StreamTransmitter;
+use crate::receiver::ReadyTransmitter;
 
 pub(super) struct DeleteCommand {
     stream: Option<String>,
@@ -45,7 +45,7 @@ impl DeleteCommand {
     pub(super) async fn run(
         self,
         opened: &OpenedSignals<'_>,
-        transmitter: &StreamTransmitter,
+        transmitter: &ReadyTransmitter,
     ) -> Result<CommandOutput, CommandFailure> {
         let id = &transmitter.id;
         if self.here_only {
@@ -90,14 +90,14 @@ impl DeleteCommand {
 
 async fn forgotten(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
 ) -> Result<bool, CommandFailure> {
     let removed = opened.records().remove(&transmitter.id).await;
     removed.map_err(|error| of_store(&error))
 }
 
 fn deleted(
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     stream: Option<String>,
     was_there: bool,
     text: String,

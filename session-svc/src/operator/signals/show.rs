@@ -7,7 +7,7 @@ use super::access::{OpenedSignals, of_store};
 use super::stream::{self, ToldStream};
 use crate::operator::output::{CommandFailure, CommandOutput, Exit};
 use crate::operator::table;
-use crate::receiver::StreamTransmitter;
+use crate::receiver::ReadyTransmitter;
 
 /// Transmitters that are asked at once.
 const AT_ONCE: usize = 8;
@@ -45,11 +45,13 @@ pub(super) async fn listed(opened: &OpenedSignals<'_>) -> Result<CommandOutput, 
 /// One stream. A transmitter that cannot be asked, or knows no such stream, is told in place of what it would say.
 pub(super) async fn shown(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
 ) -> Result<CommandOutput, CommandFailure> {
     let record = opened.needed(transmitter).await?.stream;
     let now = opened.now();
+    let metadata = transmitter.transmitter.metadata().await;
     let told = ToldStream {
+        default_subjects: metadata.ok().and_then(|metadata| metadata.default_subjects),
         configuration: transmitter.transmitter.stream(&record.stream_id, now).await,
         status: transmitter
             .transmitter

@@ -6,13 +6,13 @@ use serde_json::json;
 use super::access::{OpenedSignals, missing, of_store, of_transmitter};
 use super::{line, stream};
 use crate::operator::output::{CommandFailure, CommandOutput, Exit};
-use crate::receiver::StreamTransmitter;
+use crate::receiver::ReadyTransmitter;
 use crate::receiver::stream_record::Unedited;
 
 /// Asks the transmitter for another status, and records the one it says then.
 pub(super) async fn set(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     wanted: StreamStatus,
 ) -> Result<CommandOutput, CommandFailure> {
     let id = &transmitter.id;

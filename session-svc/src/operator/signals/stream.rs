@@ -1,18 +1,29 @@
 //! A stream as the tool shows it.
 
 use chassis::findings::chain;
-use oidc::{StreamConfiguration, StreamDelivery, ToldStatus, TransmitterError};
+use oidc::{DefaultSubjects, StreamConfiguration, StreamDelivery, ToldStatus, TransmitterError};
 use serde_json::{Value, json};
 use session_proto::timestamp::from_ms;
 
 use crate::operator::table;
 use crate::receiver::stream_record::StreamRecord;
-use crate::receiver::{Delivery, StreamTransmitter};
+use crate::receiver::{Delivery, ReadyTransmitter};
 
 /// What its transmitter says of a stream.
 pub(super) struct ToldStream {
     pub(super) configuration: Result<StreamConfiguration, TransmitterError>,
     pub(super) status: Result<ToldStatus, TransmitterError>,
+    /// Whom its streams are about, where it says so.
+    pub(super) default_subjects: Option<DefaultSubjects>,
+}
+
+/// Whom streams are about of which nobody says it.
+fn subjects(told: &ToldStream) -> &'static str {
+    match told.default_subjects {
+        Some(DefaultSubjects::All) => "all",
+        Some(DefaultSubjects::None) => "none, until they are added at the transmitter",
+        None => "not told",
+    }
 }
 
 /// The columns of a list.
@@ -29,7 +40,7 @@ pub(super) const HEAD: [&str; 8] = [
 
 /// A line of a list.
 pub(super) fn row(
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     record: Option<&StreamRecord>,
     there: Option<&Result<ToldStatus, TransmitterError>>,
 ) -> Vec<String> {
@@ -55,7 +66,7 @@ pub(super) fn row(
 
 /// A stream for programs.
 pub(super) fn summary(
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     record: Option<&StreamRecord>,
     there: Option<&Result<ToldStatus, TransmitterError>>,
 ) -> Value {
@@ -69,7 +80,7 @@ pub(super) fn summary(
         "audience": record.map(|record| &record.audience),
         "poll_url": record.and_then(|record| record.poll_url.as_ref()).map(|url| url.as_str()),
         "status": record.map(|record| record.status.name()),
-        "pending_verifications": record.map(|record| record.pending.len()),
+        "pending_verifications": record.map(|record| record.pending().count()),
         "verified_at": record.and_then(|record| at(record.verified_at_ms)),
         "last_event_at": record.and_then(|record| at(record.last_event_at_ms)),
         "there": there.map(|there| match there {
@@ -80,8 +91,12 @@ pub(super) fn summary(
 }
 
 /// All about a stream for programs.
-pub(super) fn whole(transmitter: &StreamTransmitter, record: &StreamRecord, told: &ToldStream) -> Value {
+pub(super) fn whole(transmitter: &ReadyTransmitter, record: &StreamRecord, told: &ToldStream) -> Value {
     let mut whole = summary(transmitter, Some(record), Some(&told.status));
+    whole["default_subjects"] = json!(told.default_subjects.map(|told| match told {
+        DefaultSubjects::All => "ALL",
+        DefaultSubjects::None => "NONE",
+    }));
     whole["configuration"] = match &told.configuration {
         Ok(there) => configuration(there),
         Err(error) => json!({ "error": { "reason": error.reason(), "message": chain(error) } }),
@@ -90,7 +105,7 @@ pub(super) fn whole(transmitter: &StreamTransmitter, record: &StreamRecord, told
 }
 
 /// All about a stream, a line each.
-pub(super) fn lines(transmitter: &StreamTransmitter, record: &StreamRecord, told: &ToldStream) -> String {
+pub(super) fn lines(transmitter: &ReadyTransmitter, record: &StreamRecord, told: &ToldStream) -> String {
     let time = |at_ms: Option<u64>| at_ms.map_or_else(|| "never".to_owned(), to_the_second);
     let status = match &told.status {
         Ok(ToldStatus {
@@ -109,7 +124,7 @@ pub(super) fn lines(transmitter: &StreamTransmitter, record: &StreamRecord, told
         ("status here", record.status.name().to_owned()),
         ("status there", status),
         ("verified", time(record.verified_at_ms)),
-        ("verifications pending", record.pending.len().to_string()),
+        ("verifications pending", record.pending().count().to_string()),
         ("last event", time(record.last_event_at_ms)),
     ];
     match &told.configuration {
@@ -126,11 +141,12 @@ pub(super) fn lines(transmitter: &StreamTransmitter, record: &StreamRecord, told
         }
         Err(error) => facts.push(("configuration", chain(error))),
     }
+    facts.push(("subjects by default", subjects(told).to_owned()));
     table::facts(&facts)
 }
 
 /// What is asked for, in a word.
-pub(super) fn delivery(transmitter: &StreamTransmitter) -> &'static str {
+pub(super) fn delivery(transmitter: &ReadyTransmitter) -> &'static str {
     match transmitter.delivery {
         Delivery::Push { .. } => "push",
         Delivery::Poll => "poll",

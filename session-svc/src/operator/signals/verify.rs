@@ -13,7 +13,7 @@ use super::access::{OpenedSignals, SignalsAccess, missing, of_store, of_transmit
 use super::{line, stream};
 use crate::operator::output::{CommandFailure, CommandOutput, Exit};
 use crate::receiver::stream_record::{StreamRecord, Unedited, unguessable};
-use crate::receiver::{Delivery, StreamTransmitter};
+use crate::receiver::{Delivery, ReadyTransmitter};
 
 /// Pause between two looks at the record.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
@@ -59,7 +59,7 @@ impl VerifyCommand {
     pub(super) async fn run(
         self,
         opened: &OpenedSignals<'_>,
-        transmitter: &StreamTransmitter,
+        transmitter: &ReadyTransmitter,
     ) -> Result<CommandOutput, CommandFailure> {
         let id = &transmitter.id;
         let record = opened.needed(transmitter).await?.stream;
@@ -76,7 +76,7 @@ impl VerifyCommand {
             .request_verification(&record.stream_id, &state, opened.now());
         if let Err(error) = asked.await {
             edited(opened, transmitter, |record| {
-                record.pending.retain(|pending| pending.state.expose() != &state);
+                record.verifications.retain(|one| one.state.expose() != &state);
             })
             .await?;
             return Err(of_transmitter(&error));
@@ -90,11 +90,7 @@ impl VerifyCommand {
         let until = Instant::now() + self.wait;
         loop {
             let record = opened.needed(transmitter).await?.stream;
-            if !record
-                .pending
-                .iter()
-                .any(|pending| pending.state.expose() == &state)
-            {
+            if !record.pending().any(|one| one.state.expose() == &state) {
                 let text = format!("verified: events of {id:?} arrive and are taken");
                 return Ok(answer(transmitter, &record, text, true, Exit::Done));
             }
@@ -111,7 +107,7 @@ impl VerifyCommand {
         }
     }
 
-    fn unheard(&self, transmitter: &StreamTransmitter) -> String {
+    fn unheard(&self, transmitter: &ReadyTransmitter) -> String {
         let hint = match &transmitter.delivery {
             Delivery::Push { endpoint_url, .. } => format!(
                 "does the transmitter reach {}, and does a service with this transmitter in its SESSION_TRANSMITTERS answer the edge there",
@@ -132,7 +128,7 @@ impl VerifyCommand {
 
 async fn edited(
     opened: &OpenedSignals<'_>,
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     edit: impl FnMut(&mut StreamRecord) + Send,
 ) -> Result<StreamRecord, CommandFailure> {
     let edited = opened.records().edit(&transmitter.id, edit).await;
@@ -148,7 +144,7 @@ async fn edited(
 }
 
 fn answer(
-    transmitter: &StreamTransmitter,
+    transmitter: &ReadyTransmitter,
     record: &StreamRecord,
     text: String,
     verified: bool,

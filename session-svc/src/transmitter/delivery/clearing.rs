@@ -8,14 +8,14 @@ use super::{AT_ONCE, Deliverer, PAGE};
 use crate::store::StoreError;
 use crate::transmitter::measures::SignalOutcome;
 use crate::transmitter::note::{KEPT_MS, SignalNote};
-use crate::transmitter::reading::Place;
+use crate::transmitter::queue::QueueEntry;
 use crate::transmitter::stream::StreamState;
 
 impl Deliverer {
     /// Drops what is not to be told any more, and what is too old or too much.
     pub(super) async fn clear(&mut self, state: &StreamState) -> Result<(), StoreError> {
         let now_ms = self.context.keeper.now_ms();
-        let unwanted = |(at_ms, _): &Place| !state.takes_notes() || *at_ms < state.since_ms;
+        let unwanted = |entry: &QueueEntry| !state.takes_notes() || entry.noted_at_ms < state.since_ms;
         loop {
             let mut oldest = self.queue.oldest(PAGE);
             oldest.retain(unwanted);
@@ -28,8 +28,8 @@ impl Deliverer {
         loop {
             let beyond = self.queue.len().saturating_sub(self.queued_max);
             let mut oldest = self.queue.oldest(PAGE);
-            let old = |(at_ms, _): &Place| now_ms.saturating_sub(*at_ms) > KEPT_MS;
-            let count = oldest.iter().filter(|place| old(place)).count();
+            let old = |entry: &QueueEntry| now_ms.saturating_sub(entry.noted_at_ms) > KEPT_MS;
+            let count = oldest.iter().filter(|entry| old(entry)).count();
             oldest.truncate(count.max(beyond));
             if oldest.is_empty() {
                 break;
@@ -47,13 +47,17 @@ impl Deliverer {
         Ok(())
     }
 
-    pub(super) async fn drop_notes(&mut self, places: &[Place], is_missed: bool) -> Result<(), StoreError> {
+    pub(super) async fn drop_notes(
+        &mut self,
+        entries: &[QueueEntry],
+        is_missed: bool,
+    ) -> Result<(), StoreError> {
         let context = Arc::clone(&self.context);
         let keeper = &context.keeper;
-        let mut removed = stream::iter(places.iter().copied())
-            .map(|place| async move { (place, keeper.store().remove(place.1, Vec::new()).await) })
+        let mut removed = stream::iter(entries.iter().copied())
+            .map(|entry| async move { (entry, keeper.store().remove(entry.name, Vec::new()).await) })
             .buffer_unordered(AT_ONCE);
-        while let Some((place, removed)) = removed.next().await {
+        while let Some((entry, removed)) = removed.next().await {
             match removed {
                 Ok(Some(record)) if is_missed => {
                     let note = SignalNote::open(&record, keeper).unwrap_or_default();
@@ -63,7 +67,7 @@ impl Deliverer {
                 Ok(_) | Err(StoreError::Corrupt) => {}
                 Err(error) => return Err(error),
             }
-            self.queue.forget(&place);
+            self.queue.forget(&entry);
         }
         Ok(())
     }

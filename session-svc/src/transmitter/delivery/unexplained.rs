@@ -2,31 +2,31 @@
 
 use std::collections::HashMap;
 
-use crate::transmitter::reading::Place;
+use crate::transmitter::queue::QueueEntry;
 
 /// How often such an event is sent.
 const TIMES_MAX: u32 = 10;
 
 /// How often each was refused; of notes that wait alone.
 #[derive(Debug, Default)]
-pub(super) struct Unexplained(HashMap<Place, u32>);
+pub(super) struct Unexplained(HashMap<QueueEntry, u32>);
 
 impl Unexplained {
     /// Counts a refusal; true once it was refused often enough.
-    pub(super) fn is_enough(&mut self, place: Place) -> bool {
-        let times = self.0.entry(place).or_default();
+    pub(super) fn is_enough(&mut self, entry: QueueEntry) -> bool {
+        let times = self.0.entry(entry).or_default();
         *times += 1;
         *times >= TIMES_MAX
     }
 
     /// Forgets one, which is gone.
-    pub(super) fn forget(&mut self, place: &Place) {
-        self.0.remove(place);
+    pub(super) fn forget(&mut self, entry: &QueueEntry) {
+        self.0.remove(entry);
     }
 
     /// Forgets all but these.
-    pub(super) fn keep(&mut self, is_kept: impl Fn(&Place) -> bool) {
-        self.0.retain(|place, _| is_kept(place));
+    pub(super) fn keep(&mut self, is_kept: impl Fn(&QueueEntry) -> bool) {
+        self.0.retain(|entry, _| is_kept(entry));
     }
 }
 
@@ -37,7 +37,10 @@ mod tests {
 
     #[test]
     fn of_two_events_that_are_refused_together_each_is_given_up_in_its_turn() {
-        let (one, other) = ((1, Name::FIRST), (2, Name::FIRST));
+        let [one, other] = [1, 2].map(|noted_at_ms| QueueEntry {
+            noted_at_ms,
+            name: Name::FIRST,
+        });
         let mut unexplained = Unexplained::default();
         for _ in 1..TIMES_MAX {
             assert!(!unexplained.is_enough(one));
@@ -46,7 +49,7 @@ mod tests {
         assert!(unexplained.is_enough(one));
         assert!(unexplained.is_enough(other));
         unexplained.forget(&one);
-        unexplained.keep(|place| *place != other);
+        unexplained.keep(|entry| *entry != other);
         assert!(unexplained.0.is_empty());
     }
 }

@@ -4,6 +4,7 @@ use session_proto::v1::{EndSessionRequest, EndSessionsRequest, ErrorReason, end_
 
 use crate::operator::support::{ISSUER, NEW_KEY, Service};
 use crate::redis_server::RedisServer;
+use crate::rotation::used;
 use session_proto::client::{ClientSettings, SessionError};
 
 fn end(id: &str) -> EndSessionRequest {
@@ -43,7 +44,11 @@ async fn an_ending_without_a_replica_is_done_and_answered_as_unavailable_until_o
     assert!(is_unavailable(
         service.client.end_sessions(end_all("grace")).await
     ));
-    for (subject, id) in [("ada", &ada), ("grace", &grace)] {
+    // By a copy of a cookie, which shows a generation that nobody has given.
+    let (mary, _) = service.create("mary", "sid-3", "").await;
+    let copy = used(&mary, 9, 8, 0);
+    assert!(is_unavailable(service.client.rotate_cookie(copy).await));
+    for (subject, id) in [("ada", &ada), ("grace", &grace), ("mary", &mary)] {
         assert!(service.listed(subject).await.is_empty(), "{subject} is signed in");
         // A repetition, which finds nothing to end, is not told that all is well.
         assert!(is_unavailable(service.client.end_session(end(id)).await));

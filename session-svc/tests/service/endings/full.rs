@@ -9,6 +9,7 @@ use tonic::Streaming;
 use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer};
 use crate::refresh::support::*;
+use crate::rotation::used;
 
 /// Two replicas on one store of real servers.
 struct Scene {
@@ -153,6 +154,35 @@ async fn everybody_can_be_signed_out_of_a_redis_that_is_full() {
     scene
         .everybody_can_be_signed_out(|full| fill(&server, full))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_full_keeps_nobody_out_whose_cookie_is_new_and_a_copy_ends_the_session() {
+    let server = RedisServer::start(&[]);
+    let scene = scene(&format!("redis://127.0.0.1:{}", server.port)).await;
+    let id = scene.sign_in().await.id;
+    let used = async |generation: u8, parent: u8| {
+        let request = used(&id, generation, parent, START_MS);
+        let mut client = scene.one.client.clone();
+        client.rotate_cookie(request).await.map(|answer| {
+            let session = answer.into_inner().session.unwrap();
+            session.cookie_generation.unwrap().id
+        })
+    };
+    assert_eq!(used(1, 0).await.unwrap(), [1; 6]);
+    fill(&server, true);
+    for _ in 0..2 {
+        assert_eq!(
+            used(2, 1).await.unwrap(),
+            [1; 6],
+            "it is good, and not written down"
+        );
+    }
+    fill(&server, false);
+    assert_eq!(used(2, 1).await.unwrap(), [2; 6]);
+    fill(&server, true);
+    assert_eq!(reason(used(9, 8).await), ErrorReason::ErrMissingSession);
+    scene.is_gone(&id).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -166,6 +166,7 @@ async fn a_stream_is_created_looked_after_and_deleted() {
     );
     assert_eq!(row["verified_at"], Value::Null);
     let shown = bench.done(&["show", "--transmitter", "idp"]);
+    assert_eq!(shown["default_subjects"], "ALL");
     assert_eq!(shown["configuration"]["min_verification_interval"], 60);
     assert_eq!(shown["configuration"]["endpoint_url"], PUSH_URL);
 

@@ -186,15 +186,29 @@ async fn claims_that_changed_take_the_place_of_those_before_and_never_name_someb
 }
 
 #[tokio::test]
-async fn of_claims_told_out_of_order_the_later_ones_stay() {
+async fn of_claims_told_out_of_order_each_is_as_it_was_told_last() {
     let mut listening = listening().await;
     let now = listening.world.clock.now_secs();
     let id = listening.alice().await;
-    for (secs_ago, name) in [(10, "Later"), (20, "Earlier")] {
-        let told = json!({ "event_timestamp": now - secs_ago, "claims": { "name": name } });
-        listening.happens("token-claims-change", &told).await;
+    for (secs_ago, told, name, groups) in [
+        (10, json!({ "name": "Later" }), "Later", Value::Null),
+        (20, json!({ "name": "Earlier" }), "Later", Value::Null),
+        // Another claim, which no later event has told.
+        (30, json!({ "name": "Earlier", "groups": [] }), "Later", json!([])),
+        // Told once more, as it is already: what was in between does not come back.
+        (15, json!({ "groups": [] }), "Later", json!([])),
+        (25, json!({ "groups": ["admins"] }), "Later", json!([])),
+        (5, json!({ "groups": ["staff"] }), "Later", json!(["staff"])),
+    ] {
+        let said = json!({ "event_timestamp": now - secs_ago, "claims": told });
+        listening.happens("token-claims-change", &said).await;
         let session = listening.session(&id).await.unwrap();
-        assert_eq!(user(&session)["name"], "Later");
+        let user = user(&session);
+        assert_eq!(
+            (&user["name"], &user["groups"]),
+            (&json!(name), &groups),
+            "{told}"
+        );
     }
 }
 

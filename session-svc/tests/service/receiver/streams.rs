@@ -33,7 +33,7 @@ fn record(issuer: &str) -> StreamRecord {
         poll_url: None,
         push_authorization: Some(Secret::new("Bearer of-the-stream".to_owned())),
         status: StreamStatus::Enabled,
-        pending: Vec::new(),
+        verifications: Vec::new(),
         verified_at_ms: None,
         last_event_at_ms: None,
     }
@@ -93,6 +93,38 @@ async fn pushes_come_with_the_header_that_was_given_when_the_stream_was_created(
 }
 
 #[tokio::test]
+async fn a_header_in_a_file_is_the_one_the_file_has_now_whatever_was_agreed_on_before() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let write = |header: &str| std::fs::write(file.path(), header).unwrap();
+    write("Bearer of-the-file\n");
+    let lines = format!("authorization_file = \"{}\"", file.path().display());
+    let mut listening = listening_with(&lines).await;
+    let issuer = listening.transmitter.issuer().to_owned();
+    recorded(&listening.world, &record(&issuer)).await;
+    let token = about_stream(&listening, STREAM, "verification", &json!({}));
+    for (header, answer) in [
+        ("Bearer of-the-stream", "authentication_failed"),
+        ("Bearer of-the-file", ""),
+    ] {
+        let answered = pushed(&mut listening.one, &token, header).await;
+        assert_eq!(answered.unwrap(), answer, "{header}");
+    }
+    write("Bearer of-today\n");
+    let mut is_taken_over = async || {
+        let answered = pushed(&mut listening.one, &token, "Bearer of-today").await;
+        answered.unwrap().is_empty()
+    };
+    within(async {
+        while !is_taken_over().await {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let before = pushed(&mut listening.one, &token, "Bearer of-the-file").await;
+    assert_eq!(before.unwrap(), "authentication_failed");
+}
+
+#[tokio::test]
 async fn a_verification_has_to_repeat_what_was_given_and_may_come_unasked() {
     let mut listening = with_a_stream().await;
     let now_ms = listening.world.clock.now_ms();
@@ -115,9 +147,12 @@ async fn a_verification_has_to_repeat_what_was_given_and_may_come_unasked() {
     assert_eq!(push(&mut listening, &token).await, "");
     let verified = kept(&listening.world).await;
     assert_eq!(
-        (verified.verified_at_ms, verified.pending.len()),
+        (verified.verified_at_ms, verified.pending().count()),
         (Some(now_ms), 0)
     );
+    // Sent again, as its answer may have been lost.
+    let again = about_stream(&listening, STREAM, "verification", &json!({ "state": "abc" }));
+    assert_eq!(push(&mut listening, &again).await, "");
     let unasked = about_stream(&listening, STREAM, "verification", &json!({}));
     assert_eq!(push(&mut listening, &unasked).await, "");
 }

@@ -1,7 +1,8 @@
 //! Whom an event is about.
 
+use chassis::clock::Clock as _;
 use serde_json::{Value, json};
-use session_proto::v1;
+use session_proto::{timestamp, v1};
 
 use super::support::*;
 use crate::support::*;
@@ -112,6 +113,38 @@ async fn a_session_whose_provider_named_none_cannot_be_told_apart_from_the_one_t
     let token = listening.token("session-revoked", &subject, &json!({}));
     assert_eq!(listening.push(&token).await.unwrap(), "");
     assert!(!listening.is_there(&id).await);
+}
+
+#[tokio::test]
+async fn what_is_demanded_of_a_session_that_cannot_be_told_apart_is_owed_by_those_to_come() {
+    let user = json!({ "sub": "alice", "email": "alice@example.com", "email_verified": true });
+    let email = json!({ "format": "email", "email": "alice@example.com" });
+    let changed = json!({ "credential_type": "password", "change_type": "update" });
+    for person in [person("alice"), email] {
+        let mut listening = listening_with("email = true").await;
+        let subject = json!({
+            "format": "complex", "user": person, "session": { "format": "opaque", "id": "sid-1" },
+        });
+        let begins = |sid: &str, listening: &Listening| v1::CreateSessionRequest {
+            user: claims(user.clone()),
+            provider_sid: sid.to_owned(),
+            tokens_received_at: Some(timestamp::from_ms(listening.world.clock.now_ms())),
+            ..alice_since(&listening.world, 60)
+        };
+        let token = listening.token("credential-change", &subject, &changed);
+        assert_eq!(listening.push(&token).await.unwrap(), "");
+        for (sid, owes) in [("", true), ("sid-1", true), ("sid-2", false)] {
+            let id = listening.create(begins(sid, &listening)).await;
+            assert_eq!(listening.owes(&id).await, owes, "{subject} {sid:?}");
+        }
+        // An ending reaches those that are just being created.
+        let token = listening.token("session-revoked", &subject, &json!({}));
+        assert_eq!(listening.push(&token).await.unwrap(), "");
+        for (sid, begins_well) in [("", false), ("sid-1", false), ("sid-2", true)] {
+            let created = listening.one.create_session(begins(sid, &listening)).await;
+            assert_eq!(created.is_ok(), begins_well, "{subject} {sid:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -149,7 +149,7 @@ pub(crate) fn expired() -> Session {
         cookie_generation: None,
         theft_at_ms: None,
         sign_in_demand: None,
-        claims_told_at_ms: None,
+        claims_told: Default::default(),
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

@@ -296,6 +296,22 @@ impl Replica {
         given.body["sets"].as_object().unwrap().len()
     }
 
+    /// How often the store was asked for lists.
+    pub(crate) fn lists_read(&self) -> u64 {
+        let families = self.metrics.gather();
+        let operations = families
+            .iter()
+            .filter(|family| family.name() == "session_store_operation_duration_seconds")
+            .flat_map(|family| family.get_metric());
+        let of_lists = operations.filter(|metric| {
+            let mut labels = metric.get_label().iter();
+            labels.any(|label| label.name() == "operation" && label.value() == "list")
+        });
+        of_lists
+            .map(|metric| metric.get_histogram().get_sample_count())
+            .sum()
+    }
+
     /// Counted events of the receiver of this id that came to this.
     pub(crate) fn counted(&self, id: &str, outcome: &str) -> u64 {
         let families = self.metrics.gather();

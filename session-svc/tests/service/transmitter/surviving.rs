@@ -1,6 +1,7 @@
 //! What a restart, a store that fails and an ending that fails do to events.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chassis::clock::Clock;
 use serde_json::json;
@@ -43,6 +44,26 @@ async fn a_restart_between_an_ending_and_its_delivery_loses_nothing() {
         after.counted("files", "delivered") == 1
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_could_not_be_told_and_is_paused_then_is_looked_after_as_seldom_as_others() {
+    let peer = Peer::start().await;
+    peer.always(status(503));
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
+    let store = Arc::new(setting.memory());
+    let replica = setting.replica(store).await;
+    replica.come_and_go("alice").await;
+    peer.wait_for(1).await;
+    let body = json!({"stream_id": replica.stream_of("files").await, "status": "paused"});
+    let paused = replica.ask_as("files", "POST", "/ssf/status", &body).await;
+    assert_eq!(paused.status, 200);
+    // Until it would have been tried again.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = replica.lists_read();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let looks = replica.lists_read() - before;
+    assert!((1..30).contains(&looks), "{looks} looks in three seconds");
 }
 
 #[tokio::test]

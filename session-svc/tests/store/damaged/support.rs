@@ -75,7 +75,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         cookie_generation: None,
         theft_at_ms: None,
         sign_in_demand: None,
-        claims_told_at_ms: None,
+        claims_told: Default::default(),
         state: SessionState::Active,
         version: 1,
         carried: Default::default(),

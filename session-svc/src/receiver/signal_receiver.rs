@@ -10,7 +10,7 @@ use oidc::{
 };
 use prometheus::Registry;
 
-use super::configured::{Delivery, StreamTransmitter, UnusableTransmitter};
+use super::configured::{Delivery, ReadyTransmitter, UnusableTransmitter};
 use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
 use super::received::Received;
@@ -28,17 +28,17 @@ const SECOND_MS: u64 = 1_000;
 pub struct SignalReceiver(Arc<Listening>);
 
 struct Listening {
-    transmitters: Vec<Listened>,
+    transmitters: Vec<Arc<HeardTransmitter>>,
     policy: EventPolicy,
     keeper: Keeper,
     counts: EventCounts,
 }
 
 /// A transmitter we listen to.
-pub(super) struct Listened {
+pub(super) struct HeardTransmitter {
     pub(super) configured: ConfiguredTransmitter,
-    pub(super) stream: StreamTransmitter,
-    /// The Authorization header its pushes come with, where the stream was not made by the operator's tool.
+    pub(super) ready: ReadyTransmitter,
+    /// The Authorization header its pushes come with, where it is in a file.
     authorization: Option<Reloading<Secret<String>>>,
 }
 
@@ -49,7 +49,10 @@ impl SignalReceiver {
     /// Settings by which one cannot be reached, or metrics that are registered already.
     pub fn new(file: &TransmittersFile, keeper: Keeper, registry: &Registry) -> Result<Self, NotListening> {
         let counts = EventCounts::new(registry, file.transmitters.iter().map(|one| one.id.as_str()))?;
-        let transmitters = file.transmitters.iter().map(Listened::new);
+        let transmitters = file
+            .transmitters
+            .iter()
+            .map(|one| HeardTransmitter::new(one).map(Arc::new));
         Ok(Self(Arc::new(Listening {
             transmitters: transmitters.collect::<Result<_, _>>()?,
             policy: file.policy.clone(),
@@ -58,7 +61,7 @@ impl SignalReceiver {
         })))
     }
 
-    pub(super) fn transmitters(&self) -> &[Listened] {
+    pub(super) fn transmitters(&self) -> &[Arc<HeardTransmitter>] {
         &self.0.transmitters
     }
 
@@ -71,10 +74,13 @@ impl SignalReceiver {
     }
 
     /// What is kept of the stream of a transmitter; none of a transmitter that had this id before.
-    pub(super) async fn stream_of(&self, listened: &Listened) -> Result<Option<StreamRecord>, KeeperError> {
-        let kept = self.records().load(&listened.configured.id).await?;
+    pub(super) async fn stream_of(
+        &self,
+        heard: &HeardTransmitter,
+    ) -> Result<Option<StreamRecord>, KeeperError> {
+        let kept = self.records().load(heard.id()).await?;
         let stream = kept.map(|kept| kept.stream);
-        Ok(stream.filter(|stream| stream.issuer == listened.stream.issuer()))
+        Ok(stream.filter(|stream| stream.issuer == heard.issuer()))
     }
 
     /// Takes an event that was pushed, with the Authorization header it came with.
@@ -86,58 +92,62 @@ impl SignalReceiver {
     ) -> Result<Received, SessionsError> {
         let issuer = Some(token).filter(|token| token.len() <= MAX_SECURITY_EVENT_BYTES);
         let issuer = issuer.and_then(unverified_issuer);
-        let named = |one: &&Listened| issuer.as_deref() == Some(one.stream.issuer());
-        let Some(listened) = self.0.transmitters.iter().find(named) else {
+        let named = |one: &&Arc<HeardTransmitter>| issuer.as_deref() == Some(one.issuer());
+        let Some(heard) = self.0.transmitters.iter().find(named) else {
             self.0.counts.count(None, None, EventResult::Refused);
             return Ok(Received::of(&match issuer {
                 Some(_) => SecurityEventError::Issuer,
                 None => SecurityEventError::Malformed,
             }));
         };
-        if listened.configured.delivery == DeliveryMethod::Poll {
-            let id = Some(listened.configured.id.as_str());
-            self.0.counts.count(id, None, EventResult::Refused);
+        if heard.configured.delivery == DeliveryMethod::Poll {
+            self.0.counts.count(Some(heard.id()), None, EventResult::Refused);
             return Ok(Received::Refused {
                 code: SecurityEventErrorCode::AccessDenied,
                 description: "events of this issuer are fetched, and not pushed".to_owned(),
             });
         }
-        let stream = self.stream_of(listened).await?;
-        if !listened.is_authorized(stream.as_ref(), authorization) {
-            let id = Some(listened.configured.id.as_str());
-            self.0.counts.count(id, None, EventResult::Refused);
+        let stream = self.stream_of(heard).await?;
+        if !heard.is_authorized(stream.as_ref(), authorization) {
+            self.0.counts.count(Some(heard.id()), None, EventResult::Refused);
             return Ok(Received::Refused {
                 code: SecurityEventErrorCode::AuthenticationFailed,
                 description: "the Authorization header is not the one of the stream".to_owned(),
             });
         }
-        self.take(sessions, listened, stream, token).await
+        self.take(sessions, heard, stream, token).await
     }
 
     /// Takes an event that was fetched from this transmitter.
     pub(super) async fn receive_polled(
         &self,
         sessions: &Sessions,
-        listened: &Listened,
+        heard: &HeardTransmitter,
         token: &str,
     ) -> Result<Received, SessionsError> {
-        let stream = self.stream_of(listened).await?;
-        self.take(sessions, listened, stream, token).await
+        let stream = self.stream_of(heard).await.inspect_err(|error| {
+            let (transmitter, error) = (heard.id(), error as &dyn std::error::Error);
+            tracing::warn!(transmitter, error, "a security event cannot be judged now");
+            self.0
+                .counts
+                .count(Some(heard.id()), None, EventResult::Undecided);
+        })?;
+        self.take(sessions, heard, stream, token).await
     }
 
     /// Verifies an event, and does what it says of the stream, or what the policy says of it.
     async fn take(
         &self,
         sessions: &Sessions,
-        listened: &Listened,
+        heard: &HeardTransmitter,
         stream: Option<StreamRecord>,
         token: &str,
     ) -> Result<Received, SessionsError> {
-        let id = listened.configured.id.as_str();
+        let id = heard.id();
         let now_ms = sessions.now_ms();
-        let audience = &listened.configured.audience;
-        let verified = listened
-            .stream
+        let audience = &heard.configured.audience;
+        let verified = heard
+            .ready
             .transmitter
             .verify(token, audience, now_ms / SECOND_MS);
         let event = match verified.await {
@@ -146,8 +156,8 @@ impl SignalReceiver {
         };
         let name = event.event.name();
         let done = match event.stream_id() {
-            Some(stream_id) => self.about_stream(listened, stream_id, &event.event.kind).await,
-            None => self.act(sessions, listened, &event).await,
+            Some(stream_id) => self.about_stream(heard, stream_id, &event.event.kind).await,
+            None => self.act(sessions, heard, &event).await,
         };
         let result = match &done {
             Ok((result, _)) => *result,
@@ -200,11 +210,11 @@ impl SignalReceiver {
     /// made by hand, of which nothing is known here, says that it works and is taken.
     async fn about_stream(
         &self,
-        listened: &Listened,
+        heard: &HeardTransmitter,
         stream_id: &str,
         kind: &SecurityEventKind,
     ) -> Result<(EventResult, Received), SessionsError> {
-        let (id, issuer) = (listened.configured.id.as_str(), listened.stream.issuer());
+        let (id, issuer) = (heard.id(), heard.issuer());
         match kind {
             SecurityEventKind::Verification { state } => {
                 let confirmed = self.records().confirm(id, issuer, stream_id, state.as_deref());
@@ -250,18 +260,18 @@ impl SignalReceiver {
     async fn act(
         &self,
         sessions: &Sessions,
-        listened: &Listened,
+        heard: &HeardTransmitter,
         token: &SecurityEventToken,
     ) -> Result<(EventResult, Received), SessionsError> {
-        let configured = &listened.configured;
+        let configured = &heard.configured;
         let names = SubjectNames {
-            transmitter: &configured.settings.issuer,
+            transmitter: heard.issuer(),
             provider: &configured.provider,
             by_email: configured.by_email,
         };
         let (action, word) = configured.policy.action(&self.0.policy, &token.event);
         let order = EventOrder {
-            transmitter: configured.settings.issuer.clone(),
+            transmitter: heard.issuer().to_owned(),
             token_id: token.jti.clone(),
             provider: configured.provider.clone(),
             subjects: names.selectors(&token.subject),
@@ -269,6 +279,19 @@ impl SignalReceiver {
             action,
         };
         let outcome = sessions.apply_event(&order).await?;
+        // What its transmitter's people look for it by, and what they say.
+        let reason = token.event.reason_admin.get("en");
+        tracing::info!(
+            transmitter = heard.id(),
+            event = token.event.name(),
+            jti = token.jti,
+            txn = token.txn,
+            initiating_entity = ?token.event.initiating_entity,
+            reason = reason.or_else(|| token.event.reason_admin.values().next()),
+            sessions = outcome.sessions,
+            repeated = outcome.is_repeated,
+            "took a security event"
+        );
         if outcome.is_repeated {
             return Ok((EventResult::Repeated, Received::Taken));
         }
@@ -291,10 +314,10 @@ impl SignalReceiver {
     }
 }
 
-impl Listened {
+impl HeardTransmitter {
     fn new(configured: &ConfiguredTransmitter) -> Result<Self, NotListening> {
-        let stream = StreamTransmitter::new(configured)?;
-        let authorization = match &stream.delivery {
+        let ready = ReadyTransmitter::new(configured)?;
+        let authorization = match &ready.delivery {
             Delivery::Push {
                 authorization: Some(header),
                 ..
@@ -303,19 +326,27 @@ impl Listened {
         };
         Ok(Self {
             configured: configured.clone(),
-            stream,
+            ready,
             authorization,
         })
     }
 
-    /// Whether a push comes with what was agreed on, if anything was: when the stream was created, or by hand.
+    /// What it is called here.
+    pub(super) fn id(&self) -> &str {
+        &self.configured.id
+    }
+
+    /// Who it is.
+    pub(super) fn issuer(&self) -> &str {
+        &self.configured.settings.issuer
+    }
+
+    /// Whether a push comes with what was agreed on, if anything was: as the file says now, else as when the stream was created.
     fn is_authorized(&self, stream: Option<&StreamRecord>, given: &str) -> bool {
-        match stream.and_then(|stream| stream.push_authorization.as_ref()) {
-            Some(agreed) => agreed.is(given),
-            None => self
-                .authorization
-                .as_ref()
-                .is_none_or(|agreed| agreed.load().is(given)),
+        let agreed_then = || stream.and_then(|stream| stream.push_authorization.as_ref());
+        match &self.authorization {
+            Some(agreed) => agreed.load().is(given),
+            None => agreed_then().is_none_or(|agreed| agreed.is(given)),
         }
     }
 
@@ -323,7 +354,7 @@ impl Listened {
     pub(super) fn follow(&self) {
         let id = self.configured.id.clone();
         if let Some(credentials) = self.configured.credentials.clone() {
-            let _ends_with_the_runtime = credentials.follow(id, self.stream.transmitter.clone());
+            let _ends_with_the_runtime = credentials.follow(id, self.ready.transmitter.clone());
         }
         if let (Some(header), Some(path)) = (&self.authorization, &self.configured.authorization_file) {
             header.follow("authorization_file", path, |text| {
@@ -343,7 +374,7 @@ impl Listened {
 #[error("the file is empty: write the value of the Authorization header into it")]
 struct EmptyFile;
 
-/// Why nobody can be listened to.
+/// Why nobody can be heard to.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListening {
     /// A transmitter.

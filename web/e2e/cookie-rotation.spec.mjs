@@ -1,0 +1,70 @@
+// Session cookies that rotate, in a browser that binds nothing: its owner notices nothing until somebody uses a copy.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test as runTest } from "node:test";
+import { Clocks } from "../../dev/chaos/clocks.mjs";
+import { browserTests, signIn, until } from "./support.mjs";
+
+// A test that hangs must not hide the ones after it.
+const TEST_MS = 90_000;
+const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
+const { stack: start, window } = browserTests();
+
+const ROTATION_SECS = 120; // the least that may be set
+const GRACE_SECS = 60; // an older cookie is good for so long after the use of the new one
+const PROCESSES = ["idp", "session", "edge"];
+
+const folder = mkdtempSync(join(tmpdir(), "vestibule-clocks-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const clocks = new Clocks(folder);
+
+/** A stack that is ahead of the browsers by as much as a test says: a browser under libfaketime takes minutes for a page. */
+async function ahead() {
+  const stack = await start({
+    edgeEnv: { EDGE_COOKIE_ROTATION: String(ROTATION_SECS) },
+    env: Object.fromEntries(PROCESSES.map((name) => [name, clocks.environmentOf(name)])),
+  });
+  let secs = 0;
+  const pass = (more) => {
+    secs += more;
+    for (const name of PROCESSES) clocks.set(name, secs * 1_000);
+  };
+  return { stack, pass };
+}
+
+const profile = (page) => page.getByRole("heading", { level: 1, name: "Profile" }).waitFor();
+
+test("a copied cookie ends the session for both, the open page says why, and so does the next sign-in", async () => {
+  const { stack, pass } = await ahead();
+  const [owner, thief] = [await window(stack), await window(stack)];
+  const cookie = async () => (await owner.context.cookies(stack.edgeUrl)).find(({ name }) => name === "session");
+  await signIn(owner.page, stack);
+  const copied = await cookie();
+  await thief.context.addCookies([copied]);
+  await thief.page.goto("/account");
+  await profile(thief.page);
+  await thief.page.goto("about:blank");
+
+  pass(ROTATION_SECS);
+  await owner.page.reload();
+  await until(async () => (await cookie()).value !== copied.value, "the cookie is given anew");
+  pass(ROTATION_SECS / 2);
+  await owner.page.reload();
+  await profile(owner.page);
+  pass(GRACE_SECS);
+  await owner.page.reload();
+  await profile(owner.page);
+
+  await thief.page.goto("/account");
+  assert.ok(thief.page.url().startsWith(stack.issuer), thief.page.url());
+  const over = owner.page.getByRole("alertdialog");
+  await over.getByText("used in two places").waitFor();
+  await over.getByRole("link", { name: "Sign in" }).click();
+  await profile(owner.page);
+  await owner.page.getByRole("heading", { level: 2, name: "A session of yours was ended to protect you" }).waitFor();
+  await owner.page.getByRole("link", { name: "See all your sessions" }).click();
+  await owner.page.getByText("This browser").waitFor();
+  assert.equal(await owner.page.getByRole("main").getByRole("listitem").count(), 1, "nobody else is signed in");
+});
