@@ -39,7 +39,8 @@ const profile = (page) => page.getByRole("heading", { level: 1, name: "Profile" 
 test("a copied cookie ends the session for both, the open page says why, and so does the next sign-in", async () => {
   const { stack, pass } = await ahead();
   const [owner, thief] = [await window(stack), await window(stack)];
-  const cookie = async () => (await owner.context.cookies(stack.edgeUrl)).find(({ name }) => name === "session");
+  const cookie = async () =>
+    (await owner.context.cookies(stack.edgeUrl)).find(({ name }) => name === "session");
   await signIn(owner.page, stack);
   const copied = await cookie();
   await thief.context.addCookies([copied]);
@@ -63,8 +64,14 @@ test("a copied cookie ends the session for both, the open page says why, and so 
   await over.getByText("used in two places").waitFor();
   await over.getByRole("link", { name: "Sign in" }).click();
   await profile(owner.page);
-  await owner.page.getByRole("heading", { level: 2, name: "A session of yours was ended to protect you" }).waitFor();
-  await owner.page.getByRole("link", { name: "See all your sessions" }).click();
+  await owner.page
+    .getByRole("heading", { level: 2, name: "A session of yours was ended to protect you" })
+    .waitFor();
+  await owner.page.getByRole("status").getByRole("link", { name: "See all your sessions" }).click();
   await owner.page.getByText("This browser").waitFor();
-  assert.equal(await owner.page.getByRole("main").getByRole("listitem").count(), 1, "nobody else is signed in");
+  assert.equal(
+    await owner.page.getByRole("main").getByRole("listitem").count(),
+    1,
+    "nobody else is signed in",
+  );
 });
