@@ -99,7 +99,12 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         };
     }
     let device = || gateway.devices.of(headers, peer);
-    let current = match gateway.sessions.current(headers, Use::Counts(&device)).await {
+    // The proxy sends a cookie with the application's answer: after a body, that is late.
+    let use_ = match check_rule::original_method(&gateway, &request) {
+        Some(Method::GET | Method::HEAD | Method::OPTIONS) => Use::Counts(&device),
+        _ => Use::CountsAndIsAnsweredLate(&device),
+    };
+    let current = match gateway.sessions.current(headers, use_).await {
         Ok(Some(current)) => current,
         Ok(None) => return refuse(&gateway, &request, route, None, Missing::Session),
         Err(error) => {

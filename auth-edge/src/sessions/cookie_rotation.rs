@@ -5,7 +5,8 @@
 //!
 //! Invariants
 //! - A new one is given only for the one that counts, and never the same one twice: two browsers that hold one cookie come by different ones.
-//! - No answer gives a generation again that was given before, so that one that is late takes nothing back.
+//! - No answer gives a generation again that was given before, and none gives one long after it was made, so that one that is late takes
+//!   nothing back.
 //! - Until it is used, nothing has happened: an answer that is lost costs nothing.
 
 use std::time::Duration;
@@ -30,6 +31,14 @@ pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 /// A new one is given that long after another one was, though nobody has used that yet: its answer may be lost.
 const AGAIN_MS: u64 = 10_000;
+
+/// For so long a new one may wait for the head of its answer; the grace has to hold that, and the ways of a request and an answer.
+const HELD_MS: u64 = 15_000;
+
+/// Whether a generation that was made then is too old to be given: an upload's answer could put it over one that has long been used.
+pub(super) fn is_late(made_ms: u64, now_ms: u64) -> bool {
+    now_ms >= made_ms.saturating_add(HELD_MS)
+}
 
 /// A generation of a session's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

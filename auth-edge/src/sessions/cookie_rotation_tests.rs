@@ -12,7 +12,7 @@ const INTERVAL_SECS: u64 = 300;
 const INTERVAL_MS: u64 = INTERVAL_SECS * 1_000;
 const GRACE_MS: u64 = 60_000;
 const BEGAN_MS: u64 = 1_800_000_000_000;
-/// How long a request or an answer is on its way at most.
+/// How long a request or an answer is on its way at most, beside the time that its head waits at the edge.
 const WAY_MS: u64 = 15_000;
 /// How long an edge may not have heard of a change.
 const UNHEARD_MS: u64 = 1_000;
@@ -25,6 +25,8 @@ struct Sent {
     by_thief: bool,
     wait_ms: u64,
     there_ms: u64,
+    /// How long the upstream takes.
+    held_ms: u64,
     back_ms: u64,
     is_lost: bool,
     edge: usize,
@@ -38,11 +40,14 @@ fn sent(
     by_thief: impl Strategy<Value = bool>,
 ) -> impl Strategy<Value = Sent> {
     let way = || prop_oneof![4 => 0..300_u64, 1 => 0..WAY_MS];
-    let lost = prop::bool::weighted(0.2);
+    // A page, a report, an upload.
+    let held = prop_oneof![16 => 0..300_u64, 2 => 0..2 * HELD_MS, 1 => 0..3 * INTERVAL_MS];
+    let lost = prop::bool::weighted(0.12);
     (
         by_thief,
         wait_ms,
         way(),
+        held,
         way(),
         lost,
         0..EDGES,
@@ -50,10 +55,11 @@ fn sent(
         prop::bool::weighted(0.2),
     )
         .prop_map(
-            |(by_thief, wait_ms, there_ms, back_ms, is_lost, edge, unheard_ms, forgets)| Sent {
+            |(by_thief, wait_ms, there_ms, held_ms, back_ms, is_lost, edge, unheard_ms, forgets)| Sent {
                 by_thief,
                 wait_ms,
                 there_ms,
+                held_ms,
                 back_ms,
                 is_lost,
                 edge,
@@ -195,9 +201,10 @@ impl World {
                     let Ok(next) = self.judged(sent, shown, at_ms) else {
                         return Some(at_ms);
                     };
-                    if let Some(given) = next.filter(|_| !sent.is_lost) {
+                    let sent_ms = at_ms + sent.held_ms;
+                    if let Some(given) = next.filter(|_| !sent.is_lost && !is_late(at_ms, sent_ms)) {
                         happenings.push(Happening {
-                            at_ms: at_ms + sent.back_ms,
+                            at_ms: sent_ms + sent.back_ms,
                             what: What::Answered {
                                 by_thief: sent.by_thief,
                                 given,
@@ -247,7 +254,7 @@ proptest! {
         let both = after.into_iter().flat_map(|(own, thief, swapped)| if swapped { [thief, own] } else { [own, thief] });
         // Whoever holds a copy of the only cookie there is: nothing of before is on its way any more.
         let schedule: Vec<Sent> = before.into_iter().chain(both.enumerate().map(|(at, mut sent)| {
-            sent.wait_ms += if at == 0 { 2 * WAY_MS } else { OFTEN_MS / 2 };
+            sent.wait_ms += if at == 0 { 2 * WAY_MS + HELD_MS } else { OFTEN_MS / 2 };
             sent
         })).collect();
         let mut world = World::new();
@@ -268,6 +275,7 @@ fn a_rotation_is_one_write_where_no_answer_is_overtaken() {
         by_thief: false,
         wait_ms: 20_000,
         there_ms: 10,
+        held_ms: 0,
         back_ms: 10,
         is_lost: false,
         edge: 0,

@@ -65,12 +65,14 @@ pub(crate) struct CurrentSession {
     renewal: Option<CookieRenewal>,
 }
 
-/// The cookie with its new expiry, of a session that a request has rolled.
+/// The cookie with its new expiry, of a session that a request has rolled, or one of a new generation.
 #[derive(Clone, Debug)]
 struct CookieRenewal {
     cookie: HeaderValue,
     /// Before the session service was called.
     requested_at: Moment,
+    /// When the new generation was made: it may not be sent long after that.
+    rotated_at_ms: Option<u64>,
 }
 
 /// Whether a read of a session counts as its use.
@@ -78,8 +80,16 @@ struct CookieRenewal {
 pub(crate) enum Use<'a> {
     /// It does, and the session may roll. From what device it is used is read only when the session service is to know it.
     Counts(&'a (dyn Fn() -> Device + Sync)),
+    /// The same, where the answer may reach the browser late: it gets no cookie of a new generation.
+    CountsAndIsAnsweredLate(&'a (dyn Fn() -> Device + Sync)),
     /// It only looks.
     LookOnly,
+}
+
+impl Use<'_> {
+    fn counts(self) -> bool {
+        !matches!(self, Self::LookOnly)
+    }
 }
 
 /// Reads, rolls, creates and ends sessions.
@@ -150,22 +160,36 @@ impl SessionRepository {
         let Some((id, generation)) = self.cookies.read_whole(headers) else {
             return Ok(None);
         };
-        let counts = matches!(use_, Use::Counts(_));
         let requested_at = self.now();
-        let current = match self.remembered(&id, counts) {
+        let current = match self.remembered(&id, use_.counts()) {
             Some(session) => self.admitted(headers, id, session, None)?,
             None => {
                 let read = match use_ {
-                    Use::Counts(device) => self.read_as_use(headers, &id, device).await,
+                    Use::Counts(device) | Use::CountsAndIsAnsweredLate(device) => {
+                        self.read_as_use(headers, &id, device).await
+                    }
                     Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
                 };
-                self.remember(headers, (id, generation), requested_at, counts, read)?
+                self.remember(headers, (id, generation), requested_at, use_.counts(), read)?
             }
         };
+        self.by_generation(headers, current, generation, use_, requested_at)
+            .await
+    }
+
+    /// The session as the generation of its cookie has it, where cookies rotate.
+    async fn by_generation(
+        &self,
+        headers: &HeaderMap,
+        current: Option<CurrentSession>,
+        shown: Option<Generation>,
+        use_: Use<'_>,
+        requested_at: Moment,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match (current, self.rotation) {
             (Some(current), Some(rotation)) if current.device == DeviceStanding::Unbound => {
                 // A future of its own: requests of cookies that do not rotate do not carry it.
-                Box::pin(self.rotated(headers, current, generation, rotation, counts, requested_at)).await
+                Box::pin(self.rotated(headers, current, shown, rotation, use_, requested_at)).await
             }
             (current, _) => Ok(current),
         }
@@ -186,7 +210,7 @@ impl SessionRepository {
         mut current: CurrentSession,
         shown: Option<Generation>,
         rotation: CookieRotation,
-        counts: bool,
+        use_: Use<'_>,
         requested_at: Moment,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         if !Counting::of(&current.session).takes(shown, self.clock.now_ms()) {
@@ -195,19 +219,26 @@ impl SessionRepository {
                 Ok(session) => {
                     current.session = CachedSession::new(*session);
                     if let Some(cache) = &self.cache {
-                        cache.keep(&current.id, &current.session, asked_at, counts);
+                        cache.keep(&current.id, &current.session, asked_at, use_.counts());
                     }
                 }
                 Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(None),
                 Err(error) => return Err(SessionsUnavailable(error)),
             }
         }
-        if counts && let Some(next) = rotation.next_of(&current.session, shown, self.clock.now_ms()) {
+        let now_ms = self.clock.now_ms();
+        if matches!(use_, Use::Counts(_))
+            && let Some(next) = rotation.next_of(&current.session, shown, now_ms)
+        {
             let max_age = self.max_age(&current.session);
             let cookie = self
                 .cookies
                 .issue_generation(headers, &current.id, Some(next), max_age);
-            current.renewal = cookie.map(|cookie| CookieRenewal { cookie, requested_at });
+            current.renewal = cookie.map(|cookie| CookieRenewal {
+                cookie,
+                requested_at,
+                rotated_at_ms: Some(now_ms),
+            });
         }
         Ok(Some(current))
     }
@@ -226,27 +257,33 @@ impl SessionRepository {
 
     /// Whether nothing but its signature makes a session's cookie good.
     fn goes_by_cookie_alone(&self) -> bool {
-        let judges = |bindings: &DeviceBindings| bindings.mode() != DeviceBound::Off;
-        !self.bindings.as_ref().is_some_and(judges) && self.rotation.is_none()
+        !self.binds_devices() && self.rotation.is_none()
+    }
+
+    /// Whether sessions are bound to devices here.
+    #[must_use]
+    pub(crate) fn binds_devices(&self) -> bool {
+        let binds = |bindings: &DeviceBindings| bindings.mode() != DeviceBound::Off;
+        self.bindings.as_ref().is_some_and(binds)
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
     pub(crate) async fn roll(
         &self,
         headers: &HeaderMap,
-        device: Device,
+        device: &(dyn Fn() -> Device + Sync),
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         if self.holder(headers).await?.is_none() {
             return Ok(None);
         }
-        match self.cookies.read_whole(headers) {
-            Some(cookie) => {
-                let requested_at = self.now();
-                let read = self.roll_session(&cookie.0, device).await;
-                self.remember(headers, cookie, requested_at, true, read)
-            }
-            None => Ok(None),
-        }
+        let Some((id, generation)) = self.cookies.read_whole(headers) else {
+            return Ok(None);
+        };
+        let requested_at = self.now();
+        let read = self.roll_session(&id, device()).await;
+        let current = self.remember(headers, (id, generation), requested_at, true, read)?;
+        self.by_generation(headers, current, generation, Use::Counts(device), requested_at)
+            .await
     }
 
     /// To be taken before the session service is called.
@@ -301,7 +338,11 @@ impl SessionRepository {
                 } else {
                     None
                 };
-                let renewal = cookie.map(|cookie| CookieRenewal { cookie, requested_at });
+                let renewal = cookie.map(|cookie| CookieRenewal {
+                    cookie,
+                    requested_at,
+                    rotated_at_ms: None,
+                });
                 let session = CachedSession::new(*session);
                 if let Some(cache) = &self.cache {
                     cache.keep(&id, &session, requested_at, used);
@@ -391,9 +432,16 @@ impl SessionRepository {
     /// The cookie that an answer may renew, read when its head is ready to be sent: none if the session ended since it
     /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost.
     /// Where an ending would have been heard no call is made. When nothing can be learnt the browser keeps the cookie it
-    /// has.
+    /// has. A new generation that has waited for its answer for long is dropped: the browser may have a newer one by now.
     pub(crate) async fn cookie_if_alive(&self, current: &CurrentSession) -> Option<HeaderValue> {
-        let CookieRenewal { cookie, requested_at } = current.renewal.as_ref()?;
+        let CookieRenewal {
+            cookie,
+            requested_at,
+            rotated_at_ms,
+        } = current.renewal.as_ref()?;
+        if rotated_at_ms.is_some_and(|made_ms| cookie_rotation::is_late(made_ms, self.clock.now_ms())) {
+            return None;
+        }
         let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *requested_at);
         if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
             return Some(cookie.clone());

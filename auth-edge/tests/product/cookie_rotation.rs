@@ -3,6 +3,7 @@
 use session_proto::v1::{Cause, ListSessionsRequest, WatchSessionsRequest, session_event::Kind};
 
 use crate::device_bound::device::Device;
+use crate::grpc_web;
 use crate::support::{Browser, NAVIGATION, Stack};
 
 const ROTATES: (&str, &str) = ("EDGE_COOKIE_ROTATION", "300");
@@ -58,6 +59,64 @@ async fn it_is_given_anew_when_it_is_due_and_used_and_lasts_as_long_as_its_sessi
         assert_eq!(used(&mut browser).await, (200, false), "it counts from now on");
         stack.clock.advance_ms(INTERVAL_MS);
         assert_eq!(used(&mut browser).await, (200, true));
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_keeps_its_session_by_grpc_web_is_given_a_new_cookie_too() {
+    let stack = stack().await;
+    let mut browser = signed_in(&stack).await;
+    let mut copy = browser.clone();
+    stack.clock.advance_ms(INTERVAL_MS - 1);
+    assert_eq!(kept(&mut browser).await, ("0".to_owned(), false));
+    stack.clock.advance_ms(1);
+    assert_eq!(kept(&mut browser).await, ("0".to_owned(), true));
+    assert_eq!(kept(&mut browser).await, ("0".to_owned(), false), "it counts");
+    stack.clock.advance_ms(GRACE_MS);
+    assert_eq!(kept(&mut copy).await, ("5".to_owned(), false), "a copy");
+    assert_eq!(kept(&mut browser).await, ("5".to_owned(), false));
+}
+
+/// Uses the session as a page of the web app does: the status of the call, and whether there is a new cookie.
+async fn kept(browser: &mut Browser) -> (String, bool) {
+    let own_page = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
+    let answer = grpc_web::call(browser, "RollCurrentSession", &own_page).await;
+    let in_trailers = answer.body.split_once("grpc-status:");
+    let in_trailers = in_trailers.map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect());
+    let status = in_trailers.unwrap_or_else(|| answer.header("grpc-status").to_owned());
+    (status, answer.set_cookie("session").is_some())
+}
+
+#[tokio::test]
+async fn a_check_gives_a_new_cookie_only_for_what_is_answered_soon() {
+    let stack = Stack::with(&[
+        ROTATES,
+        ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+        ("EDGE_SESSION_CACHE_SECS", "15"),
+    ])
+    .await;
+    let browser = signed_in(&stack).await;
+    stack.clock.advance_ms(INTERVAL_MS);
+    for (method, is_given) in [
+        ("POST", false),
+        ("PUT", false),
+        ("PATCH", false),
+        ("DELETE", false),
+        ("", false),
+        ("GET", true),
+        ("HEAD", true),
+        ("OPTIONS", true),
+    ] {
+        let told: Vec<_> = [("x-forwarded-uri", "/a"), ("x-forwarded-method", method)]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        let answer = browser.clone().get_with("/api/auth/check", &told).await;
+        let is_new = answer.set_cookie("session").is_some();
+        assert_eq!((answer.status, is_new), (200, is_given), "{method}");
+        if is_given {
+            stack.clock.advance_ms(AGAIN_MS);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::support::{Answer, Browser, Stack};
 /// An empty message in its frame.
 const EMPTY: &str = "\0\0\0\0\0";
 
-async fn call(browser: &mut Browser, method: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn call(browser: &mut Browser, method: &str, headers: &[(&str, &str)]) -> Answer {
     let headers: Vec<_> = [("content-type", "application/grpc-web+proto")]
         .into_iter()
         .chain(headers.iter().copied())

@@ -14,6 +14,7 @@ use crate::gateway::Gateway;
 use crate::support::{Answer, Browser, Upstream};
 
 const CACHED: [(&str, &str); 1] = [("EDGE_SESSION_CACHE_SECS", "60")];
+const ROTATES: (&str, &str) = ("EDGE_COOKIE_ROTATION", "300");
 const OURS: [(&str, &str); 2] = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
 
 /// Longer than an edge takes to hear of a change on a busy machine.
@@ -124,6 +125,46 @@ async fn a_late_answer_renews_the_cookie_of_a_living_session_and_an_outage_renew
         let (late, ()) = slow.late(&browser, slow.gateway.stack.sessions.stop()).await;
         assert_eq!(late.status, 200, "a failed look fails nothing");
         assert_eq!(late.set_cookies(), Vec::<&str>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_puts_no_older_generation_over_the_one_that_counts() {
+    for settings in [&[CACHED[0], ROTATES][..], &[ROTATES]] {
+        let slow = Slow::start(settings).await;
+        let stack = &slow.gateway.stack;
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        stack.advance(300);
+        let mut tab = browser.clone();
+        let meanwhile = async {
+            for _ in 0..2 {
+                let deadline = Instant::now() + LONGEST_WAIT;
+                while tab.get("/api/auth/me").await.set_cookie("session").is_none() {
+                    assert!(Instant::now() < deadline, "no cookie is ever given anew");
+                    stack.advance(10);
+                }
+                tab.get("/api/auth/me").await;
+                stack.advance(300);
+            }
+        };
+        let (late, ()) = slow.late(&browser, meanwhile).await;
+        assert_eq!((late.status, late.set_cookies().len()), (200, 0), "{settings:?}");
+        assert_eq!(tab.get("/api/auth/me").await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_generation_waits_for_its_answer_a_quarter_of_a_minute() {
+    let slow = Slow::start(&[ROTATES]).await;
+    let stack = &slow.gateway.stack;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    stack.advance(300);
+    for (held_ms, is_given) in [(14_999, true), (15_000, false)] {
+        let held = async { stack.clock.advance_ms(held_ms) };
+        let (late, ()) = slow.late(&browser, held).await;
+        assert_eq!(late.set_cookie("session").is_some(), is_given, "{held_ms}");
     }
 }
 

@@ -66,8 +66,8 @@ impl BrowserApi {
     async fn roll<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
         let peer: IpAddr = request::peer(request.extensions_as_http());
-        let device = self.browser.devices.of(headers, peer);
-        there(self.browser.sessions.roll(headers, device).await)
+        let device = || self.browser.devices.of(headers, peer);
+        there(self.browser.sessions.roll(headers, &device).await)
     }
 
     /// Counts a limit of one person's and says that it was hit.
