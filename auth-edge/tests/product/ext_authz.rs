@@ -10,7 +10,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
 
+use crate::device_bound::device::Device;
 use crate::gateway::{Gateway, UNAUTHORIZED};
+use crate::support::Browser;
 use api::authorization_client::AuthorizationClient;
 use api::check_response::HttpResponse;
 
@@ -66,7 +68,7 @@ impl Envoy {
             }),
             request: Some(api::attribute_context::Request {
                 http: Some(api::attribute_context::HttpRequest {
-                    method: "GET".to_owned(),
+                    method: headers[":method"].clone(),
                     headers,
                     path: "/a?b=c".to_owned(),
                     host: "app.example".to_owned(),
@@ -187,6 +189,45 @@ async fn somebody_signed_in_passes_with_their_name_and_without_our_cookie() {
     gateway.stack.advance(120);
     let rolled = passed(envoy.ask(&[("cookie", &ours)], &[]).await);
     assert!(named(&rolled.response_headers_to_add, "set-cookie")[0].starts_with("session="));
+}
+
+/// All cookies of a browser.
+fn cookies(browser: &Browser) -> String {
+    let pairs = browser.jar.iter().map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn envoy_is_told_that_a_session_is_bound_to_its_device() {
+    let gateway = Gateway::start("", &[("EDGE_BASE_URL", "https://app.example")]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    let own = cookies(&browser);
+    let claimed = ("x-auth-device", "bound");
+    let unbound = passed(envoy.ask(&[("cookie", &own), claimed], &[]).await);
+    assert_eq!(named(&unbound.headers, "x-auth-device"), Vec::<&str>::new());
+    assert!(unbound.headers_to_remove.contains(&"x-auth-device".to_owned()));
+    let _device = Device::bind(&mut browser).await;
+    let own = cookies(&browser);
+    for sent in [&[("cookie", own.as_str())][..], &[("cookie", &own), claimed]] {
+        let bound = passed(envoy.ask(sent, &[]).await);
+        assert_eq!(named(&bound.headers, "x-auth-device"), ["bound"]);
+        assert_eq!(bound.headers_to_remove, ["cookie"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_that_rotates_comes_with_answers_that_come_soon() {
+    let gateway = Gateway::start("", &[("EDGE_COOKIE_ROTATION", "300")]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let ours = cookie(&gateway).await;
+    gateway.stack.advance(300);
+    for (method, is_given) in [("POST", false), ("GET", true)] {
+        let ok = passed(envoy.ask(&[("cookie", &ours), (":method", method)], &[]).await);
+        let given = named(&ok.response_headers_to_add, "set-cookie");
+        assert_eq!(given.len(), usize::from(is_given), "{method}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

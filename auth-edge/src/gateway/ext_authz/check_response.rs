@@ -13,18 +13,19 @@ use crate::gateway::assertion::X_AUTH_ASSERTION;
 use crate::gateway::bearer::PROOF;
 use crate::gateway::check::{ForApplication, TokenEndsHere};
 use crate::gateway::headers::{
-    X_AUTH_CLIENT, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies,
+    X_AUTH_CLIENT, X_AUTH_DEVICE, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies,
 };
 
 /// The longest body passed on; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Headers of the answer that are for the upstream.
-const FOR_UPSTREAM: [HeaderName; 6] = [
+const FOR_UPSTREAM: [HeaderName; 7] = [
     X_AUTH_SUBJECT,
     X_AUTH_SESSION,
     X_AUTH_ISSUER,
     X_AUTH_CLIENT,
+    X_AUTH_DEVICE,
     X_AUTH_ASSERTION,
     header::AUTHORIZATION,
 ];
