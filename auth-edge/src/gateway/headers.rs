@@ -24,6 +24,7 @@ use crate::route_table::upstream_headers::ToldNames;
 use crate::sessions::device_binding::DeviceStanding;
 use crate::values::header_name::folded;
 
+use self::upstream_response::OF_BINDINGS;
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
 
 /// Hop-by-hop headers, `Expect`, which this hop has answered, and what asks for HTTP/2 (RFC 7540, section 3.2.1).
@@ -187,7 +188,7 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
-        is_ours_to_tell(name, told, false) || NEVER_TRAILERS.contains(name)
+        is_ours_to_tell(name, told, false) || NEVER_TRAILERS.contains(name) || OF_BINDINGS.contains(name)
     });
 }
 

@@ -173,7 +173,6 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
                 path,
                 authorized: &authorized,
                 handshake,
-                is_of_bound_session: gateway.cookies.are_of_bound_session(request.headers()),
             };
             gateway.proxy.forward(&context, request).await
         }

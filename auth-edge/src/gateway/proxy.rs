@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -109,8 +109,6 @@ pub(super) struct ProxyContext<'a> {
     pub(crate) authorized: &'a Authorized,
     /// The WebSocket handshake, if it is one.
     pub(crate) handshake: Option<WebSocketHandshake>,
-    /// Whether the browser has bound its session to its device.
-    pub(crate) is_of_bound_session: bool,
 }
 
 type UpstreamResponse = hyper::Response<Incoming>;
@@ -362,15 +360,11 @@ impl Proxy {
             let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
-            headers::strip_response(answer.headers_mut(), context.is_of_bound_session, |name| {
-                is_ours(gateway, name)
-            });
+            strip(gateway, answer.headers_mut());
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::switched(handshake, answer.map(Body::new));
         }
-        headers::strip_response(answer.headers_mut(), context.is_of_bound_session, |name| {
-            is_ours(gateway, name)
-        });
+        strip(gateway, answer.headers_mut());
         answer.extensions_mut().insert(FromUpstream);
         let idle = self
             .idle_timeout
@@ -381,6 +375,13 @@ impl Proxy {
 
 fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse) -> bool {
     proof::wants_nonce(context, uri, answer.status(), answer.headers())
+}
+
+/// Makes an upstream's headers fit for the browser.
+fn strip(gateway: &Gateway, headers: &mut HeaderMap) {
+    headers::strip_response(headers, gateway.sessions.binds_devices(), |name| {
+        is_ours(gateway, name)
+    });
 }
 
 /// Whether a cookie of this name belongs to the edge.

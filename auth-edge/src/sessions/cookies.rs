@@ -146,12 +146,6 @@ impl SessionCookies {
         &self.proof_name
     }
 
-    /// Whether the browser of a request has bound a session to its device.
-    #[must_use]
-    pub(crate) fn are_of_bound_session(&self, headers: &HeaderMap) -> bool {
-        pairs(headers).any(|(name, _value)| name == self.proof_name)
-    }
-
     /// Whether a cookie of this name is one of the two. Some browsers and frameworks compare names without regard to case.
     #[must_use]
     pub(crate) fn owns(&self, name: &str) -> bool {

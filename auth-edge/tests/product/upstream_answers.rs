@@ -66,6 +66,39 @@ async fn an_upstream_signs_nobody_out_by_clearing_the_site() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_sessions_are_bound_no_upstream_takes_a_browsers_key_or_binds_it_itself() {
+    const OFFER: (&str, &str) = (
+        "secure-session-registration",
+        "(ES256);path=\"/own\";challenge=\"a\"",
+    );
+    const CHALLENGE: (&str, &str) = ("secure-session-challenge", "\"a\";id=\"b\"");
+    let https = ("EDGE_BASE_URL", "https://app.example.test");
+    for (settings, binds) in [
+        (&[https][..], true),
+        (&[https, ("EDGE_DEVICE_BOUND", "off")], false),
+    ] {
+        let gateway = Gateway::start("", settings).await;
+        // A form of another site: the browser leaves its cookies out.
+        let mut browser = gateway.stack.browser();
+        for (sent, kept, kept_otherwise) in [
+            ("\"*\"", "\"cache\"", "\"cache\", \"storage\""),
+            ("\"storage\"", "", "\"storage\""),
+        ] {
+            gateway.upstream.answer_by(move |_| {
+                Some(([("clear-site-data", sent), OFFER, CHALLENGE], "bye").into_response())
+            });
+            let answer = browser.post("/public/a", &[], "a=b").await;
+            let expected = if binds { kept } else { kept_otherwise };
+            assert_eq!(answer.header("clear-site-data"), expected, "{sent} {settings:?}");
+            for (name, value) in [OFFER, CHALLENGE] {
+                let expected = if binds { "" } else { value };
+                assert_eq!(answer.header(name), expected, "{name} {settings:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_has_no_proxy_before_us_answer_instead() {
     let gateway = Gateway::start("", &[]).await;
     gateway.upstream.answer_by(|_| {

@@ -140,6 +140,8 @@ fn trailers_may_not_say_what_headers_may_not() {
         ("x.auth.session", "admin"),
         ("authorization", "Bearer x"),
         ("set-cookie", "__Host-session=evil"),
+        ("secure-session-registration", "(ES256);path=\"/own\""),
+        ("Secure-Session-Challenge", "\"a\""),
         ("content-length", "5"),
         ("transfer-encoding", "chunked"),
         ("connection", "x-named"),

@@ -2,6 +2,7 @@
 //!
 //! Invariants
 //! - No upstream sets, or clears, a cookie of ours.
+//! - Where sessions are bound to devices, none binds a browser in our place, and none clears the key a session is bound to.
 //! - None tells a proxy before us to answer with something else.
 //! - What a session has opened is kept by no cache, whatever its kind.
 
@@ -53,16 +54,26 @@ const ALL_BUT_COOKIES: &[u8] = b"\"cache\", \"storage\"";
 /// With it goes the key a session is bound to (W3C Device Bound Session Credentials, section "Clear-Site-Data"), and with that the session.
 const STORAGE: &[u8] = b"\"storage\"";
 
-/// Makes an upstream's headers fit for the browser.
+/// What binds a session to a browser's device and asks it for proofs (the same specification, sections "Secure-Session-Registration" and
+/// "Secure-Session-Challenge"). An upstream is of the same origin: its binding would take the place of ours, its challenges the browser's few signatures.
+pub(super) const OF_BINDINGS: [HeaderName; 2] = [
+    HeaderName::from_static("secure-session-registration"),
+    HeaderName::from_static("secure-session-challenge"),
+];
+
+/// Makes an upstream's headers fit for the browser. Whether this one has bound a session its request does not tell: where a page of another site has
+/// caused it, cookies are left out.
 pub(in super::super) fn strip_response(
     headers: &mut HeaderMap,
-    is_of_bound_session: bool,
+    binds_devices: bool,
     is_our_cookie: impl Fn(&str) -> bool,
 ) {
     strip_hop_by_hop(headers);
-    remove(headers, |name| INSTEAD.contains(name));
+    remove(headers, |name| {
+        INSTEAD.contains(name) || (binds_devices && OF_BINDINGS.contains(name))
+    });
     if headers.contains_key(CLEAR_SITE_DATA) {
-        keep_session(headers, is_of_bound_session);
+        keep_session(headers, binds_devices);
     }
     let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
     if set.is_empty() {
@@ -89,8 +100,8 @@ pub(in super::super) fn forbid_caching(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// Leaves of `Clear-Site-Data` what does not take cookies, or the key the session is bound to, and with them the session, from the browser.
-fn keep_session(headers: &mut HeaderMap, is_bound: bool) {
+/// Leaves of `Clear-Site-Data` what does not take cookies, or the key a session is bound to, and with them the session, from the browser.
+fn keep_session(headers: &mut HeaderMap, binds_devices: bool) {
     let mut kept: Vec<u8> = Vec::new();
     for line in headers.get_all(CLEAR_SITE_DATA) {
         for word in line
@@ -99,9 +110,9 @@ fn keep_session(headers: &mut HeaderMap, is_bound: bool) {
             .map(<[u8]>::trim_ascii)
         {
             let clears = match word {
-                b"\"*\"" if is_bound => CLEARABLE[0],
+                b"\"*\"" if binds_devices => CLEARABLE[0],
                 b"\"*\"" => ALL_BUT_COOKIES,
-                STORAGE if is_bound => continue,
+                STORAGE if binds_devices => continue,
                 word if CLEARABLE.contains(&word) => word,
                 _ => continue,
             };
@@ -177,6 +188,29 @@ mod tests {
             let left = sent.get("clear-site-data");
             assert_eq!(left.map(|value| value.to_str().expect("text")), kept);
         }
+    }
+
+    #[test]
+    fn an_upstream_binds_no_browser_in_our_place() {
+        let all = [
+            (
+                "secure-session-registration",
+                "(ES256);path=\"/own\";challenge=\"a\"",
+            ),
+            ("Secure-Session-Challenge", "\"a\";id=\"b\""),
+            ("secure-session-challenge", "\"c\""),
+            ("etag", "\"a\""),
+        ];
+        let mut sent = headers(&all);
+        strip_response(&mut sent, true, ours);
+        assert_eq!(sent, headers(&[("etag", "\"a\"")]));
+        let mut sent = headers(&all);
+        strip_response(&mut sent, false, ours);
+        assert_eq!(
+            sent,
+            headers(&all),
+            "where none are bound the header is the upstream's own"
+        );
     }
 
     #[test]
