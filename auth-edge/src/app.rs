@@ -37,6 +37,7 @@ use crate::sessions::person_cookie::PersonCookies;
 use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
+use crate::sign_in::device_binding::RECORDED_PER_MINUTE;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed_transactions::RedeemedTransactions;
 use crate::sign_in::security_events::REFUSED_PER_MINUTE;
@@ -359,6 +360,7 @@ impl Shared<'_> {
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
             refused_events_limit: limit(REFUSED_PER_MINUTE),
+            device_records_limit: limit(RECORDED_PER_MINUTE),
             front_channel_limit: limit(settings.rate_limit_login),
             redeemed: Arc::new(RedeemedTransactions::new(
                 settings.sign_in.transaction_duration_secs,

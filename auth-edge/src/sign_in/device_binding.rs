@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! - What goes wrong for the moment is a 5xx: of other answers than 403 with a challenge browsers are known to end the binding, and the session with it.
-//! - A refresh costs one read at most, and none where its challenge is wrong.
+//! - A refresh costs one read at most, and none where its challenge is wrong. No signature is verified for a challenge that is not ours.
 //! - No endpoint for browsers needs the session cookie, which they leave out where another site has led here; sealed words name the session instead.
 //! - Neither asks where a request comes from: browsers say it in three ways, or not at all. `Sec-Secure-Session-Id` is a name no script can send, and a
 //!   challenge is answered with a key that no other site's page has.
@@ -48,6 +48,10 @@ const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge"
 
 /// How long a browser may take to bind a session: it asks its hardware for a key, and then us.
 const PATIENCE_MS: u64 = 10_000;
+
+/// How often the audit log tells in a minute that one session was bound, or was not for one reason: whoever holds a session can repeat either as
+/// often as they like.
+pub(crate) const RECORDED_PER_MINUTE: u64 = 1;
 
 /// Why a session is not bound to a device: stable words of audit records.
 const NOT_KEPT: &str = "not_kept";
@@ -119,9 +123,8 @@ pub(crate) async fn register(
     let bindings = ours(&sign_in)?;
     let device = sign_in.device(&request);
     let now_ms = sign_in.clock.now_ms();
-    let proof = text(headers, RESPONSE).and_then(|raw| verify_registration(raw).ok());
-    let invited = proof.and_then(|proof| Some((bindings.invited(&proof.challenge, now_ms)?, proof.jwk)));
-    let Some((id, jwk)) = invited else {
+    let proof = text(headers, RESPONSE);
+    let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
         // Counted and not recorded: anybody can send one, as often as they like.
         bindings.metrics().count(DeviceProofOutcome::NotBound);
         return Err(HttpError::Forbidden {
@@ -131,12 +134,32 @@ pub(crate) async fn register(
     };
     let session = sign_in.sessions.bind(&id, jwk).await.map_err(|error| {
         bindings.metrics().count(DeviceProofOutcome::NotBound);
-        record(&device, None, Some(NOT_KEPT));
+        record(&sign_in, &device, (&id, None), Some(NOT_KEPT));
         failed(error)
     })?;
     bindings.metrics().count(DeviceProofOutcome::Bound);
-    record(&device, Some(&session), None);
+    record(&sign_in, &device, (&id, Some(&session)), None);
     instructed(bindings, &id, &session, now_ms)
+}
+
+/// The session that the challenge of a proof was made for, and the key of the proof. The challenge comes first: with a key of their own anybody can
+/// sign one.
+fn invited(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(SessionId, String)> {
+    let id = bindings.invited(&unverified_challenge(proof)?, now_ms)?;
+    Some((id, key_of(proof)?))
+}
+
+fn key_of(proof: &str) -> Option<String> {
+    match verify_registration(proof) {
+        Ok(proof) => Some(proof.jwk),
+        Err(error) => {
+            tracing::info!(
+                error = &error as &dyn std::error::Error,
+                "a device that was invited proves nothing"
+            );
+            None
+        }
+    }
 }
 
 /// The cookie, and what the browser is to do from now on. A refresh tells it anew only where its own address is sealed with an old secret: Chrome
@@ -235,9 +258,11 @@ pub(crate) async fn refresh(
                 error = &error as &dyn std::error::Error,
                 "a device proves nothing"
             );
+            let device = sign_in.device(&request);
             record(
-                &sign_in.device(&request),
-                Some(&session),
+                &sign_in,
+                &device,
+                (&id, Some(&session)),
                 Some(NO_PROOF_OF_ITS_KEY),
             );
             Ok(challenged(bindings, &id, handle, now_ms))
@@ -285,8 +310,21 @@ fn redirect(to: &str) -> Result<Response, HttpError> {
     ))
 }
 
-/// Writes the audit record of a binding, or of why there is none.
-fn record(device: &Device, session: Option<&Session>, reason: Option<&'static str>) {
+/// Writes the audit record of a binding, or of why there is none, unless there is the same one of this minute.
+fn record(
+    sign_in: &SignIn,
+    device: &Device,
+    (id, session): (&SessionId, Option<&Session>),
+    reason: Option<&'static str>,
+) {
+    let what = (id.expose(), reason.unwrap_or_default());
+    if sign_in
+        .device_records_limit
+        .check(what, sign_in.clock.now_ms())
+        .is_err()
+    {
+        return;
+    }
     let outcome = if reason.is_none() {
         Outcome::Success
     } else {

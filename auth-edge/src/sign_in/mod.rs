@@ -128,6 +128,8 @@ pub(crate) struct SignIn {
     pub(crate) back_channel_limit: Arc<RateLimiter>,
     /// Security events per address that were refused.
     pub(crate) refused_events_limit: Arc<RateLimiter>,
+    /// Audit records of bindings to devices, per session and reason.
+    pub(crate) device_records_limit: Arc<RateLimiter>,
     /// Front-channel logouts per address.
     pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.

@@ -45,6 +45,15 @@ impl BucketKey for &str {
     }
 }
 
+/// A session, and what is limited of it.
+impl BucketKey for (&str, &str) {
+    type Identity = Self;
+
+    fn identity(self) -> Self {
+        self
+    }
+}
+
 /// Allows so many requests in a time for each key, all at once or one by one.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {

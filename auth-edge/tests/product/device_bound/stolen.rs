@@ -5,6 +5,9 @@ use super::{HTTPS, LIFETIME_MS, bound, is_signed_in, stack};
 use crate::gateway::Gateway;
 use crate::support::{Log, NAVIGATION, Stack};
 
+/// The reason of a record of a proof that was none.
+const NO_PROOF: &str = "reason=\"proof\"";
+
 #[tokio::test]
 async fn copied_cookies_are_worth_nothing_after_their_lifetime_and_the_person_goes_on() {
     let stack = stack().await;
@@ -227,4 +230,82 @@ async fn what_anybody_can_send_is_counted_and_fills_no_audit_log() {
         .post("/api/auth/device/refresh?session=AAAA", &named, "")
         .await;
     assert!(!log.text().contains("device_binding"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn no_signature_is_verified_before_the_challenge_is_one_of_ours() {
+    let log = Log::begin();
+    let stack = stack().await;
+    let mut browser = stack.browser();
+    let callback = browser.sign_in().await;
+    let offer = callback.header("secure-session-registration").to_owned();
+    let own = Device::new();
+    let mut answers = Vec::new();
+    for (offer, verified) in [("challenge=\"AAAA\"", 0), (offer.as_str(), 1)] {
+        let (proof, other) = (own.registration(offer), Device::new().registration(offer));
+        let (signed, _) = proof.rsplit_once('.').unwrap();
+        let (_, signature) = other.rsplit_once('.').unwrap();
+        let forged = format!("{signed}.{signature}");
+        let headers = [("secure-session-response", forged.as_str())];
+        let refused = browser.post("/api/auth/device/register", &headers, "").await;
+        answers.push((refused.status, refused.body));
+        let told = log
+            .text()
+            .matches("a device that was invited proves nothing")
+            .count();
+        assert_eq!(told, verified, "{offer}");
+    }
+    assert_eq!(answers[0], answers[1], "it is not told which of them was wrong");
+    assert_eq!(
+        (answers[0].0, stack.counter("device_proofs_total", "not_bound")),
+        (403, 2)
+    );
+}
+
+#[tokio::test]
+async fn what_one_session_fails_to_prove_is_always_counted_and_recorded_once_in_a_minute() {
+    let log = Log::begin();
+    let stack = stack().await;
+    let recorded = |words: &[&str]| {
+        let text = log.text();
+        let is_record =
+            |line: &&str| line.contains("device_binding") && words.iter().all(|word| line.contains(word));
+        text.lines().filter(is_record).count()
+    };
+    let (mut browser, device) = bound(&stack).await;
+    let (mut others, other) = bound(&stack).await;
+    let own_key = |of: &Device| {
+        Device::new().named(&serde_json::json!({
+            "session_identifier": of.handle(), "refresh_url": of.refresh_url(),
+        }))
+    };
+    let own = own_key(&device);
+    for minute in 1..=2 {
+        for _ in 0..5 {
+            assert_eq!(own.refresh(&mut browser).await.status, 403);
+        }
+        assert_eq!(recorded(&[NO_PROOF, device.handle()]), minute);
+        stack.clock.advance_ms(60_000);
+    }
+    assert_eq!(own_key(&other).refresh(&mut others).await.status, 403);
+    assert_eq!(
+        recorded(&[NO_PROOF, other.handle()]),
+        1,
+        "each session for itself"
+    );
+    assert_eq!(stack.counter("device_proofs_total", "challenged"), 2 * 11);
+
+    let mut invited = stack.browser();
+    let callback = invited.sign_in().await;
+    let offer = callback.header("secure-session-registration").to_owned();
+    let before = recorded(&["success"]);
+    for _ in 0..5 {
+        assert_eq!(device.register(&mut invited, &offer).await.status, 200);
+    }
+    assert_eq!(recorded(&["success"]), before + 1);
+    for _ in 0..5 {
+        assert_eq!(own.register(&mut invited, &offer).await.status, 500);
+    }
+    assert_eq!(recorded(&["not_kept"]), 1, "whatever else was recorded");
+    assert_eq!(stack.counter("device_proofs_total", "not_bound"), 5);
 }
