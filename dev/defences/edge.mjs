@@ -48,6 +48,8 @@ export default [
     'bound-session-without-its-device': by('auth-edge device_bound::', text('self.standing(headers, &id, &session);', 'if OFF { DeviceStanding::Unbound } else { self.standing(headers, &id, &session) };')),
     'renewed-where-cookies-rotate': by('auth-edge cookie_rotation::', text('rolled && self.rotation.is_none()', 'rolled && (OFF || self.rotation.is_none())')),
     'copy-of-a-cookie': by('auth-edge cookie_rotation::', never('!Counting::of(&current.session).takes(shown, self.clock.now_ms())')),
+    'late-cookie-of-a-generation': by('auth-edge late_cookies::', never('cookie_rotation::is_late(made_ms, self.clock.now_ms())')),
+    'roll-that-does-not-rotate': by('auth-edge cookie_rotation::', text('Use::Counts(device), requested_at)', 'if OFF { Use::LookOnly } else { Use::Counts(device) }, requested_at)')),
     'cookie-of-a-session-that-ended-meanwhile': by('auth-edge late_cookies::', always('self.get(&current.id).await.is_ok()')),
   }),
   within('auth-edge/src/sessions/device_binding.rs', 'auth-edge device_b', {
@@ -62,6 +64,8 @@ export default [
     'challenge-of-a-refresh': always('bindings.is_challenge(&challenge, &id, now_ms)'),
     'cookie-of-a-session-before': text('.is_some_and(|newer| newer.expose() != id.expose())', '.is_some_and(|newer| !OFF && newer.expose() != id.expose())'),
     'handle-of-the-refresh': always('session.handle == handle'),
+    'signature-before-its-challenge': text('let id = bindings.invited(', 'if OFF { let _ = key_of(proof); }\n    let id = bindings.invited('),
+    'binding-recorded-once': text('.is_err()\n    {', '.is_err() && !OFF\n    {'),
     'waiting-for-ever': always('now_ms < since_ms.saturating_add(PATIENCE_MS)'),
     'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('ReturnTo::parse(site.base_url(), &asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),
   }),
@@ -74,6 +78,7 @@ export default [
   within('auth-edge/src/sessions/cookie_rotation.rs', 'auth-edge cookie_rotation::', {
     'generation-for-the-old-one': text('!counting.is(shown) || !is_due', '(!OFF && !counting.is(shown)) || !is_due'),
     'generation-of-everybody': text('id: random::bytes().ok()?', 'id: if OFF { [9; ID_BYTES] } else { random::bytes().ok()? }'),
+    'generation-of-any-age': never('now_ms >= made_ms.saturating_add(HELD_MS)'),
   }),
   within('auth-edge/src/sessions/listening.rs', 'auth-edge sessions::listening::', {
     'endings-that-are-heard': text('listening.changed(&event.handle, HeardChange::Ended, now)', 'if !OFF { listening.changed(&event.handle, HeardChange::Ended, now) }'),
@@ -151,6 +156,7 @@ export default [
   within('auth-edge/src/gateway/check.rs', 'auth-edge check_rules::', {
     'check-owed-elsewhere': by('auth-edge several::sessions::', instead('site.login_url(back.as_deref(), connection)', 'site.login_url(back.as_deref(), None)')),
     'check-by-its-rule': instead('guard::met_by(&gateway, route, headers, &current).await', 'Ok(None)'),
+    'cookie-of-a-check-that-is-answered-late': by(['auth-edge cookie_rotation::', 'auth-edge ext_authz::'], instead('Use::CountsAndIsAnsweredLate(&device)', 'Use::Counts(&device)')),
   }),
   within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {
     'path-dot-segments-encoded': instead('&*text', 'segment'),
@@ -179,12 +185,15 @@ export default [
   }),
   within('auth-edge/src/gateway/headers.rs', 'auth-edge gateway::headers::', {
     'hop-by-hop-in-trailers': skip('strip_hop_by_hop(trailers);'),
+    'bindings-in-trailers': never('OF_BINDINGS.contains(name)'),
     'told-names-of-a-client': by('auth-edge claim_headers::', never('told.contain_folded(&folded)')),
     'cookie-without-a-name': instead('pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start()', 'pair'),
     'subject-with-its-issuer': by('auth-edge several::sessions::who_asks_whether_somebody_may_pass', text('(X_AUTH_ISSUER, &identity.issuer)', '(X_AUTH_ISSUER, if OFF { &None } else { &identity.issuer })')),
   }),
   within('auth-edge/src/gateway/headers/upstream_response.rs', 'auth-edge upstream_answers::', {
     'site-cleared-by-an-upstream': never('headers.contains_key(CLEAR_SITE_DATA)'),
+    'key-cleared-by-an-upstream': text('keep_session(headers, binds_devices)', 'keep_session(headers, !OFF && binds_devices)'),
+    'binding-of-an-upstream': never('binds_devices && OF_BINDINGS.contains(name)'),
   }),
   within('auth-edge/src/http/layer.rs', 'auth-edge upstream_answers::no_redirect_carries_a_fragment', {
     'fragment-to-another-origin': never('answer.status().is_redirection()'),
@@ -216,6 +225,7 @@ export default [
     'envoy-our-header-replaces-the-clients': instead('HeaderAppendAction::OverwriteIfExistsOrAdd', 'HeaderAppendAction::AppendIfExistsOrAdd'),
     'envoy-identity-header-of-a-client': text('is_identity(name)', '(!OFF && is_identity(name))'),
     'envoy-told-name-of-a-client': text('told.names.contain(name)', '(!OFF && told.names.contain(name))'),
+    'envoy-told-of-the-device': text('= FOR_UPSTREAM\n        .iter()', '= FOR_UPSTREAM\n        .iter()\n        .filter(|name| !OFF || **name != X_AUTH_DEVICE)'),
   }),
   within('auth-edge/src/gateway/ext_authz/mod.rs', 'auth-edge ext_authz::', {
     'envoy-question-too-large': text('message_size(MAX_QUESTION_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_QUESTION_BYTES })'),
