@@ -119,6 +119,16 @@ pub struct AccessPolicy {
     pub callers: Callers,
 }
 
+impl AccessPolicy {
+    /// Everyone who can open a connection, over plain text.
+    pub fn anyone() -> Self {
+        Self {
+            tls: None,
+            callers: Callers::anyone(),
+        }
+    }
+}
+
 /// Runs the service until the runtime shuts down.
 ///
 /// # Errors
@@ -188,41 +198,14 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         None => Callers::anyone(),
     };
     let access = AccessPolicy { tls, callers };
-    serve_telling(access, parts, transmitter, listener, runtime).await
+    serve(access, parts, transmitter, listener, runtime).await
 }
 
-/// Serves everyone who can open a connection, until the runtime shuts down.
+/// Serves those the access policy lets in, and tells receivers of endings if there is a transmitter, until the runtime shuts down.
 ///
 /// # Errors
 /// What keeps it from starting.
 pub async fn serve<P: Into<RefreshProviders>>(
-    parts: ServiceParts<P>,
-    listener: TcpListener,
-    tls: Option<ServerTls>,
-    runtime: Runtime,
-) -> Result<(), StartError> {
-    let callers = Callers::anyone();
-    serve_behind(AccessPolicy { tls, callers }, parts, listener, runtime).await
-}
-
-/// Serves those the access policy lets in, until the runtime shuts down.
-///
-/// # Errors
-/// What keeps it from starting.
-pub async fn serve_behind<P: Into<RefreshProviders>>(
-    access: AccessPolicy,
-    parts: ServiceParts<P>,
-    listener: TcpListener,
-    runtime: Runtime,
-) -> Result<(), StartError> {
-    serve_telling(access, parts, None, listener, runtime).await
-}
-
-/// Serves those the access policy lets in and tells receivers of endings, until the runtime shuts down.
-///
-/// # Errors
-/// What keeps it from starting.
-pub async fn serve_telling<P: Into<RefreshProviders>>(
     access: AccessPolicy,
     parts: ServiceParts<P>,
     transmitter: Option<TransmitterParts>,

@@ -52,6 +52,7 @@ mod proxy;
 mod random;
 mod relying_party;
 mod request_object;
+mod retry_after;
 mod revocation;
 mod security_event;
 mod security_event_error;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::http_client::builder;
-use crate::signal_access::wait_secs;
+use crate::retry_after::wait_secs;
 use crate::{BuildError, ClientAuth, Credentials, ProviderSettings};
 
 /// More than an error and its description need (RFC 8935, section 2.3).

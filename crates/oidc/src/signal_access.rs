@@ -5,6 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::http_client::{BearerMethod, BearerRequest, ProviderResponse};
+use crate::retry_after::wait_secs;
 use crate::{Transmitter, TransmitterError};
 
 /// One request.
@@ -74,37 +75,5 @@ fn refused(answer: &ProviderResponse, now: u64) -> TransmitterError {
                 .and_then(|after| wait_secs(after, now)),
         },
         _ => TransmitterError::Unanswered(answer.status_error()),
-    }
-}
-
-/// `Retry-After`: seconds, or a date (RFC 9110 section 10.2.3).
-pub(crate) fn wait_secs(after: &str, now: u64) -> Option<u64> {
-    let until = |date: &str| {
-        let date = httpdate::parse_http_date(date).ok()?;
-        let date = date.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(date.as_secs().saturating_sub(now))
-    };
-    after.trim().parse().ok().or_else(|| until(after))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn how_long_to_wait_is_told_in_seconds_or_by_a_date() {
-        let now = 784_111_700;
-        for (after, secs) in [
-            ("0", Some(0)),
-            (" 120 ", Some(120)),
-            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(77)),
-            ("Sun, 06 Nov 1993 08:49:37 GMT", None),
-            ("-1", None),
-            ("soon", None),
-            ("", None),
-        ] {
-            let told = wait_secs(after, now);
-            assert_eq!(told, secs, "{after}");
-        }
     }
 }

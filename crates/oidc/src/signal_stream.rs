@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::endpoint::is_usable_of;
-use crate::json::seconds;
+use crate::json::seconds_or_text;
 use crate::{ClientSecret, StreamStatus, TransmitterError};
 
 /// Delivery by push (RFC 8935).
@@ -180,11 +180,7 @@ impl StreamConfiguration {
         let (Some(stream_id), Some(audience)) = (stream_id, audience(document.get("aud"))) else {
             return Ok(None);
         };
-        let secs = |name: &str| match document.get(name) {
-            Some(Value::String(text)) => text.trim().parse().ok(),
-            Some(value) => seconds(value),
-            None => None,
-        };
+        let secs = |name: &str| seconds_or_text(document.get(name));
         Ok(Some(Self {
             stream_id: stream_id.to_owned(),
             audience,

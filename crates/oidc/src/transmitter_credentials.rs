@@ -17,7 +17,7 @@ use url::Url;
 use crate::access::TOKEN_ENDPOINT;
 use crate::endpoint::endpoint_is_secure;
 use crate::http_client::{HttpClient, ProviderResponse};
-use crate::json::seconds;
+use crate::json::seconds_or_text;
 use crate::{ClientAuth, ClientSecret, OAuthError, ProviderError, TransmitterError, random};
 
 /// How long before its end a token is used no more: the transmitter has to find it good when the request arrives.
@@ -187,12 +187,7 @@ fn token_of(answer: &ProviderResponse) -> Result<(ClientSecret, Duration), Trans
     let Some(TransmitterCredentials(Kind::Token(token))) = token else {
         return Err(TransmitterError::TokenUnusable);
     };
-    let lifetime = match document.get("expires_in") {
-        Some(Value::String(text)) => text.trim().parse().ok(),
-        Some(value) => seconds(value),
-        None => None,
-    };
-    let lifetime = lifetime
+    let lifetime = seconds_or_text(document.get("expires_in"))
         .unwrap_or(DEFAULT_LIFETIME_SECS)
         .min(LONGEST_LIFETIME_SECS);
     Ok((token, Duration::from_secs(lifetime)))

@@ -374,7 +374,7 @@ impl HeardTransmitter {
 #[error("the file is empty: write the value of the Authorization header into it")]
 struct EmptyFile;
 
-/// Why nobody can be heard to.
+/// Why nobody can be listened to.
 #[derive(Debug, thiserror::Error)]
 pub enum NotListening {
     /// A transmitter.

@@ -25,6 +25,10 @@ pub(crate) mod revocable;
 pub(crate) mod sign_in_demand;
 pub(crate) mod tokens;
 
+use std::collections::BTreeMap;
+
+use self::claims::{Object, SUBJECT};
+
 pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
 pub use binding::{DeviceBinding, DeviceKey};
 pub(crate) use carried::Carried;
@@ -38,10 +42,6 @@ pub use name::Name;
 pub use revocable::{RevocableToken, TokenKind};
 pub use sign_in_demand::SignInDemand;
 pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
-
-use std::collections::BTreeMap;
-
-use self::claims::{Object, SUBJECT};
 
 /// Whether the session still does everything a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use session_svc::receiver::TransmittersFile;
 use session_svc::refresh::RefreshProvider;
 use session_svc::session::{Lifetime, TokenKind};
 use session_svc::sessions::SessionLimits;
-use session_svc::start::{ServiceParts, serve};
+use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::vault::KeyRing;
@@ -340,7 +340,11 @@ async fn service(
         metrics: Registry::new(),
         workers: Workers::here(),
     };
-    tokio::spawn(async move { serve(parts, listener, None, runtime).await.unwrap() });
+    tokio::spawn(async move {
+        serve(AccessPolicy::anyone(), parts, None, listener, runtime)
+            .await
+            .unwrap()
+    });
     SessionServiceClient::connect(address).await.unwrap()
 }
 

@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::receiver::{Delivery, EventType, Receiver};
 use super::super::stream::StreamState;
+use super::answer::{done, shown};
 use super::body::Body;
 use super::caller::CallingReceiver;
-use super::error::{ApiError, done, shown};
+use super::error::ApiError;
 use super::verification::MIN_VERIFICATION_INTERVAL_SECS;
 use super::{Api, is_own, metadata, object, optional_text, own_stream};
 

@@ -99,13 +99,3 @@ impl IntoResponse for ApiError {
         response
     }
 }
-
-/// What every answer to a receiver has: nobody keeps it.
-pub(super) fn shown(status: StatusCode, body: serde_json::Value) -> Response {
-    (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
-}
-
-/// An answer without a body.
-pub(super) fn done() -> Response {
-    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, "no-store")]).into_response()
-}

@@ -3,6 +3,7 @@
 //! Invariants: metadata and keys are public, everything else is shown to the receiver whose token is there; what is not of its stream does not
 //! exist for it; bodies are bounded in size and time.
 
+mod answer;
 mod body;
 mod caller;
 mod configuration;

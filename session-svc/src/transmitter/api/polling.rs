@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::super::poll::{PollRequest, poll as answer};
 use super::super::receiver::Delivery;
+use super::answer::shown;
 use super::body::Body;
 use super::caller::CallingReceiver;
-use super::error::{ApiError, shown};
+use super::error::ApiError;
 use super::{Api, is_own, object};
 
 /// Takes acknowledgements and gives what waits.

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::super::receiver::Receiver;
 use super::super::stream::{StreamState, StreamStatus};
+use super::answer::shown;
 use super::body::Body;
 use super::caller::CallingReceiver;
 use super::configuration::StreamQuery;
-use super::error::{ApiError, shown};
+use super::error::ApiError;
 use super::{Api, is_own, object, optional_text, own_stream};
 
 /// Shows the status.

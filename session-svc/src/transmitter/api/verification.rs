@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::note::SignalNote;
+use super::answer::done;
 use super::body::Body;
 use super::caller::CallingReceiver;
-use super::error::{ApiError, done};
+use super::error::ApiError;
 use super::{Api, object, optional_text, own_stream};
 
 /// How much time lies at least between two verifications, in seconds.
@@ -23,11 +24,7 @@ pub(super) async fn request(
 ) -> Result<Response, ApiError> {
     let body = object(&body)?;
     own_stream(&body, &receiver)?;
-    let told = match body.get("state") {
-        Some(Value::String(_)) => optional_text(&body, "state")?,
-        None | Some(Value::Null) => None,
-        Some(_) => return Err(ApiError::Invalid("state has to be a text")),
-    };
+    let told = optional_text(&body, "state")?;
     let now_ms = api.context.keeper.now_ms();
     let state = api.context.streams.edit(&receiver, |state| {
         if state.deleted {

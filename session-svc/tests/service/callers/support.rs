@@ -21,7 +21,7 @@ use session_svc::callers::{Callers, Rpc, parse};
 use session_svc::refresh::RefreshProvider;
 use session_svc::session::{Lifetime, TokenKind};
 use session_svc::sessions::SessionLimits;
-use session_svc::start::{AccessPolicy, ServiceParts, serve_behind};
+use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::vault::KeyRing;
@@ -191,7 +191,7 @@ async fn start_measured(
         metrics,
         workers: Workers::here(),
     };
-    tokio::spawn(async move { serve_behind(access, parts, listener, runtime).await.unwrap() });
+    tokio::spawn(async move { serve(access, parts, None, listener, runtime).await.unwrap() });
     (port, shutdown)
 }
 

@@ -16,7 +16,7 @@ use session_proto::v1::{self, ErrorReason};
 use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider, RefreshProviders};
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
-use session_svc::start::{ServiceParts, serve};
+use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open};
@@ -106,7 +106,11 @@ pub(crate) async fn replica(
         metrics: metrics.clone(),
         workers: Workers::here(),
     };
-    let serving = tokio::spawn(async move { serve(parts, listener, None, runtime).await.unwrap() });
+    let serving = tokio::spawn(async move {
+        serve(AccessPolicy::anyone(), parts, None, listener, runtime)
+            .await
+            .unwrap()
+    });
     let client = SessionServiceClient::connect(url.clone()).await.unwrap();
     Replica {
         client,

@@ -20,9 +20,8 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use session_proto::v1::session_service_client::SessionServiceClient;
-use session_svc::callers::Callers;
 use session_svc::sessions::SessionLimits;
-use session_svc::start::{AccessPolicy, ServiceParts, TransmitterParts, serve_telling};
+use session_svc::start::{AccessPolicy, ServiceParts, TransmitterParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::transmitter;
@@ -150,19 +149,21 @@ impl Setting {
             metrics: metrics.clone(),
             workers: Workers::here(),
         };
-        let access = AccessPolicy {
-            tls: None,
-            callers: Callers::anyone(),
-        };
         let transmitter = TransmitterParts {
             listener: signals,
             tls: None,
             receivers,
         };
         let serving = tokio::spawn(async move {
-            serve_telling(access, parts, Some(transmitter), listener, runtime)
-                .await
-                .unwrap();
+            serve(
+                AccessPolicy::anyone(),
+                parts,
+                Some(transmitter),
+                listener,
+                runtime,
+            )
+            .await
+            .unwrap();
         });
         Replica {
             client: SessionServiceClient::connect(address).await.unwrap(),

@@ -17,7 +17,7 @@ use session_proto::v1::{self, ErrorReason};
 use session_svc::refresh::RefreshProvider;
 use session_svc::session::{Lifetime, TokenKind};
 use session_svc::sessions::SessionLimits;
-use session_svc::start::{ServiceParts, serve};
+use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
@@ -92,7 +92,11 @@ impl Service {
             metrics: Registry::new(),
             workers: Workers::here(),
         };
-        tokio::spawn(async move { serve(parts, listener, None, runtime).await.unwrap() });
+        tokio::spawn(async move {
+            serve(AccessPolicy::anyone(), parts, None, listener, runtime)
+                .await
+                .unwrap()
+        });
         Self {
             client: SessionServiceClient::connect(address).await.unwrap(),
             attribute: Arc::default(),
