@@ -39,17 +39,17 @@ export default [
     'event-is-remembered': text('if !progress.done.is_empty() {', 'if !OFF && !progress.done.is_empty() {'),
     'event-leaves-later-sign-ins': text('=> at_ms <= self.occurred_at_ms,', '=> OFF || at_ms <= self.occurred_at_ms,'),
     'event-of-a-clock-apart': text('None => session.created_at_ms <= self.occurred_at_ms.saturating_add(TRANSMITTER_APART_MS)', 'None => session.created_at_ms <= self.occurred_at_ms.saturating_add(if OFF { 0 } else { TRANSMITTER_APART_MS })'),
-    'event-of-the-session-named': text('&& self.sid.as_ref().is_none_or(has_sid)', '&& (OFF || self.sid.as_ref().is_none_or(has_sid))'),
-    'event-of-the-person-named': text('is_none_or(|subject| session.subject == *subject)', 'is_none_or(|subject| OFF || session.subject == *subject)'),
+    'event-of-the-session-named': text('self.sid.as_ref().is_none_or(has_sid)', '(OFF || self.sid.as_ref().is_none_or(has_sid))'),
     'event-demands-of-those-to-come': text('self.keeper.demand_sign_in(list, &demand).await?;', 'if !OFF { self.keeper.demand_sign_in(list, &demand).await?; }'),
     'event-of-those-without-a-session-named': text('person.map(index::without_sid)', 'person.filter(|_| !OFF).map(index::without_sid)'),
   }),
   within('session-svc/src/session/mod.rs', 'session-svc receiver::demands', {
+    'claims-told-name-nobody': text('name != SUBJECT && self', '(OFF || name != SUBJECT) && self'),
     'claims-told-late': text('is_none_or(|last_ms| *last_ms <= at_ms)', 'is_none_or(|last_ms| OFF || *last_ms <= at_ms)'),
     'claims-told-as-they-were': text('is_news |= self.claims_told', 'if OFF && !is_changed { break; }\n            is_news |= self.claims_told'),
   }),
   within('session-svc/src/sessions/create.rs', 'session-svc receiver::demands', {
-    'session-that-owes-a-sign-in': never('!self.has_demands'),
+    'session-that-owes-a-sign-in': always('!self.has_demands'),
   }),
   within('session-svc/src/session/sign_in_demand.rs', 'session-svc receiver::demands', {
     'demand-met-by-a-later-sign-in': text('is_some_and(|at_ms| at_ms > self.since_ms)', 'is_some_and(|at_ms| OFF || at_ms > self.since_ms)'),
@@ -57,7 +57,6 @@ export default [
   }),
   within('session-svc/src/session/claims.rs', 'session-svc receiver::', {
     'email-is-verified': text('is_verified.then(', '(OFF || is_verified).then('),
-    'claims-told-name-nobody': text('filter(|(name, _)| *name != SUBJECT)', 'filter(|(name, _)| OFF || *name != SUBJECT)'),
   }),
   within('session-svc/src/session/access.rs', 'session-svc receiver::demands', {
     'no-token-for-who-owes-a-sign-in': never('session.sign_in_demand.is_some()'),

@@ -87,10 +87,10 @@ impl Claims {
         is_verified.then(|| comparable_email(&email))
     }
 
-    /// The same claims with these instead of those of the same names, but for who it is about.
+    /// The same claims with these instead of those of the same names.
     pub(crate) fn with(&self, told: &Object) -> Result<Self, Error> {
         let mut members = self.members()?;
-        for (name, value) in told.iter().filter(|(name, _)| *name != SUBJECT) {
+        for (name, value) in told {
             members.insert(name.clone(), serde_json::value::to_raw_value(value)?);
         }
         Self::of_members(members)

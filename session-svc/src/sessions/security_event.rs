@@ -123,18 +123,13 @@ impl Selector {
         sid.map(|sid| Whose::ProviderSession(issuer, sid))
     }
 
-    /// Whether a session of the list is meant.
+    /// Whether a session of the list is meant: all are, unless it is a person's and one session of the provider is named.
     fn selects(&self, session: &Session) -> bool {
-        let has_email = |email: &String| session.user.verified_email().as_ref() == Some(email);
-        let names_person = self.subject.is_some() || self.email.is_some();
         let has_sid = |sid: &String| {
-            session.sids().any(|known| known == sid) || (names_person && session.sids().next().is_none())
+            let mut sids = session.sids().peekable();
+            sids.peek().is_none() || sids.any(|known| known == sid)
         };
-        self.subject
-            .as_ref()
-            .is_none_or(|subject| session.subject == *subject)
-            && self.email.as_ref().is_none_or(has_email)
-            && self.sid.as_ref().is_none_or(has_sid)
+        self.sid.as_ref().is_none_or(has_sid)
     }
 }
 

@@ -86,6 +86,12 @@ async fn an_address_is_nobodys_unless_it_is_verified_and_addresses_are_switched_
         ("email = true", json!(false), false),
         ("email = true", json!("true"), false),
         ("", json!(true), false),
+        // Of another transmitter alone.
+        (
+            "[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\ndelivery = \"poll\"\nemail = true",
+            json!(true),
+            false,
+        ),
     ] {
         let mut listening = listening_with(lines).await;
         let session = v1::CreateSessionRequest {
