@@ -100,9 +100,11 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     }
     let device = || gateway.devices.of(headers, peer);
     // The proxy sends a cookie with the application's answer: after a body, that is late.
-    let use_ = match check_rule::original_method(&gateway, &request) {
-        Some(Method::GET | Method::HEAD | Method::OPTIONS) => Use::Counts(&device),
-        _ => Use::CountsAndIsAnsweredLate(&device),
+    let is_late = gateway.sessions.rotates_cookies() && may_have_a_body(&gateway, &request);
+    let use_ = if is_late {
+        Use::CountsAndIsAnsweredLate(&device)
+    } else {
+        Use::Counts(&device)
     };
     let current = match gateway.sessions.current(headers, use_).await {
         Ok(Some(current)) => current,
@@ -291,6 +293,12 @@ fn is_told(reason: ErrorReason) -> bool {
             | ErrorReason::ErrMissingRefreshToken
             | ErrorReason::ErrInvalidArgument
     )
+}
+
+/// Whether the original request may have a body; one whose proxy does not tell its method may.
+fn may_have_a_body(gateway: &Gateway, request: &Request) -> bool {
+    let method = check_rule::original_method(gateway, request);
+    !matches!(method, Some(Method::GET | Method::HEAD | Method::OPTIONS))
 }
 
 /// 401 or 403 by what is missing, or for `?redirect=1` and a person at the other end 302 to the login route where signing in

@@ -257,7 +257,13 @@ impl SessionRepository {
 
     /// Whether nothing but its signature makes a session's cookie good.
     fn goes_by_cookie_alone(&self) -> bool {
-        !self.binds_devices() && self.rotation.is_none()
+        !self.binds_devices() && !self.rotates_cookies()
+    }
+
+    /// Whether cookies rotate here.
+    #[must_use]
+    pub(crate) fn rotates_cookies(&self) -> bool {
+        self.rotation.is_some()
     }
 
     /// Whether sessions are bound to devices here.

@@ -315,7 +315,7 @@ impl SignalReceiver {
 }
 
 impl HeardTransmitter {
-    fn new(configured: &ConfiguredTransmitter) -> Result<Self, NotListening> {
+    pub(super) fn new(configured: &ConfiguredTransmitter) -> Result<Self, NotListening> {
         let ready = ReadyTransmitter::new(configured)?;
         let authorization = match &ready.delivery {
             Delivery::Push {

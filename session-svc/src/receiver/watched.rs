@@ -119,3 +119,67 @@ fn problem(heard: &HeardTransmitter, stream: Option<&StreamRecord>) -> Option<&'
         Some(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receiver::settings::parse;
+
+    fn heard(delivery: &str, lines: &str) -> HeardTransmitter {
+        let file = parse(&format!(
+            "[[transmitter]]\nid = \"idp\"\nissuer = \"https://tr.example\"\naudience = \"a\"\ndelivery = \"{delivery}\"\n{lines}"
+        ));
+        HeardTransmitter::new(&file.unwrap().transmitters[0]).unwrap()
+    }
+
+    fn stream() -> StreamRecord {
+        StreamRecord {
+            issuer: "https://tr.example".to_owned(),
+            stream_id: "stream-1".to_owned(),
+            audience: vec!["a".to_owned()],
+            poll_url: None,
+            push_authorization: None,
+            status: StreamStatus::Enabled,
+            verifications: Vec::new(),
+            verified_at_ms: Some(1),
+            last_event_at_ms: None,
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_stream_is_told_and_of_one_that_is_not_managed_here_nothing_is_known() {
+        let unverified = StreamRecord {
+            verified_at_ms: None,
+            ..stream()
+        };
+        let paused = StreamRecord {
+            status: StreamStatus::Paused,
+            ..stream()
+        };
+        let polled = StreamRecord {
+            poll_url: Some("https://tr.example/poll".parse().unwrap()),
+            ..stream()
+        };
+        let by_hand = heard("push", "");
+        for (heard, stream, told) in [
+            (&by_hand, None, None),
+            (&by_hand, Some(&stream()), None),
+            (&by_hand, Some(&unverified), Some("never verified")),
+            (&by_hand, Some(&paused), Some("paused")),
+            (&by_hand, Some(&polled), Some("in another way")),
+            (&heard("poll", ""), Some(&stream()), Some("in another way")),
+            (&heard("poll", ""), Some(&polled), None),
+        ] {
+            let problem = problem(heard, stream);
+            assert_eq!(problem.is_some(), told.is_some(), "{problem:?}");
+            assert!(
+                problem.unwrap_or_default().contains(told.unwrap_or_default()),
+                "{problem:?}"
+            );
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "a-token").unwrap();
+        let managed = heard("push", &format!("token_file = {:?}", file.path()));
+        assert!(problem(&managed, None).unwrap().contains("signals create"));
+    }
+}
