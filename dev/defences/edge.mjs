@@ -331,6 +331,7 @@ export default [
   within('auth-edge/src/http/protect/security_headers.rs', 'auth-edge protect::security_headers::', {
     'type-of-an-answer-is-not-guessed': skip('add(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));'),
     'policy-of-a-page-from-a-folder': skip('add(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));'),
+    'policy-of-an-answer-without-a-page': skip('headers.entry(CONTENT_SECURITY_POLICY).or_insert(NO_PAGE_POLICY);'),
     'window-of-another-origin': skip('add(OPENER_POLICY, HeaderValue::from_static("same-origin"));'),
   }),
   within('auth-edge/src/browser/analytics.rs', 'auth-edge analytics::', {

@@ -61,7 +61,7 @@ impl HttpError {
             | Self::MissingClaims { .. } => S::FORBIDDEN,
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
             Self::TooSlow => S::REQUEST_TIMEOUT,
-            Self::UnsupportedMediaType => S::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedMediaType { .. } => S::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } => S::TOO_MANY_REQUESTS,
             Self::Overloaded(_)
             | Self::CallbackUnavailable { .. }
@@ -90,7 +90,7 @@ impl HttpError {
             Self::TooLarge => "too_large",
             Self::TooSlow => "request_timeout",
             Self::Overloaded(_) => "overloaded",
-            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::UnsupportedMediaType { .. } => "unsupported_media_type",
             Self::RateLimited { .. } => "rate_limited",
             Self::Callback { .. } | Self::CallbackUnavailable { .. } => Handler::Callback.code(),
             Self::Provider(handler, _) => handler.code(),
@@ -115,7 +115,7 @@ impl HttpError {
             Self::NotAuthenticated => "Not signed in",
             Self::NotSent { .. } => "You are signed out",
             Self::LoginRequired { .. } => "Sign in first",
-            Self::BadRequest(_) | Self::UnsupportedMediaType => "That request was not understood",
+            Self::BadRequest(_) | Self::UnsupportedMediaType { .. } => "That request was not understood",
             Self::Csrf | Self::CrossSite => "That did not come from our pages",
             Self::TooLarge => "Too large",
             Self::TooSlow => "That took too long",
@@ -149,7 +149,6 @@ impl HttpError {
             Self::Overloaded(_) => {
                 "There are more requests than can be answered just now. Nothing is lost; try again in a moment."
             }
-            Self::UnsupportedMediaType => "The request's body has to be application/x-www-form-urlencoded.",
             Self::RateLimited { .. } => {
                 "There were too many requests from your network. Wait a moment and try again."
             }
@@ -167,6 +166,7 @@ impl HttpError {
             Self::BadRequest(words)
             | Self::LogoutToken(words)
             | Self::NotSent { words, .. }
+            | Self::UnsupportedMediaType { words, .. }
             | Self::Callback { words, .. }
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
@@ -188,6 +188,9 @@ impl HttpError {
         let seconds = |secs: u64| Some((header::RETRY_AFTER, HeaderValue::from(secs)));
         match self {
             Self::MethodNotAllowed(allow) => Some((header::ALLOW, HeaderValue::from_str(allow).ok()?)),
+            Self::UnsupportedMediaType { accepted, .. } => {
+                Some((header::ACCEPT, HeaderValue::from_static(accepted)))
+            }
             Self::RateLimited { retry_after_secs, .. } => seconds(*retry_after_secs),
             _ if self.status() == StatusCode::SERVICE_UNAVAILABLE => seconds(RETRY_AFTER_SECS),
             _ => None,

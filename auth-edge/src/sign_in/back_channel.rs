@@ -50,7 +50,10 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
     let now_ms = sign_in.clock.now_ms();
     sign_in.admit((&sign_in.back_channel_limit, Limit::BackChannelLogouts), &head)?;
     if !super::is_form(&head.headers) {
-        return Err(HttpError::UnsupportedMediaType);
+        return Err(HttpError::UnsupportedMediaType {
+            accepted: "application/x-www-form-urlencoded",
+            words: "The request's body has to be application/x-www-form-urlencoded.",
+        });
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     let mut tokens = url::form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "logout_token");

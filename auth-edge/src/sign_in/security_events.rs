@@ -47,7 +47,10 @@ pub(crate) async fn receive(
             limit: Limit::SecurityEvents,
         })?;
     if !is_security_event(&head.headers) {
-        return Err(HttpError::UnsupportedMediaType);
+        return Err(HttpError::UnsupportedMediaType {
+            accepted: TYPE,
+            words: "The request's body has to be application/secevent+jwt.",
+        });
     }
     let token = super::form(body, MAX_BODY_BYTES).await?;
     let authorization = head.headers.get(header::AUTHORIZATION);

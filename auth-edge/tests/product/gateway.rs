@@ -395,6 +395,12 @@ async fn a_folder_serves_its_app_and_nothing_hidden() {
         policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
         "{policy}"
     );
+    let script = browser.visit("/assets/plain.js").await;
+    assert_eq!(
+        script.header("content-security-policy"),
+        "",
+        "it would hold for a worker"
+    );
     assert_eq!(
         gateway.stack.browser().visit("/private/page").await.status,
         307,

@@ -65,6 +65,38 @@ async fn a_wrong_method_is_405_with_allow_and_touches_nothing() {
 }
 
 #[tokio::test]
+async fn an_answer_of_the_edge_without_a_page_has_a_policy_that_allows_nothing() {
+    let stack = Stack::with(&[("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let mut browser = stack.browser();
+    let to_the_provider = browser.visit("/api/auth/login").await;
+    browser.sign_in().await;
+    let asked = [
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "app.example"),
+        ("x-forwarded-uri", "/"),
+    ];
+    let mut stranger = stack.browser();
+    for (answer, status) in [
+        (to_the_provider, 302),
+        (browser.get("/api/auth/me").await, 200),
+        (browser.get("/api/auth/status").await, 200),
+        (browser.get_with("/api/auth/check", &asked).await, 200),
+        (stranger.get("/api/auth/me").await, 204),
+        (stranger.get("/api/auth/401").await, 401),
+        (stranger.get("/nowhere").await, 404),
+        (stranger.post("/api/auth/me", &[], "").await, 405),
+        (browser.visit("/api/auth/logout").await, 302),
+    ] {
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(
+            answer.header("content-security-policy"),
+            "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+            "{answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn two_routes_can_be_moved() {
     let stack = Stack::with(&[("EDGE_LOGIN_PATH", "/sign-in"), ("EDGE_CALLBACK_PATH", "/cb")]).await;
     let mut browser = stack.browser();

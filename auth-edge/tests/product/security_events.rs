@@ -93,7 +93,9 @@ async fn what_is_refused_is_told_in_the_words_of_the_rfc() {
         assert_eq!(told.as_object().unwrap().len(), 2, "{told}");
     }
     let form = provider.post(PATH, &[], "token=a").await;
-    assert_eq!(form.status, 415);
+    assert_eq!((form.status, form.header("accept")), (415, PUSH[0].1));
+    let told = form.json()["error_description"].as_str().unwrap().to_owned();
+    assert!(told.contains(PUSH[0].1), "{told}");
     let large = push(&mut provider, &"x".repeat(70_000)).await;
     assert_eq!(large.status, 413);
     let got = provider.get(PATH).await;

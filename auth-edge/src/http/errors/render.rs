@@ -60,7 +60,9 @@ fn rendered(
             Json(json!({"error": code, "error_description": words, "login_url": login_url})).into_response()
         }
         // Machines talk JSON whatever they accept: the provider's, the proxies', and who comes with a token of its own.
-        HttpError::LogoutToken(_) | HttpError::AccessToken { .. } => {
+        HttpError::LogoutToken(_)
+        | HttpError::AccessToken { .. }
+        | HttpError::UnsupportedMediaType { .. } => {
             Json(json!({"error": code, "error_description": words})).into_response()
         }
         _ => match page {

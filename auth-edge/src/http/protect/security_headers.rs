@@ -1,16 +1,17 @@
 //! The headers that tell a browser how little a page may do.
 //!
 //! Every answer gets `nosniff`, a referrer policy and, on https, HSTS; every HTML page also a content security policy
-//! without `unsafe-inline`, `X-Frame-Options` for old browsers and a cross-origin opener policy; our own JSON is
-//! same-origin. A header a handler has set stays. Pages of an upstream keep the policy they came with and get none of
-//! ours, which could only break them. Deliberately absent: CORS headers; no route of the edge is for other origins.
+//! without `unsafe-inline`, `X-Frame-Options` for old browsers and a cross-origin opener policy; our own JSON, redirects and
+//! empty answers get a policy that allows nothing, and are same-origin. A header a handler has set stays. Pages of an upstream
+//! keep the policy they came with and get none of ours, which could only break them. Deliberately absent: CORS headers; no
+//! route of the edge is for other origins.
 
 use axum::response::Response;
 use http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// What a page served from a directory may do: only what comes from this origin, and pictures from anywhere safe.
 ///
@@ -19,6 +20,10 @@ use http::{HeaderMap, HeaderValue};
 pub(crate) const PAGE_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: https:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; \
      frame-ancestors 'none'";
+
+/// What an answer without a page may do, should a browser ever take it for one: nothing, and not in a frame.
+const NO_PAGE_POLICY: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
 
 /// A year, the least that browsers' preload lists accept.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
@@ -38,11 +43,12 @@ pub(crate) struct Https(pub(crate) bool);
 #[must_use]
 pub(crate) fn add(mut response: Response, https: Https) -> Response {
     let from_upstream = response.extensions().get::<FromUpstream>().is_some();
-    apply(response.headers_mut(), https, from_upstream);
+    let status = response.status();
+    apply(response.headers_mut(), status, https, from_upstream);
     response
 }
 
-fn apply(headers: &mut HeaderMap, Https(https): Https, from_upstream: bool) {
+fn apply(headers: &mut HeaderMap, status: StatusCode, Https(https): Https, from_upstream: bool) {
     let mut add = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
     };
@@ -69,6 +75,8 @@ fn apply(headers: &mut HeaderMap, Https(https): Https, from_upstream: bool) {
                 .entry(X_FRAME_OPTIONS)
                 .or_insert(HeaderValue::from_static("DENY"));
         }
+    } else if is_no_page(headers, status) {
+        headers.entry(CONTENT_SECURITY_POLICY).or_insert(NO_PAGE_POLICY);
     }
     headers
         .entry(RESOURCE_POLICY)
@@ -83,6 +91,19 @@ fn is_html(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Whether an answer is JSON, or has no body. A script or a picture of a folder has neither: a policy would hold for a worker
+/// too. The headers of a 304 replace those of the stored page (RFC 9111, section 3.2).
+fn is_no_page(headers: &HeaderMap, status: StatusCode) -> bool {
+    match headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) {
+        None => status != StatusCode::NOT_MODIFIED,
+        Some(kind) => {
+            let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+            let essence = essence.trim_ascii().to_ascii_lowercase();
+            essence.ends_with(b"/json") || essence.ends_with(b"+json")
+        }
+    }
+}
+
 fn forbids_frames(policy: &HeaderValue) -> bool {
     policy
         .to_str()
@@ -92,7 +113,9 @@ fn forbids_frames(policy: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Https, PAGE_POLICY, apply};
-    use http::{HeaderMap, HeaderValue, header};
+    use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+    const OK: StatusCode = StatusCode::OK;
 
     fn html() -> HeaderMap {
         [(
@@ -106,7 +129,7 @@ mod tests {
     #[test]
     fn a_page_gets_them_all() {
         let mut headers = html();
-        apply(&mut headers, Https(true), false);
+        apply(&mut headers, OK, Https(true), false);
         for name in [
             "content-security-policy",
             "x-content-type-options",
@@ -125,7 +148,7 @@ mod tests {
     #[test]
     fn plain_http_promises_no_https() {
         let mut headers = html();
-        apply(&mut headers, Https(false), false);
+        apply(&mut headers, OK, Https(false), false);
         assert!(!headers.contains_key("strict-transport-security"));
     }
 
@@ -136,7 +159,7 @@ mod tests {
             "content-security-policy",
             HeaderValue::from_static("frame-ancestors https://op.example"),
         );
-        apply(&mut headers, Https(true), false);
+        apply(&mut headers, OK, Https(true), false);
         assert_eq!(
             headers["content-security-policy"],
             "frame-ancestors https://op.example"
@@ -147,9 +170,49 @@ mod tests {
     #[test]
     fn an_upstreams_page_keeps_its_own_policy() {
         let mut headers = html();
-        apply(&mut headers, Https(true), true);
+        apply(&mut headers, OK, Https(true), true);
         assert!(!headers.contains_key("content-security-policy"));
         assert!(!headers.contains_key("cross-origin-resource-policy"));
         assert_eq!(headers["x-content-type-options"], "nosniff");
+    }
+
+    #[test]
+    fn an_answer_without_a_page_may_do_nothing() {
+        let policy_of = |status, kind: Option<&'static str>, from_upstream| {
+            let mut headers = HeaderMap::new();
+            if let Some(kind) = kind {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            }
+            apply(&mut headers, status, Https(true), from_upstream);
+            headers.remove(header::CONTENT_SECURITY_POLICY)
+        };
+        let nothing = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
+        let json = "application/json";
+        for (status, kind) in [
+            (OK, Some(json)),
+            (StatusCode::NOT_FOUND, Some("Application/JSON; charset=utf-8")),
+            (OK, Some("application/jwk-set+json")),
+            (OK, None),
+            (StatusCode::NO_CONTENT, None),
+            (StatusCode::FOUND, None),
+            (StatusCode::TEMPORARY_REDIRECT, None),
+        ] {
+            assert_eq!(
+                policy_of(status, kind, false).unwrap(),
+                nothing,
+                "{status} {kind:?}"
+            );
+        }
+        for (status, kind) in [
+            (StatusCode::NOT_MODIFIED, None),
+            (OK, Some("text/javascript")),
+            (OK, Some("image/svg+xml")),
+            (OK, Some("application/manifest")),
+        ] {
+            assert_eq!(policy_of(status, kind, false), None, "{status} {kind:?}");
+        }
+        for (status, kind) in [(OK, Some(json)), (StatusCode::FOUND, None)] {
+            assert_eq!(policy_of(status, kind, true), None, "{status} {kind:?}");
+        }
     }
 }

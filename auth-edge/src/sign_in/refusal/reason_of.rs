@@ -112,7 +112,7 @@ pub(super) fn of_answer(answer: &HttpError) -> Option<Reason> {
         | HttpError::LogoutToken(_)
         | HttpError::TooLarge
         | HttpError::TooSlow
-        | HttpError::UnsupportedMediaType => Some(Reason::Body),
+        | HttpError::UnsupportedMediaType { .. } => Some(Reason::Body),
         HttpError::Internal => Some(Reason::Fault),
         _ => None,
     }
