@@ -72,7 +72,12 @@ pub fn routes(
     let others = Routes::new(health.service())
         .add_service(reflection)
         .add_service(reflection_alpha);
-    let others = others.prepare().into_axum_router();
+    let listed = health.clone();
+    let list = move |request| listed.clone().list(request);
+    let others = others
+        .prepare()
+        .into_axum_router()
+        .route(health::LIST, axum::routing::post(list));
     Ok(move || {
         let calls = calls.for_worker();
         let api = Api::new(

@@ -113,6 +113,9 @@ pub(super) fn no_room_in_answer() -> Status {
     )
 }
 
+/// What all of the framework's words about the flag before a message begin with.
+const WRONG_FLAG: &str = "protocol error: received message with ";
+
 /// A failure of the framework with the reason it lacks; none for what needs no reason.
 pub(super) fn explained(bare: &Status) -> Option<Status> {
     let reason = match bare.code() {
@@ -127,7 +130,15 @@ pub(super) fn explained(bare: &Status) -> Option<Status> {
         "" => "there is no such method",
         words => words,
     };
-    Some(status(reason, words, None))
+    let explained = status(reason, words, None);
+    // A frame whose flag says what its call does not is INTERNAL (gRPC, "Compression"): the message was never read.
+    let is_frame = bare.code() == Code::Internal && words.contains(WRONG_FLAG);
+    Some(if is_frame {
+        let details = explained.details().to_vec().into();
+        Status::with_details(Code::Internal, words, details)
+    } else {
+        explained
+    })
 }
 
 fn message(error: &SessionsError) -> String {

@@ -1,6 +1,6 @@
 //! Requests that never reach a method: each is told with the canonical status and a reason.
 
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Bytes, Frame};
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
-use super::raw::{Raw, call, framed, reported, request};
+use super::raw::{Body, Raw, call, framed, reported, request};
 use super::support::*;
 
 async fn plain() -> (u16, CancellationToken) {
@@ -21,11 +21,19 @@ async fn plain() -> (u16, CancellationToken) {
     start(AccessPolicy { tls: None, callers }, memory()).await
 }
 
+/// A request that names how its messages are compressed.
+fn encoded(how: &str, mut request: Request<Body>) -> Request<Body> {
+    let headers = request.headers_mut();
+    headers.insert("grpc-encoding", how.parse().unwrap());
+    request
+}
+
 #[tokio::test]
 async fn every_failure_of_the_framework_has_a_reason() {
     let (port, _shutdown) = plain().await;
     let mut raw = Raw::connect(port).await;
     let malformed = (Code::InvalidArgument, Some(ErrorReason::ErrMalformedRequest));
+    let wrong_flag = (Code::Internal, Some(ErrorReason::ErrMalformedRequest));
     let too_large = (Code::ResourceExhausted, Some(ErrorReason::ErrRequestTooLarge));
     let unimplemented = (Code::Unimplemented, Some(ErrorReason::ErrUnimplemented));
     let mut unfinished = framed(&[1; 40]);
@@ -47,12 +55,22 @@ async fn every_failure_of_the_framework_has_a_reason() {
         (
             "an unknown flag",
             request("GetSession", vec![9, 0, 0, 0, 0]),
-            malformed,
+            wrong_flag,
         ),
         (
             "compressed without saying how",
-            request("GetSession", compressed),
-            malformed,
+            request("GetSession", compressed.clone()),
+            wrong_flag,
+        ),
+        (
+            "a stream compressed without saying how",
+            request("FollowSessions", compressed.clone()),
+            wrong_flag,
+        ),
+        (
+            "compressed as identity",
+            encoded("identity", request("GetSession", compressed)),
+            wrong_flag,
         ),
         (
             "a large message",
@@ -83,10 +101,7 @@ async fn every_failure_of_the_framework_has_a_reason() {
         *other.uri_mut() = format!("http://127.0.0.1{path}").parse().unwrap();
         assert_eq!(reported(&raw.status(other).await), unimplemented, "{path}");
     }
-    let mut compressed = request("GetSession", framed(b""));
-    compressed
-        .headers_mut()
-        .insert("grpc-encoding", "gzip".parse().unwrap());
+    let compressed = encoded("gzip", request("GetSession", framed(b"")));
     let (_, headers) = raw.send(compressed).await;
     let status = tonic::Status::from_header_map(&headers).unwrap();
     assert_eq!(reported(&status), unimplemented);
