@@ -27,8 +27,8 @@ use crate::values::refusal::{RefusalReason, SignInStep};
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Characters of a user agent in a span: browsers' have 120 or so.
 const USER_AGENT_MAX: usize = 256;
-/// The route of requests that no route of our own matched.
-const GATEWAY: &str = "gateway";
+/// Characters of a method nobody knows in a span: those of HTTP have 8 at most.
+const METHOD_MAX: usize = 32;
 
 /// An ID that no other request has. It is no secret, so the process' own generator is good enough.
 fn fresh_id() -> RequestId {
@@ -160,7 +160,7 @@ impl Observed {
         let id = fresh_id();
         let method = known_method(request.method());
         let route = request.extensions().get::<MatchedPath>().cloned();
-        let name = route.as_ref().map_or(GATEWAY, MatchedPath::as_str);
+        let name = route.as_ref().map(MatchedPath::as_str);
         let span = tracing::info_span!(
             target: chassis::traces::TARGET,
             "request",
@@ -168,6 +168,7 @@ impl Observed {
             otel.kind = "server",
             otel.status_code = Empty,
             http.request.method = method,
+            http.request.method_original = Empty,
             http.route = name,
             http.response.status_code = Empty,
             network.protocol.version = Empty,
@@ -179,7 +180,8 @@ impl Observed {
         if chassis::traces::are_recorded() {
             tracing::record_all!(
                 span,
-                otel.name = format!("{method} {name}"),
+                otel.name = span_name(method, name),
+                http.request.method_original = original(request.method()),
                 network.protocol.version = protocol_version(request.version()),
                 user_agent.original = user_agent(request.headers()),
             );
@@ -222,9 +224,7 @@ impl Observed {
         let named = extensions
             .get::<AnsweringRoute>()
             .map(|route| route.0.route_name());
-        let route = named
-            .or(self.route.as_ref().map(MatchedPath::as_str))
-            .unwrap_or(GATEWAY);
+        let route = named.or(self.route.as_ref().map(MatchedPath::as_str));
         let handle = extensions.get::<SessionHandle>().map_or("", |handle| &handle.0);
         let client = if handle.is_empty() {
             extensions.get::<ClientOfToken>().map(|client| client.0.as_str())
@@ -232,7 +232,7 @@ impl Observed {
             None
         };
         requests
-            .with_label_values(&[self.method, route, status.as_str()])
+            .with_label_values(&[self.method, route.unwrap_or_default(), status.as_str()])
             .observe(seconds);
         let refused = extensions.get::<Refused>();
         if let Some(refused) = refused {
@@ -264,21 +264,24 @@ impl Observed {
 
     /// Says in the span how it was answered, as the conventions for servers have it: only a fault of ours is an error
     /// (OpenTelemetry semantic conventions, HTTP spans).
-    fn describe(&self, status: StatusCode, route: &str, handle: &str, reason: Option<&'static str>) {
+    fn describe(&self, status: StatusCode, route: Option<&str>, handle: &str, reason: Option<&'static str>) {
         if !chassis::traces::are_recorded() {
             return;
         }
         let is_fault = status.is_server_error();
         tracing::record_all!(
             self.span,
-            http.route = route,
             http.response.status_code = i64::from(status.as_u16()),
             session.handle = Some(handle).filter(|handle| !handle.is_empty()),
             error.type = reason.or(is_fault.then_some(status.as_str())),
             otel.status_code = is_fault.then_some("ERROR"),
         );
-        if self.route.is_none() {
-            chassis::propagation::rename(&self.span, format!("{} {route}", self.method));
+        // A route of the edge's own is in the span from the beginning.
+        if self.route.is_none()
+            && let Some(route) = route
+        {
+            tracing::record_all!(self.span, http.route = route);
+            chassis::propagation::rename(&self.span, span_name(self.method, Some(route)));
         }
     }
 }
@@ -298,16 +301,51 @@ fn protocol_version(version: Version) -> &'static str {
     }
 }
 
-/// The method as a label: clients can send any word as a method, labels must stay few.
+/// The method as a label: clients can send any word as a method, labels must stay few. Those that OpenTelemetry's conventions
+/// know.
 pub(crate) fn known_method(method: &axum::http::Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "HEAD" => "HEAD",
-        "POST" => "POST",
-        "PUT" => "PUT",
-        "PATCH" => "PATCH",
-        "DELETE" => "DELETE",
-        "OPTIONS" => "OPTIONS",
-        _ => "_OTHER",
+    const KNOWN: [&str; 10] = [
+        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "QUERY",
+    ];
+    let known = KNOWN.into_iter().find(|known| *known == method.as_str());
+    known.unwrap_or(OTHER)
+}
+
+/// Any other method.
+const OTHER: &str = "_OTHER";
+
+/// The name of a span by its method, and its route where one is known (OpenTelemetry semantic conventions, HTTP spans, "Name").
+pub(crate) fn span_name(method: &'static str, route: Option<&str>) -> String {
+    let method = if method == OTHER { "HTTP" } else { method };
+    match route {
+        Some(route) => format!("{method} {route}"),
+        None => method.to_owned(),
+    }
+}
+
+/// The word a client sent in the place of a method that is known.
+pub(crate) fn original(method: &axum::http::Method) -> Option<&str> {
+    let sent = method.as_str();
+    (known_method(method) == OTHER).then(|| sent.get(..METHOD_MAX).unwrap_or(sent))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+
+    use super::{known_method, original, span_name};
+
+    #[test]
+    fn a_span_is_named_by_a_method_that_is_known_and_a_route_that_is() {
+        let method = |text: &str| Method::from_bytes(text.as_bytes()).unwrap();
+        let name = |text: &str, route| span_name(known_method(&method(text)), route);
+        assert_eq!(name("GET", Some("/orders/*")), "GET /orders/*");
+        assert_eq!(name("QUERY", None), "QUERY");
+        assert_eq!(name("BREW", Some("/orders/*")), "HTTP /orders/*");
+        assert_eq!(name("get", None), "HTTP");
+        let long = "B".repeat(100);
+        for (sent, told) in [("GET", None), ("BREW", Some("BREW")), (&long, Some(&long[..32]))] {
+            assert_eq!(original(&method(sent)), told);
+        }
     }
 }

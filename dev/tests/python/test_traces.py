@@ -123,9 +123,10 @@ class Traces(unittest.TestCase):
         cls.addClassCleanup(cls.edge.stop)
         cls.cookie = cls.edge.sign_in()
 
-    def ask(self, path, trace):
+    def ask(self, path, trace, cookie=None, method="GET"):
         """Asks the edge as part of a trace; gives the status and the answer's request ID."""
-        request = urllib.request.Request(f"{self.edge.url}{path}", headers={"cookie": self.cookie, "traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+        headers = {"cookie": cookie or self.cookie, "traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+        request = urllib.request.Request(f"{self.edge.url}{path}", headers=headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.headers["x-request-id"]
@@ -151,6 +152,9 @@ class Traces(unittest.TestCase):
         call = self.child(spans, root, method, "CLIENT")
         answered = self.child(spans, call, method, "SERVER")
         self.assertEqual((call.service, answered.service), ("auth-edge", "session-svc"))
+        of_call = {"rpc.system.name": "grpc", "rpc.method": method, "rpc.response.status_code": "OK", "server.address": "127.0.0.1"}
+        self.assertEqual({key: call.attributes.get(key) for key in of_call}, of_call)
+        self.assertGreater(call.attributes["server.port"], 0)
         [stored] = [span for span in spans if span.parent == answered.id]
         self.assertEqual((stored.kind, stored.attributes["db.system.name"], stored.attributes["db.operation.name"]), ("CLIENT", "redis", stored.name))
         self.assertNotIn(True, [span.is_error for span in spans])
@@ -164,6 +168,7 @@ class Traces(unittest.TestCase):
         self.assertEqual(self.upstream.seen[-1], f"00-{trace}-{asked.id}-01")
         self.assertEqual(asked.attributes["http.response.status_code"], 200)
         self.assertEqual(f"http://{asked.attributes['server.address']}:{asked.attributes['server.port']}", self.upstream.url)
+        self.assertEqual(asked.attributes["url.full"], f"{self.upstream.url}/orders/7", "without the query")
 
     def test_what_fails_says_so(self):
         trace = "4bf92f3577b34da6a3ce929d0e0e4703"
@@ -171,9 +176,26 @@ class Traces(unittest.TestCase):
         spans = self.collector.trace(trace, lambda spans: {"SERVER", "CLIENT"} <= {span.kind for span in spans})
         errors = {span.kind: span.attributes["error.type"] for span in spans if span.is_error}
         self.assertEqual(errors, {"SERVER": "502", "CLIENT": "broken"})
-        self.assertEqual(self.ask("/api/auth/nothing", "4bf92f3577b34da6a3ce929d0e0e4704")[0], 404)
+        self.assertEqual(self.ask("/nowhere", "4bf92f3577b34da6a3ce929d0e0e4704")[0], 404)
         [missed] = self.collector.trace("4bf92f3577b34da6a3ce929d0e0e4704", bool)
+        self.assertEqual((missed.name, missed.attributes.get("http.route")), ("GET", None), "no route answers")
         self.assertFalse(missed.is_error, "what a client does wrong is no fault of a server")
+
+    def test_a_call_of_the_session_service_that_fails_says_how_and_where(self):
+        signed_out = self.edge.sign_in()
+        self.ask("/api/auth/logout", "4bf92f3577b34da6a3ce929d0e0e4707", cookie=signed_out)
+        self.ask("/api/auth/me", "4bf92f3577b34da6a3ce929d0e0e4708", cookie=signed_out)
+        spans = self.collector.trace("4bf92f3577b34da6a3ce929d0e0e4708", lambda spans: "CLIENT" in {span.kind for span in spans if span.service == "auth-edge"})
+        [failed] = [span for span in spans if (span.service, span.kind) == ("auth-edge", "CLIENT")]
+        self.assertEqual((failed.attributes["rpc.response.status_code"], failed.attributes["server.address"]), ("NOT_FOUND", "127.0.0.1"))
+
+    def test_a_method_that_nobody_knows_names_no_span(self):
+        for path, trace, name in (("/down/", "4bf92f3577b34da6a3ce929d0e0e4709", "HTTP /down/*"), ("/nowhere", "4bf92f3577b34da6a3ce929d0e0e4710", "HTTP")):
+            self.ask(path, trace, method="BREW")
+            spans = self.collector.trace(trace, lambda spans: "SERVER" in {span.kind for span in spans})
+            [root] = [span for span in spans if span.kind == "SERVER"]
+            self.assertEqual((root.name, root.attributes["http.request.method"], root.attributes["http.request.method_original"]), (name, "_OTHER", "BREW"))
+            self.assertLessEqual({span.name for span in spans}, {name, "HTTP"})
 
     def test_a_sign_in_shows_what_the_provider_was_asked(self):
         [callback] = [span.trace for span in self.waited("GET /api/auth/callback")][:1]

@@ -9,7 +9,7 @@ use prost::Message;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::SessionError;
 use super::attempts::{self, CallTime, NoAnswer};
@@ -75,20 +75,21 @@ pub(super) async fn unary<R, F>(
 where
     F: Future<Output = Result<R, Status>>,
 {
-    let span = span::of_call(method);
-    let answer = answered(pool, deadline, repeat, request, send);
+    let span = span::of_call(method, pool.only_target());
+    let answer = answered((pool, &span), deadline, repeat, request, send);
     if span.is_disabled() {
         return answer.await;
     }
     let answer = answer.instrument(span.clone()).await;
-    if let Err(error) = &answer {
-        span::failed(&span, error);
+    match &answer {
+        Ok(_) => span::answered(&span),
+        Err(error) => span::failed(&span, error),
     }
     answer
 }
 
 async fn answered<R, F>(
-    pool: &Arc<Pool>,
+    (pool, span): (&Arc<Pool>, &Span),
     deadline: Duration,
     repeat: Repeat,
     request: &impl Message,
@@ -112,10 +113,16 @@ where
             .map_err(|_elapsed| SessionError::late())?;
         let failure = match picked {
             Err(nobody) => AttemptFailure::Unsent(nobody),
-            Ok(picked) => match attempts::answered(pool, &picked, &time, &send).await {
-                Ok(response) => return Ok(response),
-                Err(failure) => failure,
-            },
+            Ok(picked) => {
+                if !span.is_disabled() && attempt == 1 && pool.only_target().is_none() {
+                    pool.target_of(&picked.replica.id)
+                        .inspect(|target| span::sent_to(span, target));
+                }
+                match attempts::answered(pool, &picked, &time, &send).await {
+                    Ok(response) => return Ok(response),
+                    Err(failure) => failure,
+                }
+            }
         };
         let now = Instant::now();
         // Whoever waited for silence, or for a connection, would wait for it again.

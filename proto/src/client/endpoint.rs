@@ -120,6 +120,10 @@ impl Target {
         &self.host
     }
 
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(super) fn owns(&self, id: &EndpointId) -> bool {
         id.origin == self.text
     }

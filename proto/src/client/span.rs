@@ -1,16 +1,19 @@
 //! The span of a call, for whoever records traces (OpenTelemetry semantic conventions, RPC).
 //!
-//! Invariants: it names the method and what came of it, never a session. Calls outside of any trace, such as those that look whether
+//! Invariants: it names the method, the service as the settings name it, and what came of the call, never a session. Calls outside of any trace, such as those that look whether
 //! a service is there, begin none.
 
+use tonic::Code;
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
 use super::SessionError;
+use super::endpoint::Target;
+use crate::error::{code, code_name};
 
 const TARGET: &str = "otel::tracing";
 
-pub(super) fn of_call(method: &'static str) -> Span {
+pub(super) fn of_call(method: &'static str, service: Option<&Target>) -> Span {
     if !tracing::enabled!(target: TARGET, Level::TRACE) || Span::current().is_none() {
         return Span::none();
     }
@@ -22,11 +25,33 @@ pub(super) fn of_call(method: &'static str) -> Span {
         otel.status_code = Empty,
         rpc.system.name = "grpc",
         rpc.method = method,
+        rpc.response.status_code = Empty,
+        server.address = service.map(Target::host),
+        server.port = service.map(|service| i64::from(service.port())),
         error.type = Empty,
     )
 }
 
+/// Names the service a call is sent to, where several are known.
+pub(super) fn sent_to(span: &Span, service: &Target) {
+    tracing::record_all!(
+        span,
+        server.address = service.host(),
+        server.port = i64::from(service.port())
+    );
+}
+
+pub(super) fn answered(span: &Span) {
+    tracing::record_all!(span, rpc.response.status_code = code_name(Code::Ok));
+}
+
 pub(super) fn failed(span: &Span, error: &SessionError) {
     let reason = error.reason.as_str_name();
-    tracing::record_all!(span, error.type = reason, otel.status_code = "ERROR");
+    let status = code_name(code(error.reason));
+    tracing::record_all!(
+        span,
+        rpc.response.status_code = status,
+        error.type = reason,
+        otel.status_code = "ERROR"
+    );
 }

@@ -78,6 +78,11 @@ impl Method {
         }
     }
 
+    /// The name of a call's span (OpenTelemetry semantic conventions for RPC, "Span name").
+    pub(super) fn span_name(&self) -> &'static str {
+        if self.name == OTHER { "grpc" } else { self.name }
+    }
+
     /// Whether it is open to every verified client, on the list of callers or not.
     pub(super) fn is_open(&self) -> bool {
         self.rpc.is_none() && self.name != OTHER

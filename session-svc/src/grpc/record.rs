@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 use prometheus::HistogramVec;
+use session_proto::error::code_name;
 use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 use tracing::Span;
@@ -155,7 +156,7 @@ pub(super) fn span(method: Method, headers: &axum::http::HeaderMap) -> Span {
     let span = tracing::info_span!(
         target: chassis::traces::TARGET,
         "call",
-        otel.name = method.name,
+        otel.name = method.span_name(),
         otel.kind = "server",
         otel.status_code = tracing::field::Empty,
         rpc.system.name = "grpc",
@@ -179,26 +180,4 @@ fn is_our_fault(code: Code) -> bool {
             | Code::Unavailable
             | Code::DataLoss
     )
-}
-
-pub(super) fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }

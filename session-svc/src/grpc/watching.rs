@@ -8,13 +8,13 @@
 use chassis::audit::{AuditRecord, Event, Outcome};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, unfold};
+use session_proto::error::code_name;
 use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
 use tokio::time::Instant;
 use tonic::{Code, Status, Streaming};
 
 use super::call::Call;
 use super::open_watches::OpenWatch;
-use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
 use crate::callers::{AccessDenied, Rpc};

@@ -4,14 +4,14 @@
 //! not. Where nobody has, one begins that nobody records yet; it is named by the request ID.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use chassis::audit::RequestId;
 use chassis::propagation::{self, TRACEPARENT};
 use chassis::traces::TARGET;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::http::observe::{X_REQUEST_ID, id_header, known_method};
+use crate::http::observe::{X_REQUEST_ID, id_header, known_method, original, span_name};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
@@ -38,24 +38,42 @@ pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<RequestId>) {
     }
 }
 
-/// The span of a request to an upstream, where traces are recorded. It names no path and no query: they are the application's.
+/// The span of a request to an upstream, where traces are recorded. It names no query: that is the application's.
 pub(super) fn of_request(request: &Request) -> Span {
     if !chassis::traces::are_recorded() {
         return Span::none();
     }
-    let method = known_method(request.method());
+    let (method, url) = (known_method(request.method()), request.uri());
     tracing::trace_span!(
         target: TARGET,
         "upstream",
-        otel.name = method,
+        otel.name = span_name(method, None),
         otel.kind = "client",
         otel.status_code = Empty,
         http.request.method = method,
+        http.request.method_original = original(request.method()),
         http.response.status_code = Empty,
-        server.address = request.uri().host(),
-        server.port = request.uri().port_u16().map(i64::from),
+        server.address = url.host(),
+        server.port = port(url),
+        url.full = shown(url),
         error.type = Empty,
     )
+}
+
+/// The port, which is the scheme's own where the address names none.
+fn port(url: &Uri) -> Option<i64> {
+    let of_scheme = match url.scheme_str() {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    };
+    url.port_u16().or(of_scheme).map(i64::from)
+}
+
+/// An upstream's address without the query. It never names a user: the route table takes no such address.
+fn shown(url: &Uri) -> Option<String> {
+    let (scheme, authority) = (url.scheme_str()?, url.authority()?);
+    Some(format!("{scheme}://{authority}{}", url.path()))
 }
 
 /// Says in it what came of the request; `None` is a connection that broke.
@@ -76,4 +94,25 @@ fn begin(id: RequestId) -> Option<HeaderValue> {
     let span = rand::random::<u64>().max(1).to_be_bytes();
     let span = base16ct::lower::encode_str(&span, &mut digits).ok()?;
     HeaderValue::try_from(["00-", id.as_str(), "-", span, "-00"].concat()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Uri, port, shown};
+
+    #[test]
+    fn an_address_is_told_with_its_port_and_without_its_query() {
+        for (url, told, number) in [
+            (
+                "http://orders:8080/a/7?code=x&state=y",
+                "http://orders:8080/a/7",
+                8080,
+            ),
+            ("http://orders/", "http://orders/", 80),
+            ("https://[::1]/a", "https://[::1]/a", 443),
+        ] {
+            let url: Uri = url.parse().unwrap();
+            assert_eq!((shown(&url).as_deref(), port(&url)), (Some(told), Some(number)));
+        }
+    }
 }

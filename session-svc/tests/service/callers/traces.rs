@@ -88,10 +88,11 @@ async fn a_call_continues_its_caller_s_trace_and_says_what_became_of_it() {
     let callers = Callers::anyone();
     let (port, _shutdown) = start(AccessPolicy { tls: None, callers }, memory()).await;
     let mut raw = Raw::connect(port).await;
-    for (method, trace, name, code, reason, status) in [
+    for (method, trace, called, name, code, reason, status) in [
         (
             "GetSession",
             "4bf92f3577b34da6a3ce929d0e0e4701",
+            "session.v1.SessionService/GetSession",
             "session.v1.SessionService/GetSession",
             "NOT_FOUND",
             "ERR_MISSING_SESSION",
@@ -101,6 +102,7 @@ async fn a_call_continues_its_caller_s_trace_and_says_what_became_of_it() {
             "Fly",
             "4bf92f3577b34da6a3ce929d0e0e4702",
             "_OTHER",
+            "grpc",
             "UNIMPLEMENTED",
             "ERR_UNIMPLEMENTED",
             Status::error(""),
@@ -114,14 +116,14 @@ async fn a_call_continues_its_caller_s_trace_and_says_what_became_of_it() {
         assert_eq!((&span.span_kind, &span.status), (&SpanKind::Server, &status));
         for (key, expected) in [
             ("rpc.system.name", "grpc"),
-            ("rpc.method", name),
+            ("rpc.method", called),
             ("rpc.response.status_code", code),
             ("error.type", reason),
         ] {
             assert_eq!(attribute(&span, key), expected, "{method} {key}");
         }
         let records = log().wait_for(1, |record| record["trace_id"] == trace).await;
-        assert_eq!(records[0]["rpc.method"], name);
+        assert_eq!(records[0]["rpc.method"], called);
     }
 }
 
