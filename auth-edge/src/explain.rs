@@ -369,7 +369,7 @@ fn tells(route: &Route) -> Value {
 
 fn bearer(rule: &BearerRule) -> Value {
     let audience = rule.audience.clone();
-    let resource = || format!("EDGE_BASE_URL without its path, and {}", rule.resource_path);
+    let resource = || "the address of the route, or the URL requested".to_owned();
     let introspection = match rule.introspection {
         Introspection::Never => "never: JWTs alone pass",
         Introspection::OpaqueTokens => "tokens that are no JWT",

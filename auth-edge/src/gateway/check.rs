@@ -83,7 +83,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             method: method.as_ref().map_or("", Method::as_str),
             origin: &rule.origin,
             path: &rule.path,
-            resource: &bearer::Resource::elsewhere(&rule.resource_origin, required),
+            resource: &bearer::Resource::elsewhere(&rule.resource_origin, &rule.path),
         };
         let judged = Box::pin(bearer::authorize(
             &gateway,
@@ -339,7 +339,7 @@ fn refuse(
     let login = if back.is_some() { &*login } else { "" };
     let mut response = refusal::refusal(route, session, missing, login);
     if let Some(rule) = route.and_then(|route| route.bearer.as_ref()).filter(|_| invites) {
-        bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", rule));
+        bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", "/"));
     }
     response
 }

@@ -102,7 +102,7 @@ pub(super) async fn authorize(
             method: request.method.as_str(),
             origin: &site.at(""),
             path: request.uri.path(),
-            resource: &bearer::Resource::at(site, rule),
+            resource: &bearer::Resource::at(site, request.uri.path()),
         };
         // A future of its own: requests that come with a cookie do not carry it.
         let token = Box::pin(bearer::authorize(gateway, route, rule, &shown, presented)).await?;

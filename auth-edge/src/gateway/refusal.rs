@@ -59,7 +59,7 @@ pub(super) fn refuse(
     let invites = matches!(missing, Missing::Session);
     let mut response = refusal(Some(route), session, missing, "");
     if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
-        let resource = bearer::Resource::at(gateway.sites.of(request.headers), rule);
+        let resource = bearer::Resource::at(gateway.sites.of(request.headers), request.uri.path());
         bearer::invite(&mut response, rule, &resource);
     }
     response

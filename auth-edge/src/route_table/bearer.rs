@@ -17,9 +17,7 @@ pub(crate) enum Introspection {
 /// What `[route.bearer]` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BearerRule {
-    /// The path by which clients know the resource: that of the rule without its `/*`; empty for the whole site.
-    pub(crate) resource_path: String,
-    /// What `aud` has to name; without it the address of the resource.
+    /// What `aud` has to name; without it the address of the route, or the URL requested.
     pub(crate) audience: Option<String>,
     /// Scopes the token has to carry, those of the rule itself among them.
     pub(crate) scopes: Vec<String>,
@@ -41,11 +39,5 @@ impl BearerRule {
             }
         }
         self
-    }
-
-    /// The audience tokens have to be for, where clients know the resource by this address.
-    #[must_use]
-    pub(crate) fn audience<'a>(&'a self, resource: &'a str) -> &'a str {
-        self.audience.as_deref().unwrap_or(resource)
     }
 }

@@ -114,9 +114,7 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         .required("guard")
         .and_then(|value| value.one_of(&[("page", Guard::Page), ("api", Guard::Api), ("none", Guard::Open)]));
     let requirements = requirements::requirements(table, around);
-    let bearer = path
-        .as_ref()
-        .and_then(|(path, ..)| bearer::bearer(table, path, &requirements, around));
+    let bearer = bearer::bearer(table, &requirements, around);
     let headers = upstream_headers::upstream_headers(table);
     let denied_message = table.get("denied_message").and_then(denied_message);
     let upstream_jwt = table.flag("upstream_jwt");

@@ -129,14 +129,15 @@ impl VerifiedAccessToken {
         })
     }
 
-    /// Whether it is for this resource, now (`now` in seconds since the Unix epoch): to be asked for each request.
+    /// Whether an audience of the token is one of the resource, now (`now` in seconds since the Unix epoch): to be asked for
+    /// each request.
     ///
     /// # Errors
     /// It is for another resource, has expired, or is not valid yet.
-    pub fn check(&self, audience: &str, now: u64) -> Result<(), AccessTokenError> {
+    pub fn check(&self, is_audience: impl Fn(&str) -> bool, now: u64) -> Result<(), AccessTokenError> {
         let named = match self.claims.get("aud") {
-            Some(Value::String(one)) => one == audience,
-            Some(Value::Array(all)) => all.iter().any(|one| one == audience),
+            Some(Value::String(one)) => is_audience(one),
+            Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).any(is_audience),
             _ => false,
         };
         if !named {

@@ -58,9 +58,14 @@ impl Presentation<'_> {
         };
         let now = self.gateway.clock.now_secs();
         token
-            .check(self.rule.audience(&self.request.resource.url), now)
+            .check(|audience| self.is_audience(audience), now)
             .map_err(Arc::new)?;
         Ok(token)
+    }
+
+    fn is_audience(&self, audience: &str) -> bool {
+        let resource = self.request.resource;
+        resource.is_named_by(audience, self.route, self.rule)
     }
 
     /// The provider that judges it: the one its issuer names, or the only one a token that names none can be of. No token is shown
@@ -103,10 +108,9 @@ impl Presentation<'_> {
             return Ok(token);
         }
         self.may_cost(&memory.forged, now_ms)?;
-        let audience = self.rule.audience(&self.request.resource.url);
         let validated = provider
             .relying_party
-            .validate_access_token(raw, audience, now_ms / 1_000)
+            .validate_access_token(raw, |audience| self.is_audience(audience), now_ms / 1_000)
             .await;
         let token = validated.map(Arc::new).map_err(|error| {
             if matches!(error.reason(), "signature" | "unknown_key") {

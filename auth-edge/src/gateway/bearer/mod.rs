@@ -107,7 +107,7 @@ pub(super) struct ShownRequest<'a> {
     /// The path as it came.
     pub(super) path: &'a str,
     /// What it is for.
-    pub(super) resource: &'a Resource,
+    pub(super) resource: &'a Resource<'a>,
 }
 
 /// Authorizes a request by the token it presents, or answers it.

@@ -148,7 +148,7 @@ impl TokenRefusal {
         self,
         route: &Route,
         rule: &BearerRule,
-        resource: &Resource,
+        resource: &Resource<'_>,
         scheme: Scheme,
     ) -> Response {
         if let Some((code, status, words)) = self.error() {
@@ -195,7 +195,7 @@ fn words(error: &AccessTokenError) -> &'static str {
 }
 
 /// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
-pub(in super::super) fn invite(response: &mut Response, rule: &BearerRule, resource: &Resource) {
+pub(in super::super) fn invite(response: &mut Response, rule: &BearerRule, resource: &Resource<'_>) {
     challenge_with(response, rule, resource, None, &[]);
 }
 
@@ -203,7 +203,7 @@ pub(in super::super) fn invite(response: &mut Response, rule: &BearerRule, resou
 fn challenge_with(
     response: &mut Response,
     rule: &BearerRule,
-    resource: &Resource,
+    resource: &Resource<'_>,
     used: Option<Scheme>,
     parameters: &[(&str, String)],
 ) {

@@ -1,7 +1,10 @@
 //! A protected resource: what clients know a route with `bearer` by, and the metadata by which they find out where to get a
 //! token for it (RFC 9728).
 //!
-//! Invariant: the metadata of a route says nothing a challenge of its guard would not say to a stranger.
+//! Invariants
+//! - The metadata of a route says nothing a challenge of its guard would not say to a stranger.
+//! - The metadata names the URL that the client requests, for a client uses no other (RFC 9728 section 3.3), and a token for
+//!   that URL passes. Where the rule names an audience, the metadata names that: no other token passes.
 
 use std::sync::Arc;
 
@@ -24,50 +27,89 @@ const METADATA_MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=
 /// How many segments of a metadata path come before the resource's own.
 const METADATA_SEGMENTS: usize = 2;
 
-/// What clients know a resource by.
+/// The longest address of metadata that a challenge names, in bytes: a head with two challenges stays under 4 KiB.
+const MAX_METADATA_URL_BYTES: usize = 1_024;
+
+/// What a client that requests a URL knows the resource by.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Resource {
-    /// Its identifier: scheme, host, port, and the path of the rule.
-    pub(super) url: String,
-    metadata_url: Option<String>,
+pub(in super::super) struct Resource<'a> {
+    /// Scheme, host and port.
+    origin: String,
+    /// The decoded segments of the path requested.
+    segments: Vec<String>,
+    /// The address of the product and the path requested, where the edge publishes the metadata.
+    published: Option<(&'a Site, &'a str)>,
 }
 
-impl Resource {
-    /// The resource of a rule, at this address of the product.
-    pub(in super::super) fn at(site: &Site, rule: &BearerRule) -> Self {
+impl<'a> Resource<'a> {
+    /// The resource at this path of the product, without the query.
+    pub(in super::super) fn at(site: &'a Site, path: &'a str) -> Self {
         Self {
-            url: site.at(&rule.resource_path),
-            metadata_url: Some(site.at(&format!("{RESOURCE_METADATA_PATH}{}", rule.resource_path))),
+            published: Some((site, path)),
+            ..Self::elsewhere(&site.at(""), path)
         }
     }
 
-    /// That of a rule for what another proxy asks about, at the address its application is known by. Whoever serves that
-    /// address publishes its metadata.
-    pub(in super::super) fn elsewhere(origin: &str, rule: &BearerRule) -> Self {
+    /// The resource another proxy asks about, at the address its clients know. The application publishes the metadata.
+    pub(in super::super) fn elsewhere(origin: &str, path: &str) -> Self {
+        let path = RequestPath::parse(path);
         Self {
-            url: format!("{origin}{}", rule.resource_path),
-            metadata_url: None,
+            origin: origin.to_owned(),
+            segments: path.map_or_else(|_unread| Vec::new(), |path| path.segments().to_vec()),
+            published: None,
         }
     }
 
-    /// Where its metadata is, if we publish it (RFC 9728 section 3.1).
+    /// Whether a token for this audience is for the resource: for the audience of the rule where it has one, else for the URL
+    /// requested, for the address of the route, or for one between them.
+    pub(super) fn is_named_by(&self, audience: &str, route: &Route, rule: &BearerRule) -> bool {
+        if let Some(own) = &rule.audience {
+            return own == audience;
+        }
+        let Some(path) = audience.strip_prefix(&self.origin) else {
+            return false;
+        };
+        let path = RequestPath::parse(if path.is_empty() { "/" } else { path });
+        path.is_ok_and(|path| {
+            let named = path.segments();
+            named == route.segments || named.starts_with(&route.segments) && self.segments.starts_with(named)
+        })
+    }
+
+    /// Where its metadata is, if the edge publishes it (RFC 9728 section 3.1).
     pub(super) fn metadata_url(&self) -> Option<String> {
-        self.metadata_url.clone()
+        let (site, path) = self.published?;
+        let below = if path == "/" { "" } else { path };
+        let url = url_at(site, &format!("{RESOURCE_METADATA_PATH}{below}"));
+        (url.len() <= MAX_METADATA_URL_BYTES).then_some(url)
     }
+}
+
+/// The URL of a path as clients write it; that of the whole site has no closing slash.
+fn url_at(site: &Site, path: &str) -> String {
+    let mut url = site.base_url().clone();
+    url.set_path(path);
+    let whole = if url.path() == "/" {
+        url.as_str().trim_end_matches('/')
+    } else {
+        url.as_str()
+    };
+    whole.to_owned()
 }
 
 /// Answers for the metadata of a route with `bearer`; what else lies below the path is the route table's, like every other.
 pub(crate) async fn metadata(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     match route_of(&gateway, &request) {
-        Some(route) => document(&gateway, &route, &request),
+        Some((route, path)) => document(&gateway, &route, &path, &request),
         None => gateway::handle(State(gateway), request).await,
     }
 }
 
-/// The route with `bearer` that a metadata path is about.
-fn route_of(gateway: &Gateway, request: &Request) -> Option<Arc<Route>> {
+/// The route with `bearer` that a metadata path is about, and the path of the resource.
+fn route_of(gateway: &Gateway, request: &Request) -> Option<(Arc<Route>, String)> {
     let path = RequestPath::parse(request.uri().path()).ok()?;
-    let resource = RequestPath::parse(&path.to_encoded(METADATA_SEGMENTS)).ok()?;
+    let path = path.to_encoded(METADATA_SEGMENTS);
+    let resource = RequestPath::parse(&path).ok()?;
     let by = |method| {
         let host = || gateway.sites.of(request.headers()).host();
         match gateway.routes.find(method, &resource, host) {
@@ -76,10 +118,11 @@ fn route_of(gateway: &Gateway, request: &Request) -> Option<Arc<Route>> {
         }
     };
     // Where rules tell methods apart, that of reading; else that of calling.
-    by(&Method::GET).or_else(|| by(&Method::POST))
+    let route = by(&Method::GET).or_else(|| by(&Method::POST))?;
+    Some((route, path))
 }
 
-fn document(gateway: &Gateway, route: &Route, request: &Request) -> Response {
+fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> Response {
     let Some(rule) = &route.bearer else {
         return HttpError::NotFound.into_response();
     };
@@ -91,7 +134,8 @@ fn document(gateway: &Gateway, route: &Route, request: &Request) -> Response {
                 (header::CONTENT_TYPE, kind),
                 (header::CACHE_CONTROL, METADATA_MAX_AGE),
             ];
-            (kept, members(gateway, route, rule, site).to_string()).into_response()
+            let resource = rule.audience.clone().unwrap_or_else(|| url_at(site, path));
+            (kept, members(gateway, route, rule, site, &resource).to_string()).into_response()
         }
         // Clients in browsers add headers of their own, and ask before they do.
         Method::OPTIONS => {
@@ -114,7 +158,7 @@ fn document(gateway: &Gateway, route: &Route, request: &Request) -> Response {
 }
 
 /// The members of RFC 9728 section 2 that say something here.
-fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site) -> Value {
+fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site, resource: &str) -> Value {
     let counts = |issuer: &str, id: &str| {
         site.owner().is_none_or(|owner| owner.issuer == issuer)
             && route
@@ -129,7 +173,7 @@ fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site) -> 
         .map(|provider| provider.issuer())
         .collect();
     let mut members = json!({
-        "resource": Resource::at(site, rule).url,
+        "resource": resource,
         "authorization_servers": issuers,
         "bearer_methods_supported": ["header"],
         "dpop_signing_alg_values_supported": super::proof_algorithms(),

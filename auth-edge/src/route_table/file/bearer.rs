@@ -10,15 +10,13 @@ use crate::route_table::requirements::Requirements;
 /// Longest audience in bytes; it goes into error answers and metadata.
 const MAX_AUDIENCE_BYTES: usize = 512;
 
-/// The table `bearer` of a rule, if it has one; `path` is the rule's as written.
+/// The table `bearer` of a rule, if it has one.
 pub(super) fn bearer(
     table: &Table<'_>,
-    path: &str,
     requirements: &Requirements,
     around: RouteFileContext<'_>,
 ) -> Option<BearerRule> {
     let rule = table.table("bearer", |table| BearerRule {
-        resource_path: path.trim_end_matches("/*").trim_end_matches('/').to_owned(),
         audience: table.get("audience").and_then(audience),
         scopes: table.get("scopes").map(tokens).unwrap_or_default(),
         dpop_required: table.flag("dpop_required"),
@@ -82,10 +80,7 @@ mod tests {
 
     #[test]
     fn a_table_says_what_a_token_needs_and_an_empty_one_is_enough() {
-        let plain = BearerRule {
-            resource_path: "/orders".to_owned(),
-            ..BearerRule::default()
-        };
+        let plain = BearerRule::default();
         let guarded = |lines: &str| read(&format!("guard = \"api\"\n{lines}"), &["one"]).unwrap();
         assert_eq!(guarded(""), None);
         assert_eq!(guarded("[route.bearer]"), Some(plain.clone()));

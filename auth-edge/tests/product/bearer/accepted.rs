@@ -56,11 +56,13 @@ async fn a_token_of_the_routes_own_address_is_enough_where_no_audience_is_writte
     let machines = Machines::start().await;
     let resource = format!("{}/mcp", machines.stack.base());
     let token = |aud: &str| machines.provider().access_token(json!({ "aud": aud }));
-    assert_eq!(machines.bearer("/mcp", &token(&resource)).await.status, 200);
+    for own in [resource.clone(), format!("{resource}/")] {
+        assert_eq!(machines.bearer("/mcp", &token(&own)).await.status, 200, "{own}");
+    }
     for other in [
         machines.stack.base(),
         "https://orders.example",
-        &format!("{resource}/"),
+        &format!("{resource}/other"),
     ] {
         assert_eq!(
             machines.bearer("/mcp", &token(other)).await.status,

@@ -77,6 +77,8 @@ async fn a_check_takes_a_token_for_the_application_and_tells_it_who_it_is() {
     );
     assert_eq!(said.get("sid"), None);
     for (host, aud, status) in [
+        ("orders.localhost", "https://orders.localhost/orders/7", 200),
+        ("orders.localhost", "https://orders.localhost/orders/8", 401),
         ("orders.localhost", "https://people.localhost", 401),
         ("orders.localhost", machines.stack.base(), 401),
         ("people.localhost", "https://people.localhost", 401),

@@ -7,7 +7,7 @@ use crate::key_refetch::TokenOrigin;
 use crate::{AccessTokenError, IdTokenError, ProviderError, grant, introspection};
 
 impl RelyingParty {
-    /// Validates a JWT access token for the resource `audience` (RFC 9068 section 4). A caller that keeps it asks
+    /// Validates a JWT access token for the resource whose audiences these are (RFC 9068 section 4). A caller that keeps it asks
     /// [`VerifiedAccessToken::check`] again for each request.
     ///
     /// # Errors
@@ -15,13 +15,13 @@ impl RelyingParty {
     pub async fn validate_access_token(
         &self,
         raw: &str,
-        audience: &str,
+        is_audience: impl Fn(&str) -> bool,
         now: u64,
     ) -> Result<VerifiedAccessToken, AccessTokenError> {
         let unverified = access_token::parse(raw)?;
         // Before the signature, so that only a token that would count makes anybody verify one, or look for a key.
         let token = VerifiedAccessToken::of_jwt(unverified.claims()?, &self.settings)?;
-        token.check(audience, now)?;
+        token.check(is_audience, now)?;
         self.verify_by_published_key(&unverified, TokenOrigin::Unauthenticated)
             .await?;
         Ok(token)

@@ -93,7 +93,9 @@ async fn a_key_made_anew_under_the_old_name_is_followed_by_tokens_of_every_kind(
             }
             _ => {
                 let raw = bench.signed_access_token();
-                let judged = party.validate_access_token(&raw, API, NOW).await;
+                let judged = party
+                    .validate_access_token(&raw, |audience| audience == API, NOW)
+                    .await;
                 judged.expect("an access token");
             }
         }
@@ -114,7 +116,10 @@ async fn forged_signatures_anybody_sends_cost_one_fetch_an_interval_and_nobody_a
             matches!(refused, Err(LogoutTokenError::Token(IdTokenError::Signature))),
             "{refused:?}"
         );
-        let refused = bench.party.validate_access_token(&access, API, NOW).await;
+        let refused = bench
+            .party
+            .validate_access_token(&access, |audience| audience == API, NOW)
+            .await;
         assert_eq!(refused.expect_err("forged").reason(), "signature");
     }
     let (fetched, most) = (bench.fetched() - before, at_most_one_each(10, began));
