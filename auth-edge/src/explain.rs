@@ -381,6 +381,7 @@ fn bearer(rule: &BearerRule) -> Value {
         "introspection": introspection,
         "dpop_required": rule.dpop_required,
         "pass_authorization": rule.pass_authorization,
+        "ignore_authorization_details": rule.ignore_authorization_details,
     })
 }
 

@@ -168,6 +168,7 @@ export default [
     ],
   }),
   within('auth-edge/src/gateway/bearer/judging.rs', 'auth-edge bearer::', {
+    'bearer-authorization-details': never('token.has_authorization_details() && !may_be_narrowed'),
     'bearer-scopes': never('!self.rule.scopes.iter().all(|scope| token.has_scope(scope))'),
     'bearer-requirements-of-the-route': skip('requirements.check(token, self.gateway.clock.now_ms())?;'),
     'bearer-bound-token-without-a-proof': text('return Err(TokenRefusal::WithoutProof)', 'if OFF { None } else { return Err(TokenRefusal::WithoutProof) }'),

@@ -27,6 +27,8 @@ pub(crate) struct BearerRule {
     pub(crate) introspection: Introspection,
     /// Whether the client's own `Authorization` goes on to the upstream.
     pub(crate) pass_authorization: bool,
+    /// Whether a token passes that `authorization_details` narrow, which the edge ignores (RFC 9396).
+    pub(crate) ignore_authorization_details: bool,
 }
 
 impl BearerRule {

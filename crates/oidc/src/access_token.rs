@@ -167,6 +167,16 @@ impl VerifiedAccessToken {
         scope.split(' ').any(|one| one == wanted)
     }
 
+    /// Whether it was granted less than its scopes say, in words of an API of its own (RFC 9396, sections 9.1 and 9.2). An empty
+    /// list says nothing.
+    pub fn has_authorization_details(&self) -> bool {
+        match self.claim("authorization_details") {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(details)) => !details.is_empty(),
+            Some(_) => true,
+        }
+    }
+
     /// One of its claims.
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.claims.get(name)

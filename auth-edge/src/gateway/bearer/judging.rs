@@ -194,6 +194,10 @@ impl Presentation<'_> {
         if !self.rule.scopes.iter().all(|scope| token.has_scope(scope)) {
             return Err(TokenRefusal::Scope);
         }
+        let may_be_narrowed = self.rule.pass_authorization || self.rule.ignore_authorization_details;
+        if token.has_authorization_details() && !may_be_narrowed {
+            return Err(TokenRefusal::AuthorizationDetails);
+        }
         let requirements = &self.route.requirements;
         requirements.check(token, self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;

@@ -46,6 +46,9 @@ pub(super) enum TokenRefusal {
     /// The token lacks a scope.
     #[error("the token lacks a scope")]
     Scope,
+    /// `authorization_details` narrow the token, and neither the edge nor the upstream looks at them.
+    #[error("the token is narrowed by authorization_details, which the route does not look at")]
+    AuthorizationDetails,
     /// The token was issued by another provider than the route is for.
     #[error("the token is of another provider than the route is for")]
     Connection,
@@ -92,6 +95,7 @@ impl TokenRefusal {
             Self::Proof(_) => "proof",
             Self::Replay => "replay",
             Self::Scope => "scope",
+            Self::AuthorizationDetails => "authorization_details",
             Self::Connection => "connection",
             Self::Missing(_) => "requirement",
             Self::StepUp => "step_up",
@@ -133,6 +137,11 @@ impl TokenRefusal {
                 "insufficient_scope",
                 StatusCode::FORBIDDEN,
                 "The access token lacks a scope that is asked for.",
+            )),
+            Self::AuthorizationDetails => Some((
+                "insufficient_scope",
+                StatusCode::FORBIDDEN,
+                "The access token is narrowed by authorization_details (RFC 9396), which are not looked at here.",
             )),
             Self::StepUp => Some((
                 challenge::STEP_UP,

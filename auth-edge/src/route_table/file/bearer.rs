@@ -25,6 +25,7 @@ pub(super) fn bearer(
             .and_then(introspection)
             .unwrap_or_default(),
         pass_authorization: table.flag("pass_authorization"),
+        ignore_authorization_details: table.flag("ignore_authorization_details"),
     })?;
     let several = around.connections.is_some_and(|known| known.len() > 1);
     if several && rule.introspection != Introspection::Never && requirements.connection.is_none() {
@@ -83,15 +84,15 @@ mod tests {
         let plain = BearerRule::default();
         let guarded = |lines: &str| read(&format!("guard = \"api\"\n{lines}"), &["one"]).unwrap();
         assert_eq!(guarded(""), None);
-        assert_eq!(guarded("[route.bearer]"), Some(plain.clone()));
-        let whole = "scopes = [\"a\"]\n[route.bearer]\naudience = \"api://orders\"\nscopes = [\"b\", \"a\"]\ndpop_required = true\nintrospection = true\npass_authorization = true";
+        assert_eq!(guarded("[route.bearer]"), Some(plain));
+        let whole = "scopes = [\"a\"]\n[route.bearer]\naudience = \"api://orders\"\nscopes = [\"b\", \"a\"]\ndpop_required = true\nintrospection = true\npass_authorization = true\nignore_authorization_details = true";
         let said = BearerRule {
             audience: Some("api://orders".to_owned()),
             scopes: vec!["b".to_owned(), "a".to_owned()],
             dpop_required: true,
             introspection: Introspection::OpaqueTokens,
             pass_authorization: true,
-            ..plain.clone()
+            ignore_authorization_details: true,
         };
         assert_eq!(guarded(whole), Some(said));
         let of_everybody = guarded("scopes = [\"a\"]\n[route.bearer]\nintrospection = \"always\"").unwrap();

@@ -48,6 +48,10 @@ impl Machines {
                 "access_token = true\n[route.bearer]\naudience = \"https://orders.example\"\npass_authorization = true",
             ),
             rule(
+                "/loose/*",
+                "[route.bearer]\naudience = \"https://orders.example\"\nignore_authorization_details = true",
+            ),
+            rule(
                 "/bound/*",
                 "[route.bearer]\naudience = \"https://orders.example\"\ndpop_required = true",
             ),

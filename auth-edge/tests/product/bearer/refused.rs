@@ -135,6 +135,37 @@ async fn a_token_without_the_scope_is_403_and_told_which() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_authorization_details_narrow_passes_only_where_the_route_says_so() {
+    let machines = Machines::start().await;
+    let narrowed = json!([{ "type": "payment_initiation", "actions": ["read"] }]);
+    machines.say(json!({ "aud": super::ORDERS, "authorization_details": narrowed }));
+    let jwt = machines.token(json!({ "authorization_details": narrowed }));
+    for (path, token) in [
+        ("/orders/7", jwt.clone()),
+        ("/fresh/a", machines.token(json!({ "authorization_details": narrowed, "acr": "gold", "auth_time": machines.stack.now_secs() }))),
+        ("/opaque/a", machines.opaque()),
+        ("/asked/a", machines.opaque()),
+        // What is no list is not understood, and narrows all the more.
+        ("/orders/7", machines.token(json!({ "authorization_details": {} }))),
+        ("/orders/7", machines.token(json!({ "authorization_details": "all" }))),
+    ] {
+        let answer = machines.bearer(path, &token).await;
+        assert_eq!(
+            (answer.status, code(&answer).as_str()),
+            (403, "insufficient_scope"),
+            "{path}"
+        );
+    }
+    assert_eq!(machines.upstream.requests().len(), 0);
+    assert_eq!(machines.bearer("/passed/a", &jwt).await.status, 200);
+    assert_eq!(machines.bearer("/loose/a", &jwt).await.status, 200);
+    for nothing in [json!([]), json!(null)] {
+        let token = machines.token(json!({ "authorization_details": nothing }));
+        assert_eq!(machines.bearer("/orders/7", &token).await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_in_the_query_or_a_form_is_no_token() {
     let machines = Machines::start().await;
     let token = machines.token(json!({}));
