@@ -15,6 +15,7 @@ mod hosts;
 mod look;
 mod providers;
 mod read;
+mod route_warnings;
 mod session_service;
 mod tables;
 mod upstreams;

@@ -13,7 +13,7 @@ use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect};
 use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
-use super::{analytics, binds, hosts, look, providers, session_service};
+use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
 use crate::browser::profile::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
 use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
@@ -57,7 +57,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let session_service = session_service::read(reader);
     let cookie = cookie(reader, secure);
     let device_bound = device_bound(reader, &cookie);
-    EdgeSettings {
+    let settings = EdgeSettings {
         listen: listen(reader),
         ext_authz_listen,
         tls: tls::read_pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
@@ -126,7 +126,9 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         providers,
         base_url,
         hosts,
-    }
+    };
+    route_warnings::warn(reader, &settings);
+    settings
 }
 
 /// `true` and `false` are what `always` and `never` were called before there was `auto`.
