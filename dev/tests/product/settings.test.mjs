@@ -70,3 +70,18 @@ for (const program of ['auth-edge', 'session-svc']) {
     rmSync(folder, { recursive: true });
   });
 }
+
+test('auth-edge warns of routes that cannot do what they are for, and exits 0', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-'));
+  const file = join(folder, 'routes.toml');
+  const rule = (path, lines) => `[[route]]\npath = "${path}"\nguard = "api"\n${lines}\n`;
+  writeFileSync(file, rule('/account/*', 'upstream = "dir:nowhere"') + rule('/orders/*', 'upstream = "http://orders:8080"\nscopes = ["orders:read"]'));
+  const checked = run('auth-edge', ['--check-config'], { ...RIGHT['auth-edge'], EDGE_ROUTES: file });
+  assert.equal(checked.status, 0, checked.text);
+  assert.match(checked.text, /^configuration ok$/m);
+  const warnings = checked.text.split('\n').filter((line) => line.startsWith('warning: '));
+  const expected = ['the folder nowhere is not there', 'no route serves https://app.example/', 'asks for the scope "orders:read"'];
+  assert.equal(warnings.length, expected.length, checked.text);
+  expected.forEach((words, at) => assert.ok(warnings[at].includes(words), `${words}: ${warnings[at]}`));
+  rmSync(folder, { recursive: true });
+});
