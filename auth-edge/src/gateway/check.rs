@@ -1,48 +1,46 @@
-//! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
+//! Forward auth: nginx `auth_request`, Traefik and Caddy ask whether a request may pass.
 //!
 //! Invariants
-//! - What the proxy says about the original request is used as the return address, and to find the rule (`[[check]]`) that
-//!   says what the request requires and what its application is told; and only from a trusted proxy.
-//! - Where there are such rules, a request that none of them answers does not pass.
-//! - Whether the request passes is the session's affair, or that of an access token where the rule takes them.
+//! - The proxy's description of the original request counts only from a trusted proxy. It chooses the rule (`[[check]]`), the
+//!   site whose sessions count, and the return address.
+//! - If there are rules, a request that none of them answers does not pass.
+//! - The session decides whether the request passes, or an access token if the rule takes them.
 //!
-//! The access token is for a proxy that checks a request: a page's own script that requests this route gets none, neither
+//! The access token is for a proxy that checks a request. A page's own script that requests this route gets none, neither
 //! here nor through a proxy.
+
+mod access_token;
+mod passed;
+mod refused;
+mod rule;
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use oidc::VerifiedAccessToken;
-use session_proto::v1::session::State as SessionState;
-use session_proto::v1::{ErrorReason, Session};
 
-use super::check_rule::{self, CheckRule};
-use super::guard::{Authorized, UpstreamToken};
-use super::headers::{add_identity, add_told};
-use super::{assertion, bearer, guard, refusal};
+use self::access_token::RequestedToken;
+use self::passed::Passed;
+use self::rule::CheckRule;
+use super::guard::Authorized;
+use super::{bearer, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
-use crate::http::observe::{ClientOfToken, SessionHandle};
-use crate::http::request::{self, first_parameter, is_prefetch, is_script};
+use crate::http::observe::SessionHandle;
+use crate::http::request;
 use crate::route_table::missing::Missing;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CurrentSession, TokenFor, Use};
-use crate::values::reserved::{CHECK_PATH, device_page};
+use crate::values::forwarded::{self, OriginalRequest};
+use crate::values::reserved::CHECK_PATH;
 
-/// Request extension: the address the browser requested, from a caller inside this process.
-#[derive(Clone, Debug)]
-pub(crate) struct OriginalUrl(pub(crate) String);
-
-/// Request extension: the method the browser requested it by, from a caller inside this process.
-#[derive(Clone, Debug)]
-pub(crate) struct OriginalMethod(pub(crate) Method);
-
-/// Response extension: by which of the answer's headers the application is told who it is, besides the edge's own, and by
-/// which it is told of anybody.
+/// Response extension: the headers of the answer that are for the application, besides the edge's own, and the names that no
+/// client may send.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForApplication {
     /// Headers of this answer.
@@ -57,301 +55,174 @@ pub(crate) struct TokenEndsHere;
 
 /// Answers a proxy that asks whether a request may pass.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
-    let rule = match check_rule::find(&gateway, &request) {
-        Ok(rule) => rule,
-        Err(failure) => return no_store(failure.into_response()),
-    };
-    let route = rule.as_ref().map(|rule| &*rule.route);
-    let told = ForApplication {
-        headers: Vec::new(),
-        names: gateway.routes.told_names(),
-    };
-    let mut response = no_store(StatusCode::OK.into_response());
-    if route.is_some_and(|route| route.guard == Guard::Open) {
-        return with_names(response, told);
-    }
-    let headers = request.headers();
-    let peer = request::peer(request.extensions());
-    if let Some(rule) = &rule
-        && let Some(required) = &rule.route.bearer
-        && let Some(presented) = bearer::presented(headers)
+    let (mut asking, _body) = request.into_parts();
+    let original = original(&gateway, &asking);
+    name_original_host(&gateway, &mut asking.headers, &original);
+    let judged = judge(&gateway, &asking, &original).await;
+    no_store(judged.unwrap_or_else(|refused| refused))
+}
+
+/// The request that a check is about: what a caller inside this process says, or a trusted proxy.
+fn original(gateway: &Gateway, asking: &Parts) -> OriginalRequest {
+    let peer = request::peer(&asking.extensions);
+    let inside = asking.extensions.get::<OriginalRequest>();
+    let by_proxy = || gateway.trusted_proxies.original_request(peer, &asking.headers);
+    inside.cloned().unwrap_or_else(by_proxy)
+}
+
+/// Writes the host of the original address into `Host`, so that the site whose sessions count is that of the address.
+fn name_original_host(gateway: &Gateway, headers: &mut HeaderMap, original: &OriginalRequest) {
+    let parts = original.url.as_deref().and_then(forwarded::parts);
+    if gateway.sites.has_hosts()
+        && let Some((_, authority, _)) = parts
+        && let Ok(host) = HeaderValue::try_from(authority)
     {
-        let method = check_rule::original_method(&gateway, &request);
-        let shown = bearer::ShownRequest {
-            headers,
-            peer,
-            method: method.as_ref().map_or("", Method::as_str),
-            origin: &rule.origin,
-            path: &rule.path,
-            resource: &bearer::Resource::elsewhere(&rule.resource_origin, &rule.path),
-        };
-        let judged = Box::pin(bearer::authorize(
-            &gateway,
-            &rule.route,
-            required,
-            &shown,
-            presented,
-        ))
-        .await;
-        return match judged {
-            Ok(token) => by_token(&gateway, response, rule, token, told),
-            Err(refused) => no_store(refused),
-        };
+        headers.insert(header::HOST, host);
     }
-    let device = || gateway.devices.of(headers, peer);
-    // The proxy sends a cookie with the application's answer: after a body, that is late.
-    let is_late = gateway.sessions.rotates_cookies() && may_have_a_body(&gateway, &request);
-    let use_ = if is_late {
-        Use::CountsAndIsAnsweredLate(&device)
-    } else {
-        Use::Counts(&device)
-    };
-    let current = match gateway.sessions.current(headers, use_).await {
-        Ok(Some(current)) => current,
-        Ok(None) => return refuse(&gateway, &request, route, None, Missing::Session),
-        Err(error) => {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "forward auth cannot ask for the session"
-            );
-            return HttpError::SessionServiceDown.into_response();
-        }
-    };
+}
+
+/// The answer to a check that passes, or the refusal.
+async fn judge(gateway: &Gateway, asking: &Parts, original: &OriginalRequest) -> Result<Response, Response> {
+    let refused = |failure: HttpError| failure.into_response();
+    let rule = rule::find(gateway, &asking.headers, original).map_err(refused)?;
+    let rule = rule.as_ref();
+    let route = rule.map(|rule| &*rule.route);
+    let mut passed = Passed::new(gateway, is_from_inside(asking));
+    if route.is_some_and(|route| route.guard == Guard::Open) {
+        return Ok(passed.answer());
+    }
+    if let Some(rule) = rule
+        && let Some(token) = by_token(gateway, asking, rule, original).await?
+    {
+        let ends_here = rule.route.bearer.as_ref();
+        passed.client(&token, ends_here.is_some_and(|rule| !rule.pass_authorization));
+        let authorized = Authorized {
+            bearer: Some(token),
+            ..Authorized::default()
+        };
+        passed.identify(Some(rule), &authorized, None).map_err(refused)?;
+        return Ok(passed.answer());
+    }
+    let missing = |session, missing| refused::refuse(gateway, (asking, original), route, session, missing);
+    let current = current(gateway, asking, route, original).await.map_err(refused)?;
+    let current = current.ok_or_else(|| missing(None, Missing::Session))?;
     let met = match route {
-        Some(route) => guard::met_by(&gateway, route, headers, &current).await.map(drop),
-        None => guard::meets(&gateway, &Requirements::default(), headers, &current),
+        Some(route) => guard::met_by(gateway, route, &asking.headers, &current)
+            .await
+            .map(drop),
+        None => guard::meets(gateway, &Requirements::default(), &asking.headers, &current),
     };
-    if let Err(missing) = met {
-        return refuse(&gateway, &request, route, Some(&current.session), missing);
-    }
-    if gateway.check_authorization && is_about_another_request(&gateway, &request) {
-        let requested = RequestedToken::of(request.uri().query().unwrap_or_default());
-        // What a rule says nobody overrides.
-        let by_rule = route.map(|route| route.requirements.token_for());
-        let wanted = by_rule
-            .filter(TokenFor::names_api)
-            .unwrap_or(requested.token_for());
-        match authorization(&gateway, &current, wanted).await {
-            Ok(Some(value)) => {
-                response.headers_mut().insert(header::AUTHORIZATION, value);
-            }
-            Ok(None) => return refuse(&gateway, &request, route, None, Missing::Session),
-            Err(failure) => return failure.into_response(),
-        }
-    }
-    if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
-    response
-        .extensions_mut()
-        .insert(SessionHandle(current.session.handle.clone()));
+    met.map_err(|lacks| missing(Some(&current.session), lacks))?;
+    let token = if gateway.check_authorization && is_about_another_request(gateway, asking) {
+        let token = access_token(gateway, asking, route, &current)
+            .await
+            .map_err(refused)?;
+        Some(token.ok_or_else(|| missing(None, Missing::Session))?)
+    } else {
+        None
+    };
+    passed.cookie(gateway.sessions.cookie_if_alive(&current).await);
+    let handle = SessionHandle(current.session.handle.clone());
     let authorized = Authorized {
         current: Some(current),
         ..Authorized::default()
     };
-    add_identity(response.headers_mut(), &authorized);
-    match rule {
-        Some(rule) => tell(&gateway, response, &rule, &authorized, told),
-        None => with_names(response, told),
-    }
+    passed.identify(rule, &authorized, token).map_err(refused)?;
+    let mut answer = passed.answer();
+    answer.extensions_mut().insert(handle);
+    Ok(answer)
 }
 
-/// What a check answers to a client that passes by an access token of its own.
-fn by_token(
+/// The client's own access token, where the rule takes such clients and the request shows one.
+async fn by_token(
     gateway: &Gateway,
-    mut response: Response,
+    asking: &Parts,
     rule: &CheckRule,
-    token: Arc<VerifiedAccessToken>,
-    told: ForApplication,
-) -> Response {
-    let extensions = response.extensions_mut();
-    extensions.insert(ClientOfToken(token.client_id.clone()));
-    if rule
-        .route
-        .bearer
-        .as_ref()
-        .is_some_and(|rule| !rule.pass_authorization)
-    {
-        extensions.insert(TokenEndsHere);
-    }
-    let authorized = Authorized {
-        bearer: Some(token),
-        ..Authorized::default()
+    original: &OriginalRequest,
+) -> Result<Option<Arc<VerifiedAccessToken>>, Response> {
+    let Some(required) = &rule.route.bearer else {
+        return Ok(None);
     };
-    add_identity(response.headers_mut(), &authorized);
-    tell(gateway, response, rule, &authorized, told)
+    let Some(presented) = bearer::presented(&asking.headers) else {
+        return Ok(None);
+    };
+    let shown = bearer::ShownRequest {
+        headers: &asking.headers,
+        peer: request::peer(&asking.extensions),
+        method: original.method.as_ref().map_or("", Method::as_str),
+        origin: &rule.origin,
+        path: &rule.path,
+        resource: &bearer::Resource::elsewhere(&rule.resource_origin, &rule.path),
+    };
+    let judged = bearer::authorize(gateway, &rule.route, required, &shown, presented);
+    Box::pin(judged).await.map(Some)
 }
 
-/// Names what is told, for a caller inside this process; where nothing ever is, nothing is named.
-fn with_names(mut response: Response, told: ForApplication) -> Response {
-    if !told.names.is_empty() {
-        response.extensions_mut().insert(told);
-    }
-    response
-}
-
-/// Tells the application, in the answer's headers, what its rule says that it reads.
-fn tell(
+/// The session of a check.
+async fn current(
     gateway: &Gateway,
-    mut response: Response,
-    rule: &CheckRule,
-    authorized: &Authorized,
-    mut told: ForApplication,
-) -> Response {
-    let mut headers = HeaderMap::new();
-    add_told(&mut headers, gateway, &rule.route, authorized);
-    if let Some(who) = authorized.principal().filter(|_| rule.route.upstream_jwt)
-        && let Err(failure) = assertion::add(response.headers_mut(), gateway, who, &rule.origin)
-    {
-        return failure.into_response();
-    }
-    told.headers = headers.keys().cloned().collect();
-    response.headers_mut().extend(headers);
-    with_names(response, told)
+    asking: &Parts,
+    route: Option<&Route>,
+    original: &OriginalRequest,
+) -> Result<Option<CurrentSession>, HttpError> {
+    let (headers, peer) = (&asking.headers, request::peer(&asking.extensions));
+    let device = || gateway.devices.of(headers, peer);
+    let use_ = if route.is_some_and(|route| !route.rolls) {
+        Use::LookOnly
+    } else if gateway.sessions.rotates_cookies() && may_have_a_body(original) {
+        // The proxy sends a cookie with the application's answer: after a body, that is late.
+        Use::CountsAndIsAnsweredLate(&device)
+    } else {
+        Use::Counts(&device)
+    };
+    gateway.sessions.current(headers, use_).await.map_err(|error| {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "forward auth cannot ask for the session"
+        );
+        HttpError::SessionServiceDown
+    })
 }
 
-/// Whether a proxy checks a request to somewhere else: a caller inside this process, or a trusted proxy that says what was
-/// asked for. A trusted proxy that passes a browser's own request for this route on is neither.
-fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
-    if request.extensions().get::<OriginalUrl>().is_some() {
+/// The `Authorization` to hand out: for the API that the rule names, else for the one that the proxy's configuration names.
+async fn access_token(
+    gateway: &Gateway,
+    asking: &Parts,
+    route: Option<&Route>,
+    current: &CurrentSession,
+) -> Result<Option<HeaderValue>, HttpError> {
+    let requested = RequestedToken::of(asking.uri.query().unwrap_or_default());
+    let by_rule = route.map(|route| route.requirements.token_for());
+    let wanted = by_rule
+        .filter(TokenFor::names_api)
+        .unwrap_or(requested.token_for());
+    access_token::authorization(gateway, current, wanted).await
+}
+
+/// Whether the caller is inside this process, as Envoy's protocol is.
+fn is_from_inside(asking: &Parts) -> bool {
+    asking.extensions.get::<OriginalRequest>().is_some()
+}
+
+/// Whether the check is about a request to somewhere else: the caller is inside this process, or a trusted proxy that names
+/// the address. A trusted proxy that passes a browser's own request for this route on is neither.
+fn is_about_another_request(gateway: &Gateway, asking: &Parts) -> bool {
+    if is_from_inside(asking) {
         return true;
     }
     let about = gateway
         .trusted_proxies
-        .asked_about(request::peer(request.extensions()), request.headers());
+        .asked_about(request::peer(&asking.extensions), &asking.headers);
     let path = about.and_then(|about| about.split(|byte| *byte == b'?').next());
     path.is_some_and(|path| !path.ends_with(CHECK_PATH.as_bytes()))
 }
 
-/// Which access token the proxy's configuration requests, as parameters of the check.
-struct RequestedToken {
-    audience: String,
-    resource: String,
-    scopes: Vec<String>,
-}
-
-impl RequestedToken {
-    fn of(query: &str) -> Self {
-        let text = |name| first_parameter(query, name).unwrap_or_default();
-        Self {
-            audience: text("audience"),
-            resource: text("resource"),
-            scopes: text("scope")
-                .split_ascii_whitespace()
-                .map(str::to_owned)
-                .collect(),
-        }
-    }
-
-    fn token_for(&self) -> TokenFor<'_> {
-        TokenFor {
-            scopes: &self.scopes,
-            audience: &self.audience,
-            resource: &self.resource,
-        }
-    }
-}
-
-/// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC
-/// 9449), as sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in
-/// brings one that is.
-async fn authorization(
-    gateway: &Gateway,
-    current: &CurrentSession,
-    wanted: TokenFor<'_>,
-) -> Result<Option<HeaderValue>, HttpError> {
-    if current.session.state() == SessionState::NeedsSignIn {
-        return Ok(None);
-    }
-    match gateway.sessions.access_token(&current.id, wanted).await {
-        Ok(granted) if UpstreamToken::from(&*granted).bound => Ok(None),
-        Ok(granted) => Ok(granted.authorization.clone()),
-        Err(error) if is_told(error.reason) => {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "forward auth has no access token to hand out"
-            );
-            Err(HttpError::Session {
-                reason: error.reason,
-                scopes: error.metadata.get("scopes").cloned(),
-                handler: None,
-            })
-        }
-        Err(error) if error.is_unavailable() => Err(HttpError::SessionServiceDown),
-        Err(_) => Ok(None),
-    }
-}
-
-/// Whether a sign-in does not help, and so the reason is told.
-fn is_told(reason: ErrorReason) -> bool {
-    matches!(
-        reason,
-        ErrorReason::ErrProviderUnavailable
-            | ErrorReason::ErrInsufficientScope
-            | ErrorReason::ErrInvalidTarget
-            | ErrorReason::ErrFailedTokenExchange
-            | ErrorReason::ErrMissingRefreshToken
-            | ErrorReason::ErrInvalidArgument
+/// Whether the original request may have a body; it may if the proxy does not name its method.
+fn may_have_a_body(original: &OriginalRequest) -> bool {
+    !matches!(
+        original.method,
+        Some(Method::GET | Method::HEAD | Method::OPTIONS)
     )
-}
-
-/// Whether the original request may have a body; one whose proxy does not tell its method may.
-fn may_have_a_body(gateway: &Gateway, request: &Request) -> bool {
-    let method = check_rule::original_method(gateway, request);
-    !matches!(method, Some(Method::GET | Method::HEAD | Method::OPTIONS))
-}
-
-/// 401 or 403 by what is missing, or for `?redirect=1` and a person at the other end 302 to the login route where signing in
-/// brings it.
-fn refuse(
-    gateway: &Gateway,
-    request: &Request,
-    route: Option<&Route>,
-    session: Option<&Session>,
-    missing: Missing,
-) -> Response {
-    let headers = request.headers();
-    let site = gateway.sites.of(headers);
-    let back = original(gateway, request, headers);
-    let connection = refusal::same_provider(gateway, &missing, session);
-    let login = match (route, &back) {
-        (Some(_), Some(back)) if matches!(missing, Missing::Device) => site.at(&device_page(back)),
-        (Some(route), Some(back)) => {
-            let login = site.at(&gateway.login_path);
-            refusal::sign_in(&login, back, &route.requirements, connection)
-        }
-        _ => site.login_url(back.as_deref(), connection),
-    };
-    let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect")
-        .is_some_and(|value| value == "1");
-    let visits = request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers);
-    let sends_people = route.is_none_or(|route| route.guard == Guard::Page);
-    let by_sign_in = !matches!(missing, Missing::NotBySignIn(_));
-    if redirect
-        && visits
-        && sends_people
-        && by_sign_in
-        && let Ok(login) = HeaderValue::try_from(&login)
-    {
-        return no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response());
-    }
-    let invites = matches!(missing, Missing::Session);
-    let login = if back.is_some() { &*login } else { "" };
-    let mut response = refusal::refusal(route, session, missing, login);
-    if let Some(rule) = route.and_then(|route| route.bearer.as_ref()).filter(|_| invites) {
-        bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", "/"));
-    }
-    response
-}
-
-/// The address the browser requested, as a caller that is believed says.
-pub(super) fn original(gateway: &Gateway, request: &Request, headers: &HeaderMap) -> Option<String> {
-    if let Some(OriginalUrl(url)) = request.extensions().get::<OriginalUrl>() {
-        return Some(url.clone());
-    }
-    gateway
-        .trusted_proxies
-        .original_url(request::peer(request.extensions()), headers)
 }
 
 fn no_store(mut response: Response) -> Response {

@@ -21,7 +21,9 @@ use super::guard::Authorized;
 use crate::gateway::Gateway;
 use crate::route_table::Route;
 use crate::route_table::upstream_headers::ToldNames;
+use crate::sessions::NO_ROLL;
 use crate::sessions::device_binding::DeviceStanding;
+use crate::values::forwarded::describes_origin;
 use crate::values::header_name::folded;
 
 use self::upstream_response::OF_BINDINGS;
@@ -45,17 +47,8 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 /// By these some frameworks take another method than the one the request line names, and by which its guard has judged.
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// Headers that say where a request comes from or what its target really is; only the edge sets them.
-const TOLD_BY_US: [&str; 8] = [
-    "forwarded",
-    "x-real-ip",
-    "x-client-ip",
-    "x-original-url",
-    "x-original-uri",
-    "x-rewrite-url",
-    "x-request-id",
-    "x-csrf",
-];
+/// Headers of the edge's own, besides those that describe where a request comes from.
+const OWN: [&str; 3] = ["x-request-id", "x-csrf", NO_ROLL];
 
 pub(crate) const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
 pub(crate) const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
@@ -84,7 +77,8 @@ pub(super) fn overrides_method(headers: &HeaderMap) -> bool {
         .any(|name| is_method_override(&folded(name.as_str())))
 }
 
-fn is_method_override(folded: &str) -> bool {
+/// Whether a folded name is one of these headers.
+pub(super) fn is_method_override(folded: &str) -> bool {
     METHOD_OVERRIDES.contains(&folded)
 }
 
@@ -98,8 +92,8 @@ pub(crate) fn is_identity(name: &HeaderName) -> bool {
 fn is_ours_to_tell(name: &HeaderName, told: &ToldNames, may_override_method: bool) -> bool {
     let folded = folded(name.as_str());
     folded.starts_with("x-auth-")
-        || folded.starts_with("x-forwarded-")
-        || TOLD_BY_US.contains(&folded.as_ref())
+        || describes_origin(&folded)
+        || OWN.contains(&folded.as_ref())
         || told.contain_folded(&folded)
         || (!may_override_method && is_method_override(&folded))
         // Nothing was folded away: it is what it is.
@@ -283,19 +277,9 @@ pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route
     let Some(principal) = principal else {
         return;
     };
-    let who = claim_headers::Identity {
-        subject: principal.subject(),
-        issuer: principal.issuer(),
-        session: principal.handle(),
-        claims: principal.claims(),
-    };
     let now_ms = gateway.clock.now_ms();
-    headers.extend(claim_headers::of(
-        &route.headers,
-        &who,
-        &gateway.left_out_headers,
-        now_ms,
-    ));
+    let left_out = &gateway.left_out_headers;
+    headers.extend(claim_headers::of(&route.headers, principal, left_out, now_ms));
 }
 
 /// Whether a request speaks gRPC, whose answers end with trailers.

@@ -1,12 +1,15 @@
 //! What proxies before the edge say about the browser, believed only from the configured ones.
 //!
-//! Invariant: with no trusted proxy configured no header changes anything. Here only `X-Forwarded-For`, `-Proto`, `-Host`,
-//! `-Uri` and `X-Original-URL` are read, as bytes: what a client adds to a line hides nothing of what a proxy added. The
-//! rules for other proxies (`gateway::check_rule`) read `X-Forwarded-Method` besides, from the same proxies.
+//! Invariants
+//! - With no trusted proxy configured no header changes anything.
+//! - Each fact of a checked request has one source: Envoy's attributes, or of a trusted proxy one family of headers.
+//!
+//! Only `X-Forwarded-For`, `-Proto`, `-Host`, `-Uri`, `-Method`, `X-Original-URL` and `X-Original-Method` are read, as bytes:
+//! what a client adds to a line hides nothing of what a proxy added.
 //! Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in front do not send unless asked; and any
 //! influence on the edge's own address, which is configured.
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Method};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -22,6 +25,25 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 /// The client of which a trusted proxy tells no address. It is nobody's, so that whoever makes a proxy say so has the bucket
 /// and the allowances of the unknown, and not those of the proxy.
 pub(crate) const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The request that another proxy asks about, as the proxy describes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OriginalRequest {
+    /// The absolute URL that the browser requested; `None` if programs could read it differently.
+    pub(crate) url: Option<String>,
+    /// The method.
+    pub(crate) method: Option<Method>,
+}
+
+/// Whether a header of this folded name describes where a request comes from or where it goes.
+pub(crate) fn describes_origin(folded: &str) -> bool {
+    folded.starts_with("x-forwarded-")
+        || folded.starts_with("x-original-")
+        || matches!(
+            folded,
+            "forwarded" | "x-real-ip" | "x-client-ip" | "x-rewrite-url"
+        )
+}
 
 /// The networks whose `X-Forwarded-*` headers are believed.
 #[derive(Debug, Clone, Default)]
@@ -91,30 +113,39 @@ impl TrustedProxies {
             .map(http::HeaderValue::as_bytes)
     }
 
-    /// The address the browser requested of a trusted proxy, as an absolute URL; for forward authentication.
-    pub(crate) fn original_url(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
+    /// The request that a trusted proxy asks about. `X-Original-URL` goes with `X-Original-Method`, as ingress-nginx sends
+    /// them, and `X-Forwarded-Uri` with `X-Forwarded-Method`: a proxy sets one family and passes a client's other one on.
+    pub(crate) fn original_request(&self, peer: IpAddr, headers: &HeaderMap) -> OriginalRequest {
         if !self.trusts(peer) {
-            return None;
+            return OriginalRequest::default();
         }
-        let text = |name| single(headers, name);
-        let here = |target| {
-            absolute(text("x-forwarded-proto")?, text("x-forwarded-host")?, target)
-                .filter(|_| target.starts_with('/'))
-        };
-        let url = if headers.contains_key("x-original-url") {
-            // One that cannot be read is in the way of the other family, which may be the client's.
-            let told = text("x-original-url")?;
-            match parts(told) {
-                Some((scheme, authority, target)) if !told.starts_with('/') => {
-                    absolute(scheme, authority, target)?
-                }
-                _ => here(told)?,
-            }
+        let (url, method) = if headers.contains_key("x-original-url") {
+            (by_original_url(headers), "x-original-method")
         } else {
-            here(text("x-forwarded-uri")?)?
+            let target = single(headers, "x-forwarded-uri");
+            let url = target.and_then(|target| at_forwarded_host(headers, target));
+            (url, "x-forwarded-method")
         };
-        (url.len() <= MAX_ORIGINAL_URL_BYTES).then_some(url)
+        OriginalRequest {
+            url: url.filter(|url| url.len() <= MAX_ORIGINAL_URL_BYTES),
+            method: single(headers, method).and_then(|name| Method::try_from(name).ok()),
+        }
     }
+}
+
+/// The URL of `X-Original-URL`. One that cannot be read is in the way of the other family, which may be the client's.
+fn by_original_url(headers: &HeaderMap) -> Option<String> {
+    let url = single(headers, "x-original-url")?;
+    match parts(url) {
+        Some((scheme, authority, target)) if !url.starts_with('/') => absolute(scheme, authority, target),
+        _ => at_forwarded_host(headers, url),
+    }
+}
+
+fn at_forwarded_host(headers: &HeaderMap, target: &str) -> Option<String> {
+    let text = |name| single(headers, name);
+    absolute(text("x-forwarded-proto")?, text("x-forwarded-host")?, target)
+        .filter(|_| target.starts_with('/'))
 }
 
 /// The absolute URL of what was requested, if programs read its parts in one way alone.
@@ -193,7 +224,7 @@ mod tests {
         ]);
         let nobody = TrustedProxies::default();
         assert_eq!(nobody.client_address(ip("127.0.0.1"), &headers), ip("127.0.0.1"));
-        assert_eq!(nobody.original_url(ip("127.0.0.1"), &headers), None);
+        assert_eq!(nobody.original_request(ip("127.0.0.1"), &headers).url, None);
     }
 
     #[test]
@@ -247,8 +278,18 @@ mod tests {
             ("x-forwarded-uri", "/a"),
         ]);
         let trusted = proxies(&["10.0.0.0/8"]);
-        assert!(trusted.original_url(ip("::ffff:10.0.0.1"), &headers).is_some());
-        assert!(trusted.original_url(ip("::ffff:11.0.0.1"), &headers).is_none());
+        assert!(
+            trusted
+                .original_request(ip("::ffff:10.0.0.1"), &headers)
+                .url
+                .is_some()
+        );
+        assert!(
+            trusted
+                .original_request(ip("::ffff:11.0.0.1"), &headers)
+                .url
+                .is_none()
+        );
     }
 
     #[test]
@@ -333,12 +374,16 @@ mod tests {
             ],
         ] {
             let headers = headers(&[&[("x-forwarded-proto", "https")], more].concat());
-            let url = proxies(&["10.0.0.1"]).original_url(ip("10.0.0.1"), &headers);
+            let url = proxies(&["10.0.0.1"])
+                .original_request(ip("10.0.0.1"), &headers)
+                .url;
             assert_eq!(url, None, "{more:?}");
         }
         for scheme in ["javascript", "HTTPS", ""] {
             let headers = headers(&[("x-forwarded-proto", scheme), host, ("x-forwarded-uri", "/a")]);
-            let url = proxies(&["10.0.0.1"]).original_url(ip("10.0.0.1"), &headers);
+            let url = proxies(&["10.0.0.1"])
+                .original_request(ip("10.0.0.1"), &headers)
+                .url;
             assert_eq!(url, None, "{scheme:?}");
         }
     }
@@ -371,14 +416,43 @@ mod tests {
         ] {
             let headers = headers(&[forwarded[0], forwarded[1], more]);
             assert_eq!(
-                trusted.original_url(ip("10.0.0.1"), &headers).as_deref(),
+                trusted.original_request(ip("10.0.0.1"), &headers).url.as_deref(),
                 expected,
                 "{more:?}"
             );
             assert_eq!(
-                trusted.original_url(ip("10.0.0.2"), &headers),
+                trusted.original_request(ip("10.0.0.2"), &headers).url,
                 None,
                 "{more:?} from anybody"
+            );
+        }
+    }
+
+    #[test]
+    fn a_method_comes_from_the_family_that_names_the_url() {
+        let trusted = proxies(&["10.0.0.1"]);
+        let forwarded = [
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "app.example"),
+            ("x-forwarded-uri", "/a"),
+            ("x-forwarded-method", "GET"),
+        ];
+        let original = [
+            ("x-original-url", "https://app.example/a"),
+            ("x-original-method", "DELETE"),
+        ];
+        for (sent, method) in [
+            (&forwarded[..], Some("GET")),
+            (&[forwarded[0], forwarded[1], forwarded[2], original[1]], None),
+            (&original, Some("DELETE")),
+            (&[original[0], forwarded[3]], None),
+            (&[&forwarded[..], &original].concat(), Some("DELETE")),
+        ] {
+            let request = trusted.original_request(ip("10.0.0.1"), &headers(sent));
+            assert_eq!(
+                request.method.as_ref().map(http::Method::as_str),
+                method,
+                "{sent:?}"
             );
         }
     }

@@ -165,7 +165,7 @@ async fn an_address_that_can_be_read_in_two_ways_is_that_of_no_rule() {
         ("grafana.localhost/public/a", 403),
     ] {
         let about = [
-            &[("x-original-url", address)],
+            &[("x-original-url", address), ("x-original-method", "GET")],
             &asked("grafana.localhost", "GET", "/public/b")[..],
         ]
         .concat();
@@ -299,4 +299,77 @@ async fn no_rule_for_other_proxies_leads_to_an_upstream_or_stands_in_for_one() {
         assert!(answer.contains(expected), "{path}: {answer}");
     }
     assert_eq!(member.get("/api/a").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_sends_visitors_to_sign_in_without_a_word_of_the_proxy() {
+    let rules = "[[check]]\nhost = \"app.localhost\"\nguard = \"page\"\nredirect = true\n\
+         [[check]]\nhost = \"app.localhost\"\npath = \"/asks/*\"\nguard = \"page\"\n";
+    let settings = [
+        ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+        ("EDGE_BASE_URL", "http://app.localhost"),
+    ];
+    let gateway = Gateway::start(rules, &settings).await;
+    let accepts = |kind| ("accept", kind);
+    let html = accepts("text/html,*/*;q=0.8");
+    let mode = |mode| ("sec-fetch-mode", mode);
+    let mut stranger = gateway.stack.browser();
+    for (headers, expected) in [
+        (&NAVIGATION[..], 302),
+        (&[html], 302),
+        (&[mode("navigate"), accepts("*/*")], 302),
+        // Programs.
+        (&[], 401),
+        (&[accepts("*/*")], 401),
+        (&[accepts("application/json")], 401),
+        (&[accepts("application/json"), mode("cors")], 401),
+        (&[html, mode("cors")], 401),
+        (&[html, mode("no-cors"), ("sec-fetch-dest", "image")], 401),
+        (&[html, ("sec-purpose", "prefetch")], 401),
+        (&[html, ("x-requested-with", "XMLHttpRequest")], 401),
+    ] {
+        for (path, query) in [("/a", ""), ("/asks/a", "?redirect=1")] {
+            let about = [&asked("app.localhost", "GET", path), headers].concat();
+            let answer = stranger
+                .get_with(&format!("/api/auth/check{query}"), &about)
+                .await;
+            assert_eq!(answer.status, expected, "{path} {headers:?}: {answer:?}");
+        }
+        let about = [&asked("app.localhost", "GET", "/asks/a"), headers].concat();
+        assert_eq!(stranger.get_with("/api/auth/check", &about).await.status, 401);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_fact_of_a_check_has_one_source() {
+    let rules = "[[check]]\nhost = \"a.localhost\"\nmethods = [\"GET\"]\nguard = \"none\"\n\
+         [[check]]\nhost = \"a.localhost\"\nguard = \"api\"\n";
+    let gateway = Gateway::start(rules, &[("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let mut stranger = gateway.stack.browser();
+    let own = ("x-original-url", "https://a.localhost/x");
+    for (about, expected) in [
+        (vec![own, ("x-original-method", "GET")], 200),
+        (vec![own, ("x-original-method", "DELETE")], 401),
+        // The client's, passed on by a proxy that sets the other family.
+        (
+            vec![
+                own,
+                ("x-original-method", "DELETE"),
+                ("x-forwarded-method", "GET"),
+            ],
+            401,
+        ),
+        (vec![own, ("x-forwarded-method", "GET")], 403),
+        (
+            [
+                asked("a.localhost", "DELETE", "/x"),
+                vec![("x-original-method", "GET")],
+            ]
+            .concat(),
+            401,
+        ),
+    ] {
+        let answer = stranger.get_with("/api/auth/check", &about).await;
+        assert_eq!(answer.status, expected, "{about:?}");
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use auth_edge::app::App;
 use auth_edge::gateway::ext_authz::api;
 use auth_edge::routes;
 use chassis::runtime::Workers;
-use session_proto::v1::TokenSet;
+use session_proto::v1::{ListSessionsRequest, TokenSet};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
@@ -16,16 +17,19 @@ use crate::support::Browser;
 use api::authorization_client::AuthorizationClient;
 use api::check_response::HttpResponse;
 
-struct Envoy {
+pub(crate) struct Envoy {
     client: AuthorizationClient<Channel>,
     _stop: DropGuard,
 }
 
 impl Envoy {
     async fn before(gateway: &Gateway) -> Self {
+        Self::before_edge(&gateway.stack.edge).await
+    }
+
+    pub(crate) async fn before_edge(edge: &App) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let edge = &gateway.stack.edge;
         let stop = CancellationToken::new();
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
@@ -44,20 +48,28 @@ impl Envoy {
     }
 
     async fn ask(&mut self, headers: &[(&str, &str)], extensions: &[(&str, &str)]) -> api::CheckResponse {
+        self.ask_about("app.example", "192.0.2.7", headers, extensions)
+            .await
+    }
+
+    /// Asks about a request to this host that has come from this address.
+    pub(crate) async fn ask_about(
+        &mut self,
+        host: &str,
+        source: &str,
+        headers: &[(&str, &str)],
+        extensions: &[(&str, &str)],
+    ) -> api::CheckResponse {
         let map = |pairs: &[(&str, &str)]| -> HashMap<String, String> {
             pairs
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect()
         };
-        let own = [
-            (":authority", "app.example"),
-            (":path", "/a?b=c"),
-            (":method", "GET"),
-        ];
+        let own = [(":authority", host), (":path", "/a?b=c"), (":method", "GET")];
         let headers = map(&[&own, headers].concat());
         let address = api::core::address::Address::SocketAddress(api::core::SocketAddress {
-            address: "192.0.2.7".to_owned(),
+            address: source.to_owned(),
             port_value: 4711,
         });
         let attributes = api::AttributeContext {
@@ -71,7 +83,7 @@ impl Envoy {
                     method: headers[":method"].clone(),
                     headers,
                     path: "/a?b=c".to_owned(),
-                    host: "app.example".to_owned(),
+                    host: host.to_owned(),
                     scheme: "https".to_owned(),
                 }),
             }),
@@ -94,14 +106,14 @@ fn named<'h>(headers: &'h [api::core::HeaderValueOption], name: &str) -> Vec<&'h
         .collect()
 }
 
-fn denied(answer: api::CheckResponse) -> (i32, api::DeniedHttpResponse) {
+pub(crate) fn denied(answer: api::CheckResponse) -> (i32, api::DeniedHttpResponse) {
     match answer.http_response {
         Some(HttpResponse::DeniedResponse(denied)) => (answer.status.unwrap().code, denied),
         other => panic!("{other:?}"),
     }
 }
 
-fn passed(answer: api::CheckResponse) -> api::OkHttpResponse {
+pub(crate) fn passed(answer: api::CheckResponse) -> api::OkHttpResponse {
     assert_eq!(answer.status.unwrap().code, 0);
     match answer.http_response {
         Some(HttpResponse::OkResponse(ok)) => ok,
@@ -384,4 +396,69 @@ async fn a_route_of_envoy_gets_the_token_of_the_api_it_names() {
         (asked.param("audience"), asked.param("scope")),
         (Some("orders"), Some("read"))
     );
+}
+
+/// What a client could send to describe its request, in the words of every proxy.
+fn described(host: &str, path: &str) -> Vec<(String, String)> {
+    let url = format!("https://{host}{path}");
+    let pairs = [
+        ("x-forwarded-host", host),
+        ("x_forwarded_host", host),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-uri", path),
+        ("x-forwarded-method", "GET"),
+        ("x-forwarded-for", "6.6.6.6"),
+        ("x-original-url", &url),
+        ("x-original-uri", path),
+        ("x-original-method", "GET"),
+        ("forwarded", "for=6.6.6.6;host=a.localhost"),
+        ("x-real-ip", "6.6.6.6"),
+        ("host", host),
+    ];
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_header_of_a_client_describes_the_request_that_envoy_asks_about() {
+    let rules = "[[check]]\nhost = \"app.example\"\nguard = \"page\"\nredirect = true\n\
+         [[check]]\nhost = \"open.example\"\nguard = \"none\"\n\
+         [[check]]\nhost = \"app.example\"\nmethods = [\"GET\"]\npath = \"/public/*\"\nguard = \"none\"\n";
+    // Envoy's own address and its clients' are among the trusted proxies, as documents advise.
+    let settings = [
+        ("EDGE_BASE_URL", "https://app.example"),
+        ("EDGE_TRUSTED_PROXIES", "192.0.2.0/24"),
+    ];
+    let gateway = Gateway::start(rules, &settings).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let lies = described("open.example", "/public/a");
+    let lies: Vec<(&str, &str)> = lies.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let (_, answer) = denied(envoy.ask(&lies, &[]).await);
+    assert_eq!(answer.status.unwrap().code, 401);
+    let visit = [&lies[..], &[("accept", "text/html")]].concat();
+    let (_, answer) = denied(envoy.ask(&visit, &[]).await);
+    assert_eq!(
+        named(&answer.headers, "location"),
+        ["https://app.example/api/auth/login?returnTo=https%3A%2F%2Fapp.example%2Fa%3Fb%3Dc"],
+        "and the rule sends visitors to sign in without context extensions"
+    );
+    // The session service learns from where a session is used.
+    let gateway = Gateway::start("", &settings[1..]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let ours = cookie(&gateway).await;
+    gateway.stack.advance(120);
+    passed(envoy.ask(&[&lies[..], &[("cookie", &ours)]].concat(), &[]).await);
+    let list = gateway.stack.sessions.client();
+    let sessions = list
+        .list_sessions(ListSessionsRequest {
+            issuer: gateway.stack.provider.issuer().to_owned(),
+            subject: "person-1".to_owned(),
+            ..ListSessionsRequest::default()
+        })
+        .await
+        .unwrap()
+        .sessions;
+    let seen = sessions[0].last_seen_on.as_ref().unwrap();
+    assert_eq!(seen.address, "192.0.2.7");
 }

@@ -11,6 +11,7 @@ async fn forward_auth_says_who_it_is_or_that_it_is_nobody() {
     let answer = stranger.get("/api/auth/check").await;
     assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
     let forwarded = [
+        ("accept", "text/html"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-host", "evil.example"),
         ("x-forwarded-uri", "/a"),
@@ -41,6 +42,7 @@ async fn forward_auth_takes_the_way_back_from_a_trusted_proxy() {
     .await;
     let host = gateway.stack.base().strip_prefix("http://").unwrap().to_owned();
     let forwarded = [
+        ("accept", "text/html"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-host", host.as_str()),
         ("x-forwarded-uri", "/a?b=c"),

@@ -6,8 +6,8 @@
 //! Invariants
 //! - A header the edge sets for the upstream replaces whatever a client sent under that name, every other identity header is
 //!   removed, and the edge's own cookies do not go on.
-//!
-//! What Envoy says of the original address and method is the return address, and what the rule (`[[check]]`) is chosen by.
+//! - Host, scheme, path, method and client address come from Envoy's attributes alone. They choose the rule (`[[check]]`), the
+//!   site whose sessions count, and the return address. No header of the client describes any of them.
 
 mod check_response;
 #[expect(
@@ -33,11 +33,11 @@ use tower::ServiceExt as _;
 use url::form_urlencoded;
 
 use self::generated::envoy::config::core::v3::address;
-use crate::gateway::check::{OriginalMethod, OriginalUrl};
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::person_cookie::PersonCookies;
 use crate::sign_in::pending::PendingSignIns;
-use crate::values::forwarded;
+use crate::values::forwarded::{self, OriginalRequest, describes_origin};
+use crate::values::header_name::folded;
 
 /// What Envoy speaks, for clients in tests.
 pub mod api {
@@ -121,10 +121,7 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     let mut request = HttpRequest::new(Body::empty());
     *request.uri_mut() = Uri::try_from(target).ok()?;
     *request.version_mut() = Version::HTTP_2;
-    *request.headers_mut() = headers.clone();
-    for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::EXPECT] {
-        request.headers_mut().remove(name);
-    }
+    *request.headers_mut() = without_origin(&headers);
     if let Ok(host) = HeaderValue::try_from(&http.host)
         && !host.is_empty()
     {
@@ -142,11 +139,26 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     request
         .extensions_mut()
         .insert(PeerAddress(SocketAddr::new(peer, 0)));
-    // An address that can be read in two ways is none: no rule is for it, and nobody is sent back to it.
-    let original = forwarded::absolute(&http.scheme, &http.host, &http.path).unwrap_or_default();
-    request.extensions_mut().insert(OriginalUrl(original));
-    if let Ok(method) = Method::try_from(http.method.as_str()) {
-        request.extensions_mut().insert(OriginalMethod(method));
-    }
+    request.extensions_mut().insert(OriginalRequest {
+        // An address that can be read in two ways is none: no rule is for it, and it is no return address.
+        url: forwarded::absolute(&http.scheme, &http.host, &http.path),
+        method: Method::try_from(http.method.as_str()).ok(),
+    });
     Some((request, headers))
+}
+
+/// A client's headers without those that frame its body, and without those that describe what Envoy's attributes do.
+fn without_origin(headers: &HeaderMap) -> HeaderMap {
+    let is_left_out = |name: &HeaderName| {
+        [
+            header::HOST,
+            header::CONTENT_LENGTH,
+            header::TRANSFER_ENCODING,
+            header::EXPECT,
+        ]
+        .contains(name)
+            || describes_origin(&folded(name.as_str()))
+    };
+    let kept = headers.iter().filter(|(name, _)| !is_left_out(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

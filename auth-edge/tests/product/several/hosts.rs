@@ -112,3 +112,41 @@ async fn only_a_trusted_proxy_may_say_which_host_was_asked_for() {
         "forwarded twice is not forwarded: {answer:?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_that_a_check_is_about_decides_whose_sessions_count() {
+    use crate::ext_authz::{Envoy, denied, passed};
+    let two = Two::with(
+        HOSTS_A,
+        HOSTS_B,
+        &[BASE, ("EDGE_TRUSTED_PROXIES", "127.0.0.1, 192.0.2.7")],
+    )
+    .await;
+    let mut browser = at(&two, "b.localhost");
+    signed_in(&mut browser).await;
+    let cookie = format!("session={}", browser.jar["session"]);
+    let mut envoy = Envoy::before_edge(&two.stack.edge).await;
+    for lie in ["b.localhost", "a.localhost"] {
+        let sent = [
+            ("cookie", cookie.as_str()),
+            ("x-forwarded-host", lie),
+            ("host", lie),
+        ];
+        passed(envoy.ask_about("b.localhost", "192.0.2.7", &sent, &[]).await);
+        let (_, refused) = denied(envoy.ask_about("a.localhost", "192.0.2.7", &sent, &[]).await);
+        assert_eq!(refused.status.unwrap().code, 401, "{lie}");
+    }
+    // ingress-nginx names the address by X-Original-URL and passes a client's X-Forwarded-Host on.
+    let mut proxy = at(&two, "edge.internal");
+    proxy.jar = browser.jar.clone();
+    for (host, lie, status) in [("b", "a", 200), ("a", "b", 401), ("a", "a", 401)] {
+        let url = format!("http://{host}.localhost/x");
+        let lie = format!("{lie}.localhost");
+        let about = [
+            ("x-original-url", url.as_str()),
+            ("x-forwarded-host", lie.as_str()),
+        ];
+        let answer = proxy.get_with("/api/auth/check", &about).await;
+        assert_eq!(answer.status, status, "{url} {lie}");
+    }
+}

@@ -1,23 +1,21 @@
 //! Which rule (`[[check]]`) is for the request that another proxy asks about.
 //!
-//! Invariant: where there are such rules, what none of them is for does not pass, nor what nobody who is believed has told;
-//! and where they tell methods apart, nor what names another method in a header, which the application may act by.
+//! Invariants
+//! - If there are such rules, a request that none of them answers does not pass, nor one that no trusted proxy describes.
+//! - If rules name methods, a request with another method in a header does not pass: the application may act by it.
 
 use std::sync::Arc;
 
-use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 
-use super::check::{self, OriginalMethod};
-use super::headers::overrides_method;
 use crate::gateway::Gateway;
+use crate::gateway::headers::overrides_method;
 use crate::http::errors::HttpError;
-use crate::http::request;
 use crate::route_table::{Match, Route};
-use crate::values::forwarded;
+use crate::values::forwarded::{self, OriginalRequest};
 use crate::values::path::RequestPath;
 
-/// Nobody knows what is asked for, or no rule is for it.
+/// The request is not known, or no rule is for it.
 const UNKNOWN_REQUEST: HttpError = HttpError::Forbidden {
     code: "no_check",
     words: "No rule of this site says who may come to this address.",
@@ -43,23 +41,27 @@ pub(super) struct CheckRule {
 }
 
 /// The rule for the request that is asked about; `None` where there are no such rules.
-pub(super) fn find(gateway: &Gateway, request: &Request) -> Result<Option<CheckRule>, HttpError> {
+pub(super) fn find(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    original: &OriginalRequest,
+) -> Result<Option<CheckRule>, HttpError> {
     if !gateway.routes.has_checks() {
         return Ok(None);
     }
-    let Some(url) = check::original(gateway, request, request.headers()) else {
+    let Some(url) = &original.url else {
         tracing::warn!(
             "a check does not pass: no proxy of EDGE_TRUSTED_PROXIES says what was asked for, which [[check]] is chosen by"
         );
         return Err(UNKNOWN_REQUEST);
     };
-    if gateway.routes.checks_by_method() && overrides_method(request.headers()) {
+    if gateway.routes.checks_by_method() && overrides_method(headers) {
         tracing::info!(
             "a check does not pass: [[check]] tells methods apart, and a header names another one"
         );
         return Err(OTHER_METHOD);
     }
-    match by_url(gateway, &url, original_method(gateway, request).as_ref()) {
+    match by_url(gateway, url, original.method.as_ref()) {
         Some(rule) => Ok(Some(rule)),
         None => {
             tracing::info!(
@@ -74,7 +76,7 @@ fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<Check
     let (scheme, authority, target) = forwarded::parts(url)?;
     let path = target.split('?').next().filter(|path| !path.contains('#'))?;
     let came = if path.is_empty() { "/" } else { path };
-    let path = RequestPath::parse(came).ok()?;
+    let path = RequestPath::read(came).ok()?;
     match gateway.routes.find_check(authority, method, &path) {
         Match::Route(route) => Some(CheckRule {
             resource_origin: origin(scheme, route.host_named_by(authority).unwrap_or(authority)),
@@ -90,16 +92,4 @@ fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<Check
 fn origin(scheme: &str, authority: &str) -> String {
     let plain = format!("{scheme}://{authority}");
     url::Url::parse(&plain).map_or(plain, |url| url.origin().ascii_serialization())
-}
-
-/// The method the browser requested it by, as a caller that is believed says.
-pub(super) fn original_method(gateway: &Gateway, request: &Request) -> Option<Method> {
-    if let Some(OriginalMethod(method)) = request.extensions().get::<OriginalMethod>() {
-        return Some(method.clone());
-    }
-    let trusted = gateway
-        .trusted_proxies
-        .trusts(request::peer(request.extensions()));
-    let name = request::text(request.headers(), "x-forwarded-method").filter(|_| trusted)?;
-    Method::try_from(name).ok()
 }

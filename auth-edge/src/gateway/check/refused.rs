@@ -1,0 +1,73 @@
+//! The answers to checks that do not pass.
+//!
+//! Invariant: only a person who visits a page is sent to sign in.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use session_proto::v1::Session;
+
+use crate::gateway::{Gateway, bearer, refusal};
+use crate::http::errors::wants_page;
+use crate::http::request::{self, first_parameter, is_prefetch, is_script};
+use crate::route_table::missing::Missing;
+use crate::route_table::{Guard, Route};
+use crate::values::forwarded::OriginalRequest;
+use crate::values::reserved::device_page;
+
+/// 401 or 403 by what is missing; or 302 to the login route, where the rule or the proxy wants visitors sent there and
+/// signing in brings what is missing.
+pub(super) fn refuse(
+    gateway: &Gateway,
+    (asking, original): (&Parts, &OriginalRequest),
+    route: Option<&Route>,
+    session: Option<&Session>,
+    missing: Missing,
+) -> Response {
+    let headers = &asking.headers;
+    let site = gateway.sites.of(headers);
+    let connection = refusal::same_provider(gateway, &missing, session);
+    let back = original.url.as_deref();
+    let login = refusal::within_head(back, |back| match (route, back) {
+        (Some(_), Some(back)) if matches!(missing, Missing::Device) => site.at(&device_page(back)),
+        (Some(route), Some(back)) => {
+            let login = site.at(&gateway.login_path);
+            refusal::sign_in(&login, back, &route.requirements, connection)
+        }
+        _ => site.login_url(back, connection),
+    });
+    let by_sign_in = !matches!(missing, Missing::NotBySignIn(_));
+    if by_sign_in
+        && sends_visitors(asking, route)
+        && is_visit(headers)
+        && let Ok(login) = HeaderValue::try_from(&login)
+    {
+        return (StatusCode::FOUND, [(header::LOCATION, login)]).into_response();
+    }
+    let invites = matches!(missing, Missing::Session);
+    let login = if back.is_some() { &*login } else { "" };
+    let mut response = refusal::refusal(route, session, missing, login);
+    if let Some(rule) = route.and_then(|route| route.bearer.as_ref()).filter(|_| invites) {
+        bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", "/"));
+    }
+    response
+}
+
+/// Whether visitors are sent to sign in here: the rule says so (`redirect = true`), or the proxy (`?redirect=1`) and the rule
+/// does not forbid it.
+fn sends_visitors(asking: &Parts, route: Option<&Route>) -> bool {
+    let by_proxy = || {
+        let query = asking.uri.query().unwrap_or_default();
+        first_parameter(query, "redirect").is_some_and(|value| value == "1")
+    };
+    match route {
+        Some(route) => route.guard == Guard::Page && (route.redirect || by_proxy()),
+        None => by_proxy(),
+    }
+}
+
+/// Whether a person looks at the answer: a navigation by Fetch Metadata, or by `Accept` where a browser sends none.
+fn is_visit(headers: &HeaderMap) -> bool {
+    let is_known = headers.contains_key("sec-fetch-mode") || wants_page(headers);
+    is_known && request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers)
+}
