@@ -54,6 +54,7 @@ export function binary(name, profile = 'debug') {
  * @param {string[]} [options.opaqueResources] the same, whose access tokens say nothing (none)
  * @param {string} [options.machineClient] a client at the provider that gets tokens for itself, with `secrets.client` (none)
  * @param {number} [options.people] people of a crowd that can sign in at the provider too (0)
+ * @param {number} [options.groups] groups that each of the crowd is in (0)
  * @param {string} [options.providerLog] file where the provider writes down what it granted (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
@@ -160,7 +161,7 @@ async function startOnce(options) {
       // As the README says and nothing else, so that what is sent and what people register are seen to be the same.
       '--post-logout-redirect-uri', `${edgeUrl}/`,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
-      ...(options.fronts?.[name] ? ['--issuer', front(name)] : []), '--people', String(options.people ?? 0),
+      ...(options.fronts?.[name] ? ['--issuer', front(name)] : []), '--people', String(options.people ?? 0), '--groups', String(options.groups ?? 0),
       ...(options.providerLog ? ['--log', options.providerLog] : []),
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),

@@ -317,6 +317,7 @@ impl Shared<'_> {
             login_path: settings.sign_in.login_path.clone(),
             https: settings.https(),
             check_authorization: settings.check_authorization,
+            check_head_bytes: settings.check_head_bytes,
             send_timeout: settings.protection.send_timeout,
             routes: self.routes.clone(),
             proxy: Arc::new(proxy),

@@ -101,6 +101,8 @@ pub struct EdgeSettings {
     pub(crate) access_token_endpoint: bool,
     /// Whether forward auth hands out the access token.
     pub(crate) check_authorization: bool,
+    /// The longest head of forward auth's answers by HTTP, in bytes.
+    pub(crate) check_head_bytes: usize,
     /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
     pub(crate) rate_limit_login: u64,
     /// How the edge's own pages look.

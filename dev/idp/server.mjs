@@ -39,6 +39,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --id-token-ttl SECONDS             lifetime of ID tokens (3600)
   --refresh-token-ttl SECONDS        lifetime of refresh tokens (1209600)
   --people COUNT                     so many more people, person-1@example.test with the password person-1-password and so on (0)
+  --groups COUNT                     how many groups each of these people is in (0)
   --log FILE                         what was granted, refused and told to the client, a line of JSON for each; tokens as hashes
   --state FILE                       keep keys, sign-ins and grants here across restarts (memory only when absent)
   --help                             this text
@@ -77,6 +78,7 @@ function readOptions() {
       'id-token-ttl': { type: 'string', default: '3600' },
       'refresh-token-ttl': { type: 'string', default: '1209600' },
       people: { type: 'string', default: '0' },
+      groups: { type: 'string', default: '0' },
       log: { type: 'string' },
       state: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -109,6 +111,7 @@ function readOptions() {
     idTokenTtl: whole('id-token-ttl', values['id-token-ttl']),
     refreshTokenTtl: whole('refresh-token-ttl', values['refresh-token-ttl']),
     people: whole('people', values.people),
+    groups: whole('groups', values.groups),
     logFile: values.log,
     stateFile: values.state,
   };
@@ -136,7 +139,7 @@ server.listen(options.port, options.listen, async () => {
     const state = await openState(options.stateFile);
     const clientSecret = options.clientSecret ?? state.clientSecret;
     const provider = createProvider({ ...options, issuer, clientSecret, state });
-    addCrowd(options.people);
+    addCrowd(options.people, options.groups);
     if (options.logFile) recordGrants(provider, options.logFile);
     handle = createRequestHandler(provider, { issuer, redirectUris: options.redirectUris });
     process.stdout.write(`${JSON.stringify({ issuer, client_id: options.clientId, client_secret: clientSecret, pid: process.pid })}\n`);

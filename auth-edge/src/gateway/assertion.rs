@@ -24,6 +24,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
 
 use crate::gateway::Gateway;
+use crate::gateway::claim_headers::LeftOut;
 use crate::http::errors::HttpError;
 use crate::route_table::principal::Principal;
 
@@ -43,7 +44,7 @@ const LIFETIME_SECS: u64 = 60;
 const MAX_CLAIM_BYTES: usize = 1_024;
 
 /// All claims of the provider together, for the same reason.
-const MAX_CLAIMS_BYTES: usize = 4_096;
+pub(super) const MAX_CLAIMS_BYTES: usize = 4_096;
 
 /// Claims only the edge itself makes.
 pub(crate) const OWN_CLAIMS: [&str; 10] = [
@@ -59,7 +60,8 @@ pub(crate) const OWN_CLAIMS: [&str; 10] = [
     "auth_time",
 ];
 
-/// Adds the assertion that a request acts for this session, for the application at `audience`.
+/// Adds the assertion that a request acts for this session, for the application at `audience`. The claims of the provider take
+/// at most `most_claims` bytes; the log names those that are left out.
 ///
 /// # Errors
 /// It cannot be signed: without it the request may not go on.
@@ -68,8 +70,17 @@ pub(super) fn add(
     gateway: &Gateway,
     who: &dyn Principal,
     audience: &str,
+    most_claims: usize,
 ) -> Result<(), HttpError> {
-    let sign = |assertions: &Assertions| assertions.sign(who, audience, gateway.clock.now_secs()).ok();
+    let now_ms = gateway.clock.now_ms();
+    let sign = |assertions: &Assertions| {
+        let (claims, left_out) = assertions.passed_on(who, most_claims);
+        for claim in left_out {
+            let log = &gateway.left_out_headers;
+            log.tell(&X_AUTH_ASSERTION, Some(claim), who, LeftOut::TooLong, now_ms);
+        }
+        assertions.sign(who, claims, audience, now_ms / 1_000).ok()
+    };
     let value = gateway.assertions.as_ref().and_then(sign);
     match value.and_then(|token| HeaderValue::try_from(token).ok()) {
         Some(mut value) => {
@@ -192,17 +203,18 @@ impl Assertions {
         self.keys.load().jwks().to_owned()
     }
 
-    /// An assertion that a request acts for this person or client, for the server at `audience`.
+    /// An assertion that a request acts for this person or client, for the server at `audience`, with these of their claims.
     pub(super) fn sign(
         &self,
         who: &dyn Principal,
+        claims: Map<String, Value>,
         audience: &str,
         now_secs: u64,
     ) -> Result<String, CannotSign> {
         let keys = self.keys.load();
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
         let id = random::bytes::<16>().map_err(|_none| CannotSign)?;
-        let mut body = self.passed_on(who);
+        let mut body = claims;
         let own = json!({
             "iss": &*self.issuer,
             "aud": audience,
@@ -233,21 +245,27 @@ impl Assertions {
         Ok(format!("{signed}.{}", BASE64.encode(signature)))
     }
 
-    /// The person's claims the settings name; what would not fit into a header is left out.
-    fn passed_on(&self, who: &dyn Principal) -> Map<String, Value> {
-        let mut room = MAX_CLAIMS_BYTES;
-        let mut released = Map::new();
-        for name in self.claims.iter() {
+    /// The person's claims the settings name, in at most so many bytes, and the names of those that do not fit.
+    fn passed_on(&self, who: &dyn Principal, most: usize) -> (Map<String, Value>, Vec<&str>) {
+        let mut room = MAX_CLAIMS_BYTES.min(most);
+        let (mut released, mut left_out) = (Map::new(), Vec::new());
+        for name in self
+            .claims
+            .iter()
+            .filter(|name| !OWN_CLAIMS.contains(&name.as_str()))
+        {
             let Some(value) = who.claim(name) else {
                 continue;
             };
             let length = value.to_string().len();
-            if length <= MAX_CLAIM_BYTES.min(room) && !OWN_CLAIMS.contains(&name.as_str()) {
+            if length <= MAX_CLAIM_BYTES.min(room) {
                 room -= length;
                 released.insert(name.clone(), value.clone());
+            } else {
+                left_out.push(name.as_str());
             }
         }
-        released
+        (released, left_out)
     }
 }
 
@@ -270,6 +288,11 @@ mod tests {
     fn assertions(keys: AssertionKeys, claims: &[&str]) -> Assertions {
         let claims: Vec<String> = claims.iter().map(|name| (*name).to_owned()).collect();
         Assertions::new(Reloading::new(Arc::new(keys)), "https://app.example", &claims)
+    }
+
+    fn signed(asserting: &Assertions, who: &CachedSession, audience: &str, now_secs: u64) -> String {
+        let (claims, _) = asserting.passed_on(who, MAX_CLAIMS_BYTES);
+        asserting.sign(who, claims, audience, now_secs).unwrap()
     }
 
     fn cached(user: Value) -> std::sync::Arc<CachedSession> {
@@ -299,9 +322,7 @@ mod tests {
             &["acr", "sub"],
         );
         let user = json!({"acr": "gold", "sub": "other", "email": "a@b.example"});
-        let token = asserting
-            .sign(&*cached(user), "http://orders:8080", 1_000)
-            .unwrap();
+        let token = signed(&asserting, &cached(user), "http://orders:8080", 1_000);
         let jwks: Value = serde_json::from_str(&asserting.jwks()).unwrap();
         let published = jwks["keys"].as_array().unwrap();
         assert_eq!(published.len(), 2);
@@ -309,9 +330,9 @@ mod tests {
         assert!(published.iter().all(|key| key.get("d").is_none()));
         let coordinate = |name: &str| BASE64.decode(published[0][name].as_str().unwrap()).unwrap();
         let point = [vec![4], coordinate("x"), coordinate("y")].concat();
-        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let (payload, signature) = token.rsplit_once('.').unwrap();
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
-            .verify(signed.as_bytes(), &BASE64.decode(signature).unwrap())
+            .verify(payload.as_bytes(), &BASE64.decode(signature).unwrap())
             .unwrap();
         let mut body = part(&token, 1);
         assert!(
@@ -325,9 +346,7 @@ mod tests {
             "sid": "handle", "iat": 1_000, "exp": 1_060, "auth_time": 900, "acr": "gold",
         });
         assert_eq!(body, expected);
-        let again = asserting
-            .sign(&*cached(json!({})), "http://orders:8080", 1_000)
-            .unwrap();
+        let again = signed(&asserting, &cached(json!({})), "http://orders:8080", 1_000);
         assert_ne!(
             part(&again, 1)["jti"],
             part(&token, 1)["jti"],
@@ -344,9 +363,12 @@ mod tests {
             ..session(user)
         };
         let body = part(
-            &asserting
-                .sign(&*CachedSession::new(of_nobody_knows_when), "http://a", 0)
-                .unwrap(),
+            &signed(
+                &asserting,
+                &CachedSession::new(of_nobody_knows_when),
+                "http://a",
+                0,
+            ),
             1,
         );
         assert_eq!(body.get("auth_time"), None, "{body}");
@@ -360,8 +382,10 @@ mod tests {
     fn a_claim_too_large_for_a_header_is_left_out() {
         let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &["groups", "acr"]);
         let user = json!({"groups": vec!["a long name of a group"; 100], "acr": "gold"});
-        let body = part(&asserting.sign(&*cached(user), "http://a", 0).unwrap(), 1);
+        let body = part(&signed(&asserting, &cached(user.clone()), "http://a", 0), 1);
         assert_eq!((body.get("groups"), body["acr"].as_str()), (None, Some("gold")));
+        let (_, left_out) = asserting.passed_on(&*cached(user), 8);
+        assert_eq!(left_out, ["groups"], "the log names it");
     }
 
     #[test]

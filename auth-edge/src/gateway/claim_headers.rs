@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::http::protect::rate_limit::RateLimiter;
+use crate::route_table::principal::Principal;
 use crate::route_table::upstream_headers::{HeaderEncoding, HeaderSource, UpstreamHeaders};
 
 /// The longest value, in bytes: a few hundred groups, and half of what servers take for one line (8 KiB).
@@ -27,18 +28,6 @@ const MAX_TOTAL_BYTES: usize = 6_144;
 /// What is percent-encoded besides what is not ASCII.
 const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b',').add(b'%');
 
-/// Who somebody is.
-pub(crate) struct Identity<'a> {
-    /// The subject at its issuer.
-    pub(crate) subject: &'a str,
-    /// The issuer.
-    pub(crate) issuer: &'a str,
-    /// The session's public handle, where there is a session.
-    pub(crate) session: Option<&'a str>,
-    /// The claims.
-    pub(crate) claims: &'a Map<String, Value>,
-}
-
 /// How often the log tells of one header of one session: every request leaves it out.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
@@ -50,14 +39,24 @@ pub(crate) struct LeftOutHeaders(
 );
 
 impl LeftOutHeaders {
-    /// Tells of a header that is left out, unless it was told of lately. The session is named by its handle, a person never.
-    fn tell(&self, header: &HeaderName, who: &Identity<'_>, reason: Unsendable, now_ms: u64) {
+    /// Logs a header, or a claim within one, that is left out, unless it was logged lately. The session is named by its
+    /// handle, a person never.
+    pub(crate) fn tell(
+        &self,
+        header: &HeaderName,
+        claim: Option<&str>,
+        who: &dyn Principal,
+        reason: LeftOut,
+        now_ms: u64,
+    ) {
         let told = self.0.get_or_init(|| RateLimiter::within(TOLD_AGAIN_AFTER, 1));
-        let key = format!("{header} {}", who.session.unwrap_or(who.subject));
+        let of = who.handle().unwrap_or(who.subject());
+        let key = format!("{header} {} {of}", claim.unwrap_or_default());
         if told.check(key.as_str(), now_ms).is_ok() {
             tracing::warn!(
                 header = header.as_str(),
-                session = who.session,
+                claim,
+                session = who.handle(),
                 %reason,
                 "a header for the application is left out: its value cannot be written"
             );
@@ -67,7 +66,7 @@ impl LeftOutHeaders {
 
 /// Why a header is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Unsendable {
+pub(crate) enum LeftOut {
     #[error("it holds a control character")]
     Control,
     #[error("it begins or ends with white space, which its reader would take away")]
@@ -78,15 +77,19 @@ enum Unsendable {
     Comma,
     #[error("it is an object, or a list of other things than texts, numbers and flags")]
     Nested,
-    #[error("it is longer than 4096 bytes, or does not fit beside the others")]
+    #[error("it is too long, or does not fit beside the others")]
     TooLong,
+    #[error(
+        "the head of the check's answer has no room for it: raise EDGE_CHECK_HEAD_BYTES and the proxy's buffer (nginx: proxy_buffer_size)"
+    )]
+    NoRoom,
 }
 
 /// The headers of a table for somebody. One whose claim is absent, empty or can not be written is left out; the latter is told
 /// in the log, by the name of the header.
 pub(crate) fn of(
     table: &UpstreamHeaders,
-    who: &Identity<'_>,
+    who: &dyn Principal,
     left_out: &LeftOutHeaders,
     now_ms: u64,
 ) -> Vec<(HeaderName, HeaderValue)> {
@@ -94,11 +97,14 @@ pub(crate) fn of(
     let mut headers = Vec::with_capacity(table.all.len());
     for header in &table.all {
         let written = match &header.source {
-            HeaderSource::Subject => text(who.subject, table.encoding).map(Some),
-            HeaderSource::Issuer => text(who.issuer, table.encoding).map(Some),
-            HeaderSource::Session => who.session.map(|handle| text(handle, table.encoding)).transpose(),
+            HeaderSource::Subject => text(who.subject(), table.encoding).map(Some),
+            HeaderSource::Issuer => text(who.issuer(), table.encoding).map(Some),
+            HeaderSource::Session => who
+                .handle()
+                .map(|handle| text(handle, table.encoding))
+                .transpose(),
             HeaderSource::Claim(claim) => claim
-                .find(who.claims)
+                .find(who.claims())
                 .map_or(Ok(None), |value| of_claim(value, table.encoding)),
         };
         let value = written.and_then(|written| {
@@ -106,23 +112,23 @@ pub(crate) fn of(
                 return Ok(None);
             };
             if written.len() > MAX_VALUE_BYTES.min(room) {
-                return Err(Unsendable::TooLong);
+                return Err(LeftOut::TooLong);
             }
             room -= written.len();
             HeaderValue::try_from(&*written)
                 .map(Some)
-                .map_err(|_invalid| Unsendable::Control)
+                .map_err(|_invalid| LeftOut::Control)
         });
         match value {
             Ok(value) => headers.extend(value.map(|value| (header.name.clone(), value))),
-            Err(reason) => left_out.tell(&header.name, who, reason, now_ms),
+            Err(reason) => left_out.tell(&header.name, None, who, reason, now_ms),
         }
     }
     headers
 }
 
 /// A claim as a header says it; nothing if it is null or an empty list.
-fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, Unsendable> {
+fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, LeftOut> {
     let Value::Array(members) = value else {
         return match scalar(value)? {
             Some(plain) => written(plain, encoding).map(Some),
@@ -136,7 +142,7 @@ fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, st
         };
         let member = written(plain, encoding)?;
         if member.contains(',') {
-            return Err(Unsendable::Comma);
+            return Err(LeftOut::Comma);
         }
         if !list.is_empty() {
             list.push(',');
@@ -146,25 +152,25 @@ fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, st
     Ok(Some(list.into()))
 }
 
-fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, Unsendable> {
+fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, LeftOut> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.into())),
         Value::Number(_) | Value::Bool(_) => Ok(Some(value.to_string().into())),
-        Value::Array(_) | Value::Object(_) => Err(Unsendable::Nested),
+        Value::Array(_) | Value::Object(_) => Err(LeftOut::Nested),
     }
 }
 
-fn text(plain: &str, encoding: HeaderEncoding) -> Result<Cow<'_, str>, Unsendable> {
+fn text(plain: &str, encoding: HeaderEncoding) -> Result<Cow<'_, str>, LeftOut> {
     written(plain.into(), encoding)
 }
 
-fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, Unsendable> {
+fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, LeftOut> {
     if plain.chars().any(char::is_control) {
-        return Err(Unsendable::Control);
+        return Err(LeftOut::Control);
     }
     match encoding {
-        HeaderEncoding::Utf8 if plain.trim() != plain => Err(Unsendable::Edges),
+        HeaderEncoding::Utf8 if plain.trim() != plain => Err(LeftOut::Edges),
         HeaderEncoding::Utf8 => Ok(plain),
         HeaderEncoding::Percent => Ok(utf8_percent_encode(&plain, &ENCODED).to_string().into()),
     }
@@ -173,9 +179,11 @@ fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use session_proto::v1::Session;
 
     use super::*;
     use crate::route_table::upstream_headers::{UpstreamHeader, parse_name};
+    use crate::sessions::CachedSession;
 
     fn table(headers: &[(&str, &str)], encoding: HeaderEncoding) -> UpstreamHeaders {
         let header = |(name, source): &(&str, &str)| UpstreamHeader {
@@ -189,14 +197,15 @@ mod tests {
     }
 
     fn sent(headers: &[(&str, &str)], encoding: HeaderEncoding, claims: &Value) -> Vec<(String, String)> {
-        let who = Identity {
-            subject: "person",
-            issuer: "https://idp.example",
-            session: Some("handle"),
-            claims: claims.as_object().unwrap(),
-        };
+        let who = CachedSession::new(Session {
+            subject: "person".to_owned(),
+            issuer: "https://idp.example".to_owned(),
+            handle: "handle".to_owned(),
+            user: claims.to_string(),
+            ..Session::default()
+        });
         let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
-        of(&table(headers, encoding), &who, &LeftOutHeaders::default(), 0)
+        of(&table(headers, encoding), &*who, &LeftOutHeaders::default(), 0)
             .iter()
             .map(|(name, value)| (name.to_string(), text(value)))
             .collect()

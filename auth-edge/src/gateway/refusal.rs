@@ -4,12 +4,13 @@
 //! - Only what a person looks at is sent elsewhere; a form, a script or a prefetch never is.
 //! - No answer is kept by a cache.
 
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use session_proto::v1::{ErrorReason, Session};
 
 use super::guard::RequestHead;
 use super::{Gateway, bearer, challenge, kept_form};
+use crate::http::answer_head;
 use crate::http::errors::{HttpError, wants_page};
 use crate::http::request::{self, is_prefetch, is_script};
 use crate::providers::ProviderHint;
@@ -29,9 +30,11 @@ pub(super) fn refuse(
     missing: Missing,
 ) -> Response {
     let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
-    let remedy = |connection| match missing {
-        Missing::Device => device_page(back),
-        _ => sign_in(&gateway.login_path, back, &route.requirements, connection),
+    let remedy = |connection| {
+        within_head(Some(back), |back| match (&missing, back.unwrap_or("/")) {
+            (Missing::Device, back) => device_page(back),
+            (_, back) => sign_in(&gateway.login_path, back, &route.requirements, connection),
+        })
     };
     if let Missing::NotBySignIn(_) = missing {
         let login = remedy(None);
@@ -166,6 +169,17 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> Str
     let provider = gateway.providers.choose(named, site, page.as_ref()).ok();
     let connection = provider.and_then(|provider| gateway.providers.connection_of(provider.issuer()));
     site.login_url(None, connection)
+}
+
+/// An address of ours that holds a return address, or does not where the head of a redirect has no room for it: the login
+/// route would drop one that is so long.
+pub(super) fn within_head(back: Option<&str>, address: impl Fn(Option<&str>) -> String) -> String {
+    let whole = address(back);
+    if whole.len() <= answer_head::room(&HeaderMap::new()) {
+        whole
+    } else {
+        address(None)
+    }
 }
 
 /// The login route at `login`, with the return address and all the route requires of a sign-in: what one sign-in brought the

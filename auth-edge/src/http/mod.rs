@@ -1,5 +1,6 @@
 //! The shell that every request passes: its record, its protection, and how failures are shown.
 
+pub(crate) mod answer_head;
 pub(crate) mod device;
 pub(crate) mod errors;
 pub(crate) mod layer;

@@ -10,6 +10,7 @@ mod name;
 pub(crate) mod registration;
 pub(crate) mod sites;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use oidc::{BuildError, RelyingParty, ResponseMode};
@@ -33,6 +34,9 @@ pub(crate) struct IdentityProvider {
     pub(crate) open_questions: Semaphore,
     name: Option<String>,
 }
+
+/// Longest list of the providers' origins in a policy, in bytes: with it the head of a page still fits a proxy's buffer.
+const MAX_SOURCES_BYTES: usize = 1_024;
 
 /// Questions to one provider that are open at once: more wait nowhere, they are told to come again.
 const MAX_OPEN_QUESTIONS: usize = 64;
@@ -220,10 +224,10 @@ impl IdentityProviders {
         if self.paths.is_empty() {
             return None;
         }
-        let path = RequestPath::parse(return_to.url().path()).ok()?;
+        let path = RequestPath::read(return_to.url().path()).ok()?;
         let mut rules = self.paths.iter();
         rules
-            .find(|(pattern, _)| pattern.matches(path.segments()))
+            .find(|(pattern, _)| path.readings().all(|segments| pattern.matches(segments)))
             .map(|(_, at)| *at)
     }
 
@@ -238,11 +242,17 @@ impl IdentityProviders {
         }
     }
 
-    /// Scheme, host and port of every issuer, separated by spaces, for a content security policy.
+    /// Scheme, host and port of every issuer, separated by spaces, for a content security policy; all of https where that list
+    /// is too long for the head of a page.
     #[must_use]
     pub(crate) fn origins(&self) -> String {
-        let origins: Vec<String> = self.all.iter().map(|provider| provider.origin()).collect();
-        origins.join(" ")
+        let origins: BTreeSet<String> = self.all.iter().map(|provider| provider.origin()).collect();
+        let sources = Vec::from_iter(origins).join(" ");
+        if sources.len() <= MAX_SOURCES_BYTES {
+            sources
+        } else {
+            "https:".to_owned()
+        }
     }
 
     /// Who may frame a page about this issuer: it alone, or any of ours if it is none of them.

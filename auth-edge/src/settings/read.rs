@@ -1,6 +1,7 @@
 //! Reads and judges the settings: every mistake is named at once.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +30,10 @@ const MAX_SESSION_CACHE_SECS: u64 = 60;
 
 /// Longest time a provider's word on a token is remembered: a revoked one is noticed no sooner.
 const MAX_INTROSPECTION_CACHE_SECS: u64 = 300;
+
+/// What a head of forward auth's may be long, in bytes: not less than the identity and a cookie take, nor more than the largest
+/// buffer that proxies are given.
+const CHECK_HEAD_BYTES: RangeInclusive<usize> = 2_048..=65_536;
 
 /// Reads all settings of the edge.
 pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
@@ -119,6 +124,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         trusted_proxies,
         access_token_endpoint: reader.flag("EDGE_ACCESS_TOKEN_ENDPOINT"),
         check_authorization,
+        check_head_bytes: check_head_bytes(reader),
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         look: look::read(reader),
         introspection_cache: introspection_cache(reader),
@@ -129,6 +135,16 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     };
     route_warnings::warn(reader, &settings);
     settings
+}
+
+fn check_head_bytes(reader: &mut Reader) -> usize {
+    const NAME: &str = "EDGE_CHECK_HEAD_BYTES";
+    let bytes = reader.count(NAME);
+    if !CHECK_HEAD_BYTES.contains(&bytes) {
+        let (least, most) = (CHECK_HEAD_BYTES.start(), CHECK_HEAD_BYTES.end());
+        reader.wrong(NAME, format!("must be between {least} and {most}"));
+    }
+    bytes
 }
 
 /// `true` and `false` are what `always` and `never` were called before there was `auto`.

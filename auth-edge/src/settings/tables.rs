@@ -253,6 +253,12 @@ static GATEWAY: Topic = Topic {
             "Whether forward auth answers with the access token: to Envoy (EDGE_EXT_AUTHZ_LISTEN), and at /api/auth/check to EDGE_TRUSTED_PROXIES that say what was asked for. One of the two has to be set.",
         ),
         setting(
+            "EDGE_CHECK_HEAD_BYTES",
+            "4096",
+            "BYTES",
+            "The longest head of an answer of /api/auth/check. What has no room is left out, the longest header first, and the log names it. 4096 is what nginx reads by default (proxy_buffer_size): raise both together. Envoy's gRPC has no such limit.",
+        ),
+        setting(
             "EDGE_INTROSPECTION_CACHE_SECS",
             "10",
             "SECONDS",

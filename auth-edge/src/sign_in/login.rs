@@ -21,6 +21,7 @@ use oidc::{AuthorizationRequest, ProviderError, RedirectUrl, ResponseMode};
 use session_proto::v1::SignInDemand;
 use url::Url;
 
+use crate::http::answer_head;
 use crate::http::errors::{Handler, HttpError, Limit};
 use crate::http::no_content;
 use crate::http::pages::language::Language;
@@ -41,6 +42,8 @@ use crate::values::return_to::ReturnTo;
 const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "login_hint", "target_link_uri"];
 /// Largest form of a third party, in bytes: three parameters, of which none is used beyond about a thousand.
 const MAX_FORM_BYTES: usize = 8 * 1024;
+/// Longest address that a page goes on to by a header, in bytes: a returnTo and parameters at their longest are shorter.
+const MAX_ONCE_MORE_BYTES: usize = 2_560;
 /// Who may ask for whatever is no third party's form.
 const VISITS: &str = "GET, HEAD";
 
@@ -190,9 +193,13 @@ async fn begin(
         .pending
         .add(headers, &transaction, provider.response_mode(), now_ms);
     let mut response = to_provider(&url)?;
-    for cookie in cookies.map_err(internal)? {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
+    // The transaction's own cookie comes last and has to be there; older ones go while the head has room.
+    let mut cookies = cookies.map_err(internal)?;
+    let own = cookies.pop();
+    response
+        .headers_mut()
+        .extend(own.map(|own| (header::SET_COOKIE, own)));
+    answer_head::append_what_fits(response.headers_mut(), &header::SET_COOKIE, cookies);
     Ok(response)
 }
 
@@ -262,12 +269,19 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
     if request::first_parameter(&form, "iss").is_none() {
         return Err(HttpError::MethodNotAllowed(VISITS.into()));
     }
-    let said = THIRD_PARTY_PARAMETERS.iter();
-    let said = said.filter_map(|name| Some((name, request::first_parameter(&form, name)?)));
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(said);
-    let here = format!("{}?{}", sign_in.settings.login_path, query.finish());
-    let location = HeaderValue::try_from(here).map_err(internal)?;
+    let mut here = format!("{}?", sign_in.settings.login_path);
+    for name in THIRD_PARTY_PARAMETERS {
+        let Some(value) = request::first_parameter(&form, name) else {
+            continue;
+        };
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let pair = query.append_pair(name, &value).finish();
+        // What has no room in the head is longer than anything the login route takes.
+        if here.len() + pair.len() < answer_head::room(&HeaderMap::new()) {
+            here = format!("{here}{pair}&");
+        }
+    }
+    let location = HeaderValue::try_from(here.trim_end_matches('&')).map_err(internal)?;
     const NO_STORE: (HeaderName, HeaderValue) = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location), NO_STORE]).into_response())
 }
@@ -281,6 +295,9 @@ fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
     }
     let base_url = sign_in.sites.of(&head.headers).base_url();
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
+    if here.as_str().len() > MAX_ONCE_MORE_BYTES {
+        return None;
+    }
     Some(sign_in.pages.onward(Language::of(&head.headers), here.as_str()))
 }
 

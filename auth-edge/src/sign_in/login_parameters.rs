@@ -13,6 +13,10 @@ use crate::http::request;
 use crate::route_table::Route;
 use crate::values::allowed_parameters::{ALLOWED_PARAMETERS, fits};
 
+/// All values of a visitor together, in bytes once encoded: beside them the redirect holds the rest of the authorization request and
+/// the transaction's cookie, in a head of 4 KiB ([`crate::http::answer_head`]).
+const MAX_VISITOR_BYTES: usize = 768;
+
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoginParameters {
@@ -37,13 +41,14 @@ impl LoginParameters {
         organization_is_configured: bool,
     ) -> Self {
         let mut wanted = Self::default();
+        let mut room = MAX_VISITOR_BYTES;
         for name in ALLOWED_PARAMETERS {
             let requested = allowed
                 .iter()
                 .any(|allowed| allowed == name)
                 .then(|| request::first_parameter(query, name))
                 .flatten()
-                .filter(|value| fits(name, value));
+                .filter(|value| fits(name, value) && takes_room(&mut room, value));
             let demanded = route.and_then(|route| demanded(route, name));
             let by_visitor = requested.is_some();
             let Some(value) = stricter(name, requested, demanded) else {
@@ -122,6 +127,20 @@ fn demanded(route: &Route, name: &str) -> Option<String> {
     .filter(|value| fits(name, value))
 }
 
+/// Takes the room of a value once it is encoded, if there is so much left.
+fn takes_room(room: &mut usize, value: &str) -> bool {
+    let encoded: usize = url::form_urlencoded::byte_serialize(value.as_bytes())
+        .map(str::len)
+        .sum();
+    match room.checked_sub(encoded) {
+        Some(left) => {
+            *room = left;
+            true
+        }
+        None => false,
+    }
+}
+
 fn is_silent(prompt: &str) -> bool {
     prompt.split(' ').any(|word| word == "none")
 }
@@ -183,6 +202,14 @@ mod tests {
         let hostile = "client_id=x&redirect_uri=x&state=x&nonce=x&code_challenge=x&response_type=token&scope=x\
                        &response_mode=x&request=x&request_uri=x&audience=x&code_challenge_method=plain&resource=x";
         assert_eq!(of(hostile), LoginParameters::default());
+    }
+
+    #[test]
+    fn what_has_no_room_beside_the_others_is_left_out() {
+        let long = "a".repeat(500);
+        let query = format!("screen_hint=signup&login_hint={long}&invitation={long}&ui_locales=de");
+        let names: Vec<String> = of(&query).extra.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["invitation", "ui_locales", "screen_hint"]);
     }
 
     #[test]

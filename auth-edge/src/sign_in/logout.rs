@@ -4,6 +4,8 @@
 //! - Whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was set
 //!   with.
 //! - Another site can ask for a sign-out but never make one.
+//! - The head of the answer stays short enough for a proxy's buffer, or the browser would never see its cookies cleared: the
+//!   ID token is left out where it is long.
 //!
 //! Deliberately absent: waiting for the provider.
 
@@ -12,12 +14,16 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::audit::{AuditRecord, Event, Outcome};
 use oidc::EndSessionRequest;
+use serde_json::Value;
 use session_proto::client::SessionError;
 use session_proto::v1::Device;
 
 use super::ProviderLogout;
+use crate::http::answer_head;
 use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::no_content;
@@ -36,6 +42,13 @@ use crate::values::return_to::ReturnTo;
 
 /// Largest form, in bytes: a token and a return-to.
 const MAX_FORM_BYTES: usize = 16 * 1024;
+
+/// Longest ID token that goes to the provider as a hint, in bytes: with the rest of the head it still fits a proxy's buffer of
+/// 4 KiB, and the address fits the 8 KiB that providers take.
+const MAX_ID_TOKEN_HINT_BYTES: usize = 2_048;
+
+/// Longest hint that goes in its place, in bytes: session IDs and Entra's opaque hints are shorter.
+const MAX_LOGOUT_HINT_BYTES: usize = 512;
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
 pub(crate) async fn handle(
@@ -72,9 +85,9 @@ pub(crate) async fn handle(
             session,
             is_known,
             device,
+            forgotten,
         };
-        let answered = sign_out(&sign_in, site, leaving, return_to, StatusCode::SEE_OTHER).await;
-        return Ok(without(answered, forgotten));
+        return Ok(sign_out(&sign_in, site, leaving, return_to, StatusCode::SEE_OTHER).await);
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -105,9 +118,9 @@ pub(crate) async fn handle(
         session,
         is_known,
         device,
+        forgotten,
     };
-    let answered = sign_out(&sign_in, site, leaving, return_to, StatusCode::FOUND).await;
-    Ok(without(answered, forgotten))
+    Ok(sign_out(&sign_in, site, leaving, return_to, StatusCode::FOUND).await)
 }
 
 /// The browser forgets its pending sign-ins too: none of them is finished after its person has signed out. And whose forms
@@ -120,13 +133,6 @@ fn forget(sign_in: &SignIn, headers: &HeaderMap) -> Vec<HeaderValue> {
         .into_iter()
         .chain(sign_in.people.forget(headers))
         .collect()
-}
-
-fn without(mut response: Response, forgotten: Vec<HeaderValue>) -> Response {
-    for cookie in forgotten {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
-    response
 }
 
 fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) -> Option<ReturnTo> {
@@ -172,6 +178,8 @@ struct Leaving {
     is_known: bool,
     /// The browser.
     device: Device,
+    /// The cookies that take away what else the browser keeps of the person.
+    forgotten: Vec<HeaderValue>,
 }
 
 /// Writes the audit record of a sign-out; whose session it was stands in the session service's record of the same request.
@@ -193,44 +201,48 @@ fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>)
 async fn sign_out(
     sign_in: &Arc<SignIn>,
     site: &sites::Site,
-    Leaving {
-        session,
-        is_known,
-        device,
-    }: Leaving,
+    leaving: Leaving,
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Response {
     let landing = landing(sign_in, site, return_to.as_ref());
+    let mut response = cleared(sign_in, status.into_response(), leaving.forgotten);
     let mut target = landing.clone();
-    if let Some(session) = session {
+    if let Some(session) = leaving.session {
         match sign_in.sessions.end(&session).await {
             Ok(mut ended) if ended.ended => {
-                ended.id_token_hint = ended.id_token_hint.filter(|_| is_known);
+                ended.id_token_hint = ended.id_token_hint.filter(|_| leaving.is_known);
                 let provider = sign_in.providers.of_session(&ended.issuer);
-                record(&device, provider.map(|provider| provider.id.as_str()), None);
-                if let Some(url) = provider_logout(sign_in, &ended, &landing).await {
+                record(
+                    &leaving.device,
+                    provider.map(|provider| provider.id.as_str()),
+                    None,
+                );
+                let landings = [landing, self::landing(sign_in, site, None)];
+                let room = answer_head::room(response.headers());
+                if let Some(url) = provider_logout(sign_in, &ended, &landings, room).await {
                     target = url;
                 }
             }
             Ok(_no_session) => {}
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
-                record(&device, None, Some(&error));
+                record(&leaving.device, None, Some(&error));
                 end_later(sign_in.clone(), session);
-                return cleared(sign_in, HttpError::SignedOutHereOnly.into_response());
+                response.extensions_mut().insert(HttpError::SignedOutHereOnly);
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                return response;
             }
         }
     }
-    let mut response = status.into_response();
     if let Ok(location) = HeaderValue::try_from(target) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    cleared(sign_in, response)
+    response
 }
 
-/// The browser forgets the session, and what it kept of pages shown in it.
-fn cleared(sign_in: &SignIn, mut response: Response) -> Response {
+/// The browser forgets the session, what it kept of pages shown in it, and what else is `forgotten`.
+fn cleared(sign_in: &SignIn, mut response: Response, forgotten: Vec<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     let proof = sign_in.bindings.as_ref().and_then(DeviceBindings::clear);
     for cookie in sign_in.cookies.clear().into_iter().chain(proof) {
@@ -238,11 +250,18 @@ fn cleared(sign_in: &SignIn, mut response: Response) -> Response {
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("clear-site-data", HeaderValue::from_static("\"cache\""));
+    answer_head::append_what_fits(headers, &header::SET_COOKIE, forgotten);
     response
 }
 
-/// Where the provider ends its own session; `None` when it offers nothing, is down, or is to be left alone.
-async fn provider_logout(sign_in: &SignIn, ended: &EndedSession, landing: &str) -> Option<String> {
+/// Where the provider ends its own session, in an address of at most `room` bytes; `None` when it offers nothing, is down, or
+/// is to be left alone. The browser comes back to the first landing whose address fits.
+async fn provider_logout(
+    sign_in: &SignIn,
+    ended: &EndedSession,
+    [landing, start_page]: &[String; 2],
+    room: usize,
+) -> Option<String> {
     let Some(provider) = sign_in.providers.of_session(&ended.issuer) else {
         tracing::warn!(
             issuer = ended.issuer,
@@ -250,38 +269,50 @@ async fn provider_logout(sign_in: &SignIn, ended: &EndedSession, landing: &str) 
         );
         return None;
     };
-    match sign_in.settings.provider_logout {
-        ProviderLogout::Off => None,
-        ProviderLogout::Auth0 => provider.relying_party.auth0_logout_url(landing).map(String::from),
-        ProviderLogout::Oidc => {
-            // Nothing is remembered for it: that the browser comes back is all there is to the answer.
-            let state = chassis::random::bytes::<16>().ok().map(|bytes| {
-                use base64::Engine;
-                base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
-            });
-            end_session_url(
-                provider,
-                ended.id_token_hint.as_deref(),
-                landing,
-                state.as_deref(),
-            )
-            .await
+    let room = room.saturating_sub("location: \r\n".len());
+    let id_token = ended.id_token_hint.as_deref();
+    let short = id_token.filter(|token| token.len() <= MAX_ID_TOKEN_HINT_BYTES);
+    for (id_token_hint, landing) in [(short, landing), (None, landing), (None, start_page)] {
+        let address = match sign_in.settings.provider_logout {
+            ProviderLogout::Off => return None,
+            ProviderLogout::Auth0 => provider.relying_party.auth0_logout_url(landing).map(String::from),
+            ProviderLogout::Oidc => {
+                let logout_hint = id_token.filter(|_| id_token_hint.is_none()).and_then(logout_hint);
+                let state = state();
+                let request = EndSessionRequest {
+                    id_token_hint,
+                    logout_hint: logout_hint.as_deref(),
+                    post_logout_redirect_uri: Some(landing),
+                    state: state.as_deref(),
+                };
+                end_session_url(provider, &request).await
+            }
+        }?;
+        if address.len() <= room {
+            return Some(address);
         }
     }
+    None
 }
 
-async fn end_session_url(
-    provider: &IdentityProvider,
-    hint: Option<&str>,
-    landing: &str,
-    state: Option<&str>,
-) -> Option<String> {
-    let request = EndSessionRequest {
-        id_token_hint: hint,
-        post_logout_redirect_uri: Some(landing),
-        state,
-    };
-    match provider.relying_party.end_session_url(&request).await {
+/// A value for `state`. The edge does not keep it: it only needs the browser to come back.
+fn state() -> Option<String> {
+    let random = chassis::random::bytes::<16>().ok()?;
+    Some(URL_SAFE_NO_PAD.encode(random))
+}
+
+/// A hint on who signs out, in the place of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim
+/// `login_hint`, which Microsoft Entra asks for, or the provider's own session ID. The edge trusts neither.
+fn logout_hint(id_token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(id_token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    let hint = |name| claims.get(name).and_then(Value::as_str);
+    let hint = hint("login_hint").or_else(|| hint("sid"))?;
+    (hint.len() <= MAX_LOGOUT_HINT_BYTES).then(|| hint.to_owned())
+}
+
+async fn end_session_url(provider: &IdentityProvider, request: &EndSessionRequest<'_>) -> Option<String> {
+    match provider.relying_party.end_session_url(request).await {
         Ok(url) => url.map(String::from),
         Err(error) => {
             tracing::warn!(

@@ -30,16 +30,17 @@ export const ACCOUNTS = [
 const bySubject = new Map(ACCOUNTS.map((account) => [account.sub, account]));
 const byEmail = new Map(ACCOUNTS.map((account) => [account.email, account]));
 
-/** One of a crowd: `number` counts from 1. */
-export function personOf(number) {
+/** One of a crowd, in so many groups: `number` counts from 1. */
+export function personOf(number, groups = 0) {
   const name = `person-${number}`;
-  return { sub: name, email: `${name}@example.test`, password: `${name}-password`, name: `Person ${number}`, given_name: 'Person', preferred_username: name };
+  const memberships = Array.from({ length: groups }, (_, at) => `/organisation/department-${at + 1}/everybody`);
+  return { ...(groups > 0 && { groups: memberships }), sub: name, email: `${name}@example.test`, password: `${name}-password`, name: `Person ${number}`, given_name: 'Person', preferred_username: name };
 }
 
-/** Lets so many more people sign in. */
-export function addCrowd(count) {
+/** Lets so many more people sign in, each in so many groups. */
+export function addCrowd(count, groups) {
   for (let number = 1; number <= count; number += 1) {
-    const person = personOf(number);
+    const person = personOf(number, groups);
     bySubject.set(person.sub, person);
     byEmail.set(person.email, person);
   }

@@ -103,7 +103,7 @@ export function createProvider(options) {
     claims: {
       openid: ['sub'],
       email: ['email', 'email_verified'],
-      profile: ['name', 'given_name', 'family_name', 'preferred_username', 'picture', 'locale', 'updated_at'],
+      profile: ['name', 'given_name', 'family_name', 'preferred_username', 'picture', 'locale', 'updated_at', 'groups'],
       acr: null,
       auth_time: null,
       iss: null,

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { freePort, until } from '../../lib/net.mjs';
+import { personOf } from '../../idp/lib/accounts.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
-import { configuration, Program, START } from './proxies.mjs';
+import { configuration, Program, START, startNginx } from './proxies.mjs';
 
 const UNAUTHORIZED = '{"error":"not_authenticated","description":"The user does not have an active session or is not authenticated"}';
 const PERSON = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' };
@@ -300,6 +301,55 @@ for (const name of Object.keys(START)) {
     });
   });
 }
+
+describe('nginx with its default buffers', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-buffers-'));
+  let [stack, app, nginx, url] = [];
+
+  before(async () => {
+    const front = await freePort();
+    url = `http://127.0.0.1:${front}`;
+    app = await application();
+    const routes = join(folder, 'routes.toml');
+    writeFileSync(routes, '[[check]]\nguard = "page"\nheaders = { Remote-User = "claim:sub", Remote-Groups = "claim:groups" }\n');
+    stack = await startStack({ routes, publicUrl: url, people: 2, groups: 100, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
+    const ports = { front, edge: Number(new URL(stack.edgeUrls[0]).port), application: app.port };
+    nginx = await startNginx(folder, ports, { '  proxy_buffer_size 16k;\n  proxy_buffers 8 16k;\n': '' }).listening(front);
+  });
+
+  after(async () => {
+    await nginx?.stop();
+    await app?.stop();
+    await stack?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('a person in a hundred groups signs in, browses and signs out', async () => {
+    const client = new Client();
+    const account = personOf(1, 100);
+    const landed = await client.signIn(stack, { account, login: '/api/auth/login?returnTo=/orders' });
+    assert.equal(landed.headers.get('location'), `${url}/orders`);
+    assert.equal((await client.me(stack)).json().groups.length, 100);
+    for (let visit = 0; visit < 3; visit += 1) {
+      const page = await client.fetch(`${url}/orders`, { headers: PERSON });
+      assert.equal(page.status, 200, page.text);
+      const got = page.json().headers;
+      assert.equal(got['remote-user'], account.sub);
+      assert.equal(got['remote-groups'], undefined, 'whole or not at all');
+    }
+    assert.match(stack.logs('edge'), /remote-groups/, 'the log names what is left out');
+    for (let tab = 0; tab < 10; tab += 1) await client.navigate(`${url}/api/auth/login?returnTo=/tabs/${tab}`);
+    const out = await client.navigate(`${url}/api/auth/logout`);
+    assert.equal(out.status, 302, out.text);
+    const end = new URL(out.headers.get('location'));
+    assert.equal(end.origin, stack.issuer);
+    assert.equal(end.searchParams.get('id_token_hint'), null);
+    assert.ok(end.searchParams.get('client_id') && end.searchParams.get('logout_hint'), end.href);
+    assert.deepEqual([...client.cookies(url).keys()], ['theme'], 'nothing of the session stays');
+    assert.equal((await client.fetch(`${url}/orders`, { headers: { accept: 'application/json' } })).status, 401);
+    assert.doesNotMatch(nginx.log, /too big header/);
+  });
+});
 
 describe('nginx behind the edge, HAProxy before it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-behind-'));

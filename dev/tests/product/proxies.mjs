@@ -44,13 +44,16 @@ export function configuration(folder, name, replaced) {
   return file;
 }
 
+/** nginx by the shipped recipe, with these further replacements in it. */
+export const startNginx = (folder, ports, replaced = {}) => new Program('nginx', ['-p', folder, '-e', 'stderr', '-c', configuration(folder, 'nginx.conf', {
+  '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`, 'app.example.com': '127.0.0.1', '/run/nginx-vestibule.pid': join(folder, 'nginx.pid'), ...replaced,
+})]);
+
 const FROM_PYPI = join(ROOT, '.cache/proxies/bin');
 
 /** Starts a proxy by its name: `(folder, {front, edge, application, extAuthz})`, ports of 127.0.0.1; the edge is asked, the application answers. */
 export const START = {
-  nginx: (folder, ports) => new Program('nginx', ['-p', folder, '-e', 'stderr', '-c', configuration(folder, 'nginx.conf', {
-    '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`, 'app.example.com': '127.0.0.1', '/run/nginx-vestibule.pid': join(folder, 'nginx.pid'),
-  })]),
+  nginx: (folder, ports) => startNginx(folder, ports),
   caddy: (folder, ports) => new Program('caddy', ['run', '--adapter', 'caddyfile', '--config', configuration(folder, 'Caddyfile', {
     '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`,
   })], { env: { ...process.env, HOME: folder } }),

@@ -128,7 +128,8 @@ pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), H
         return Ok(());
     };
     let audience = context.server.origin();
-    assertion::add(&mut head.headers, context.gateway, who, &audience)
+    let most = assertion::MAX_CLAIMS_BYTES;
+    assertion::add(&mut head.headers, context.gateway, who, &audience, most)
 }
 
 /// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section

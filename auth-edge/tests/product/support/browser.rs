@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reqwest::header::{COOKIE, HOST, HeaderMap, SET_COOKIE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, StatusCode};
 use serde_json::Value;
 
 /// An answer of the edge.
@@ -39,6 +39,20 @@ impl Answer {
             .collect()
     }
 
+    /// The bytes of the head over HTTP/1.1, as a proxy buffers them.
+    pub(crate) fn head_bytes(&self) -> usize {
+        let reason = StatusCode::from_u16(self.status).unwrap().canonical_reason();
+        let status_line = "HTTP/1.1 200 \r\n".len() + reason.unwrap_or_default().len();
+        let lines = self.headers.iter();
+        let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+        status_line + lines.sum::<usize>() + "\r\n".len()
+    }
+
+    /// Whether the edge itself answered, and no upstream.
+    fn is_of_the_edge(&self) -> bool {
+        self.header("cross-origin-resource-policy") == "same-origin"
+    }
+
     /// The `Set-Cookie` line whose cookie name ends like this.
     pub(crate) fn set_cookie(&self, name: &str) -> Option<&str> {
         self.set_cookies()
@@ -54,7 +68,12 @@ pub(crate) struct Browser {
     address: String,
     base: String,
     pub(crate) jar: BTreeMap<String, String>,
+    /// The longest head that an answer of the edge's own may have, in bytes.
+    pub(crate) longest_head: usize,
 }
+
+/// nginx reads a head into one buffer of a memory page, and answers 502 to a longer one.
+const LONGEST_HEAD: usize = 4_096;
 
 impl Browser {
     pub(crate) fn new(address: &str, base: &str) -> Self {
@@ -69,6 +88,7 @@ impl Browser {
             address: address.to_owned(),
             base,
             jar: BTreeMap::new(),
+            longest_head: LONGEST_HEAD,
         }
     }
 
@@ -147,6 +167,11 @@ impl Browser {
         assert!(
             !answer.header("x-request-id").is_empty(),
             "every response has an ID: {answer:?}"
+        );
+        assert!(
+            !answer.is_of_the_edge() || answer.head_bytes() <= self.longest_head,
+            "no head of the edge's own is longer than a proxy's buffer: {} bytes, {answer:?}",
+            answer.head_bytes()
         );
         for line in answer.set_cookies() {
             let (pair, attributes) = line.split_once(';').unwrap();

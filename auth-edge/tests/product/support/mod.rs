@@ -341,7 +341,13 @@ impl Stack {
         let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read)
             .await
             .expect("the edge hangs up");
-        String::from_utf8_lossy(&answer).into_owned()
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let head = answer.split("\r\n\r\n").next().unwrap_or_default();
+        assert!(
+            !head.contains("cross-origin-resource-policy: same-origin") || head.len() <= 4_092,
+            "no head of the edge's own is longer than a proxy's buffer: {head}"
+        );
+        answer
     }
 
     /// The time of all three, in seconds.

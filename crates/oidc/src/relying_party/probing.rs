@@ -164,9 +164,8 @@ impl RelyingParty {
         post_logout_redirect_uri: &str,
     ) -> Result<Option<u16>, ProviderError> {
         let request = EndSessionRequest {
-            id_token_hint: None,
             post_logout_redirect_uri: Some(post_logout_redirect_uri),
-            state: None,
+            ..EndSessionRequest::default()
         };
         let Some(url) = self.end_session_url(&request).await? else {
             return Ok(None);
