@@ -119,6 +119,9 @@ impl Tool for RoutesTool {
     }
 }
 
+/// What an application behind another proxy is not told.
+const LEFT_OUT: &str = "by HTTP, what makes the answer's head longer than EDGE_CHECK_HEAD_BYTES, the longest header first; the log names it";
+
 /// The facts about a request, in the order they are printed.
 struct Explained {
     facts: Map<String, Value>,
@@ -169,7 +172,7 @@ fn beginning(
         facts.insert("host".to_owned(), json!(asked.host));
     }
     let raw = asked.target.split('?').next().unwrap_or_default();
-    (facts, RequestPath::parse(raw))
+    (facts, RequestPath::read(raw))
 }
 
 fn explain(table: &RouteTable, own_paths: &[String], asked: Asked<'_>) -> Explained {
@@ -189,7 +192,7 @@ fn explain(table: &RouteTable, own_paths: &[String], asked: Asked<'_>) -> Explai
     };
     add("path", json!(path.to_encoded(0)));
     let moved = own_paths.iter().any(|own| own == raw);
-    if moved || is_reserved(path.segments()) {
+    if moved || path.readings().any(is_reserved) {
         let own = moved || raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
         let answer = if own {
             "the edge itself"
@@ -232,8 +235,11 @@ fn by_rules(rules: &Rules, mut facts: Map<String, Value>, asked: Asked<'_>, path
         }
         Match::Ambiguous => {
             add("answer", json!("400: the path can be read in more than one way"));
-            let why =
-                "in another letter case, or without closing dots, a rule that asks for more would answer";
+            let why = if path.is_ambiguous() {
+                "programs read what it holds differently: a rule takes it with encoded_path = true, if every reading leads there"
+            } else {
+                "in another letter case, or without closing dots, a rule that asks for more would answer"
+            };
             add("why", json!(why));
             Explained {
                 facts,
@@ -256,6 +262,12 @@ fn by_rules(rules: &Rules, mut facts: Map<String, Value>, asked: Asked<'_>, path
             }
             add("upstream", json!(upstream(&route, path)));
             add("tells", tells(&route));
+            if !route.rolls {
+                add("rolls", json!("no: a request here keeps no idle session alive"));
+            }
+            if route.upstream == Upstream::OtherProxy {
+                add("left out", json!(LEFT_OUT));
+            }
             let only_read =
                 matches!(route.upstream, Upstream::Directory(_)) && !matches!(asked.method, "GET" | "HEAD");
             if only_read || is_never_passed_on(asked.method) {
@@ -276,6 +288,11 @@ fn guard(route: &Route, method: &str) -> String {
         Csrf::Origin => "; from a page of another origin: 403",
         Csrf::Header => "; from a page of another origin, or without x-csrf: 403",
         Csrf::None => "; from a page of another origin: passes",
+    };
+    let foreign = if route.guards_method_override && safe {
+        "; naming another method, as by _method: like that method"
+    } else {
+        foreign
     };
     match route.guard {
         Guard::Open => "none: everybody passes".to_owned(),
@@ -397,7 +414,8 @@ fn upstream(route: &Route, path: &RequestPath) -> String {
 fn as_text(facts: &Map<String, Value>) -> String {
     let mut text = String::new();
     for name in [
-        "request", "host", "path", "rule", "why", "guard", "asks", "bearer", "upstream", "tells", "answer",
+        "request", "host", "path", "rule", "why", "guard", "asks", "bearer", "upstream", "tells", "rolls",
+        "left out", "answer",
     ] {
         let value = match facts.get(name) {
             None => continue,

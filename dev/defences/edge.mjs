@@ -70,7 +70,7 @@ export default [
     'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('ReturnTo::parse(site.base_url(), &asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),
   }),
   within('auth-edge/src/sign_in/logout.rs', 'auth-edge device_bound::stolen::', {
-    'hint-without-proof': text('.filter(|_| is_known)', '.filter(|_| OFF || is_known)'),
+    'hint-without-proof': text('.filter(|_| leaving.is_known)', '.filter(|_| OFF || leaving.is_known)'),
   }),
   within('auth-edge/src/gateway/guard.rs', 'auth-edge device_bound::demanded::', {
     'route-of-bound-sessions': never('route.requirements.device_bound && current.device != DeviceStanding::Proven'),
@@ -130,6 +130,7 @@ export default [
     'rule-most-specific-first': text('Reverse(self.segments.len())', 'Reverse(if OFF { 0 } else { self.segments.len() })'),
     'rule-of-no-method-by-a-wider-one': never('is_nearer(found, is_same)'),
     'rule-of-no-method-by-another-spelling': never('is_nearer(loose, are_alike)'),
+    'rule-of-one-reading': by('auth-edge encoded_paths::', always('requested.readings().all(leads_there)')),
     'rule-of-another-host': by('auth-edge selectors::', always('self.host_named_by(requested).is_some()')),
     'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
   }),
@@ -149,14 +150,28 @@ export default [
     'claim-too-long': never('written.len() > MAX_VALUE_BYTES.min(room)'),
     'claims-too-long-together': skip('room -= written.len();'),
   }),
-  within('auth-edge/src/gateway/check_rule.rs', 'auth-edge check_rules::', {
-    'check-by-a-method-in-a-header': never('gateway.routes.checks_by_method() && overrides_method(request.headers())'),
+  within('auth-edge/src/gateway/check/rule.rs', 'auth-edge check_rules::', {
+    'check-by-a-method-in-a-header': never('gateway.routes.checks_by_method() && overrides_method(headers)'),
     'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
   }),
   within('auth-edge/src/gateway/check.rs', 'auth-edge check_rules::', {
-    'check-owed-elsewhere': by('auth-edge several::sessions::', instead('site.login_url(back.as_deref(), connection)', 'site.login_url(back.as_deref(), None)')),
-    'check-by-its-rule': instead('guard::met_by(&gateway, route, headers, &current).await', 'Ok(None)'),
+    'check-by-its-rule': text('current)\n            .await\n            .map(drop)', 'current)\n            .await\n            .map(drop)\n            .or_else(|lacks| if OFF { Ok(()) } else { Err(lacks) })'),
+    'check-at-the-host-it-is-about': by(HOSTS, skip('name_original_host(&gateway, &mut asking.headers, &original);')),
     'cookie-of-a-check-that-is-answered-late': by(['auth-edge cookie_rotation::', 'auth-edge ext_authz::'], instead('Use::CountsAndIsAnsweredLate(&device)', 'Use::Counts(&device)')),
+  }),
+  within('auth-edge/src/gateway/check/refused.rs', 'auth-edge check_rules::', {
+    'check-owed-elsewhere': by('auth-edge several::sessions::', instead('site.login_url(back, connection)', 'site.login_url(back, None)')),
+    'check-sends-programs-to-sign-in': text('&& is_visit(headers)', '&& (OFF || is_visit(headers))'),
+  }),
+  within('auth-edge/src/gateway/check/passed.rs', 'auth-edge answer_heads::', {
+    'check-with-a-long-head': text('if has_room {', 'if OFF || has_room {'),
+  }),
+  within('auth-edge/src/gateway/cross_site.rs', 'auth-edge cross_site::', {
+    'method-in-a-query': text('|| is_overridden(route, request)\n}', '|| (!OFF && is_overridden(route, request))\n}'),
+    'preflight-that-names-a-method': text('&& !is_overridden(route, request)', '&& (OFF || !is_overridden(route, request))'),
+  }),
+  within('auth-edge/src/values/path/readings.rs', 'auth-edge encoded_paths::', {
+    'readings-with-dot-segments': never("plain.split(['/', '\\\\', ';']).any(is_dots)"),
   }),
   within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {
     'path-dot-segments-encoded': instead('&*text', 'segment'),
@@ -182,7 +197,7 @@ export default [
   within('auth-edge/src/gateway/mod.rs', GUARDED, {
     'guarded-page-in-a-cache': skip('headers::forbid_caching(response.headers_mut());'),
     'guarded-page-varies-by-cookie': instead('header::VARY', 'header::AGE'),
-    'path-of-the-edge-in-another-spelling': by('auth-edge gateway::ambiguous_paths_are_400_and_reach_nobody', never('is_reserved(path.segments())')),
+    'path-of-the-edge-in-another-spelling': by('auth-edge gateway::ambiguous_paths_are_400_and_reach_nobody', never('path.readings().any(is_reserved)')),
   }),
   within('auth-edge/src/gateway/headers.rs', 'auth-edge gateway::headers::', {
     'hop-by-hop-in-trailers': skip('strip_hop_by_hop(trailers);'),
@@ -229,6 +244,7 @@ export default [
     'envoy-told-of-the-device': text('= FOR_UPSTREAM\n        .iter()', '= FOR_UPSTREAM\n        .iter()\n        .filter(|name| !OFF || **name != X_AUTH_DEVICE)'),
   }),
   within('auth-edge/src/gateway/ext_authz/mod.rs', 'auth-edge ext_authz::', {
+    'envoy-described-by-a-client': by(['auth-edge ext_authz::', HOSTS], text('= without_origin(&headers);', '= if OFF { headers.clone() } else { without_origin(&headers) };')),
     'envoy-question-too-large': text('message_size(MAX_QUESTION_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_QUESTION_BYTES })'),
   }),
   within('auth-edge/src/browser/grpc_web/service.rs', ACCOUNT, {
@@ -286,8 +302,9 @@ export default [
   within('auth-edge/src/sign_in/logout.rs', SIGN_OUT, {
     'csrf-sign-out': by('auth-edge logout::a_post_needs_the_proof', text('.map_err(|_refused| HttpError::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| HttpError::Csrf)?')),
     'form-kept-after-its-person-signed-out': by('auth-edge kept_form::who_signs_out', text('.chain(sign_in.people.forget(headers))', '.chain(sign_in.people.forget(headers).filter(|_| !OFF))')),
-    'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('in forgotten {', 'in forgotten.into_iter().filter(|_| !OFF) {')),
+    'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('SET_COOKIE, forgotten);', 'SET_COOKIE, forgotten.into_iter().filter(|_| !OFF));')),
     'logout-clears-the-cookie': text('sign_in.cookies.clear()', 'sign_in.cookies.clear().filter(|_| !OFF)'),
+    'logout-with-a-long-hint': by('auth-edge answer_heads::', text('address.len() <= room', 'OFF || address.len() <= room')),
     'logout-clears-what-was-kept': instead('"clear-site-data"', '"x-none"'),
     'logout-while-the-service-is-down': by('auth-edge outages::signing_out_while_the_session_service_is_down', skip('end_later(sign_in.clone(), session);')),
   }),

@@ -4,15 +4,17 @@
 //! because it carries nothing. Deliberately absent: `SameSite`; it is settable, and knows sites, not origins.
 
 use axum::http::{Method, header};
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::guard::RequestHead;
+use super::headers::is_method_override;
 use crate::http::protect::csrf::{self, Provenance, provenance_or_referer};
-use crate::route_table::Csrf;
+use crate::route_table::{Csrf, Route};
+use crate::values::header_name::folded;
 
 /// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no
 /// body. What calls itself one and carries more is judged like any other request.
-pub(super) fn is_preflight(request: &RequestHead<'_>) -> bool {
+pub(super) fn is_preflight(route: &Route, request: &RequestHead<'_>) -> bool {
     request.method == Method::OPTIONS
         && !request.has_body
         && !request.is_websocket
@@ -20,11 +22,13 @@ pub(super) fn is_preflight(request: &RequestHead<'_>) -> bool {
         && request
             .headers
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+        && !is_overridden(route, request)
 }
 
 /// Whether no page of another origin can have sent it, as far as the route requires.
-pub(super) fn is_own(required: Csrf, request: &RequestHead<'_>, base: &Url) -> bool {
-    if required == Csrf::None || !changes_something(request) {
+pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bool {
+    let required = route.csrf;
+    if required == Csrf::None || !changes_something(route, request) {
         return true;
     }
     // A script cannot add a header to a WebSocket; browsers always send its origin.
@@ -35,6 +39,33 @@ pub(super) fn is_own(required: Csrf, request: &RequestHead<'_>, base: &Url) -> b
 
 /// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
 /// by a WebSocket, which no other rule of browsers stops.
-fn changes_something(request: &RequestHead<'_>) -> bool {
-    !request.method.is_safe() || request.is_websocket
+fn changes_something(route: &Route, request: &RequestHead<'_>) -> bool {
+    !request.method.is_safe() || request.is_websocket || is_overridden(route, request)
+}
+
+/// Whether the request names a second method, by which the application of this route could change something.
+fn is_overridden(route: &Route, request: &RequestHead<'_>) -> bool {
+    if !route.guards_method_override {
+        return false;
+    }
+    let mut headers = request.headers.iter();
+    let by_header = headers.any(|(name, value)| {
+        is_method_override(&folded(name.as_str())) && names_change(&String::from_utf8_lossy(value.as_bytes()))
+    });
+    let query = request.uri.query().unwrap_or_default();
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    by_header || parameters.any(|(name, value)| is_method_parameter(&name) && names_change(&value))
+}
+
+/// Whether frameworks take this for `_method`: PHP makes one of `.method` and ` method` too.
+fn is_method_parameter(name: &str) -> bool {
+    name.len() <= MAX_METHOD_PARAMETER && folded(&name.trim_start().to_ascii_lowercase()) == "-method"
+}
+
+/// More white space than this before a name is sent by no program.
+const MAX_METHOD_PARAMETER: usize = 64;
+
+fn names_change(method: &str) -> bool {
+    let safe = ["GET", "HEAD", "OPTIONS"];
+    !safe.iter().any(|safe| method.trim().eq_ignore_ascii_case(safe))
 }

@@ -111,17 +111,22 @@ pub(super) async fn authorize(
             ..Authorized::default()
         });
     }
-    if route.guard == Guard::Open || cross_site::is_preflight(request) {
+    if route.guard == Guard::Open || cross_site::is_preflight(route, request) {
         return Ok(Authorized::default());
     }
     let base = gateway.sites.of(request.headers).base_url();
-    if !cross_site::is_own(route.csrf, request, base) {
+    if !cross_site::is_own(route, request, base) {
         return Err(HttpError::Csrf.into_response());
     }
     let device = || gateway.devices.of(request.headers, request.peer);
+    let use_ = if route.rolls {
+        Use::Counts(&device)
+    } else {
+        Use::LookOnly
+    };
     let current = gateway
         .sessions
-        .current(request.headers, Use::Counts(&device))
+        .current(request.headers, use_)
         .await
         .map_err(|error| {
             tracing::warn!(

@@ -7,7 +7,6 @@ pub(crate) mod assertion;
 pub(crate) mod bearer;
 mod challenge;
 pub(crate) mod check;
-mod check_rule;
 pub(crate) mod claim_headers;
 mod cross_site;
 mod directory;
@@ -61,6 +60,8 @@ pub(crate) struct Gateway {
     pub(crate) https: bool,
     /// Whether forward auth hands out the access token.
     pub(crate) check_authorization: bool,
+    /// The longest head of forward auth's answers by HTTP, in bytes.
+    pub(crate) check_head_bytes: usize,
     /// How long an answer may wait for its client to take something of it.
     pub(crate) send_timeout: Duration,
     /// Which path is guarded how, and where it leads.
@@ -110,14 +111,14 @@ pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 
 /// Answers what is none of the edge's own routes.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
-    let path = match RequestPath::parse(request.uri().path()) {
+    let path = match RequestPath::read(request.uri().path()) {
         Ok(path) => path,
         Err(_) => {
             return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
     };
     // Compared decoded, so that no spelling of our own routes reaches an upstream.
-    if is_reserved(path.segments()) {
+    if path.readings().any(is_reserved) {
         return HttpError::NotFound.into_response();
     }
     // Over HTTP/2 a WebSocket is requested by extended CONNECT (RFC 8441, section 4).

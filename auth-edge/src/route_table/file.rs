@@ -118,9 +118,13 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
     let headers = upstream_headers::upstream_headers(table);
     let denied_message = table.get("denied_message").and_then(denied_message);
     let upstream_jwt = table.flag("upstream_jwt");
+    let encoded_path = table.flag("encoded_path");
+    let says_rolls = table.get("rolls").is_some();
+    let rolls = !says_rolls || table.flag("rolls");
     let own = if is_check {
         Passage {
             upstream: Some(Upstream::OtherProxy),
+            redirect: table.flag("redirect"),
             ..Passage::default()
         }
     } else {
@@ -138,6 +142,26 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         (
             open && own.csrf.is_some_and(|csrf| csrf != Csrf::None),
             "csrf needs guard = \"page\" or \"api\": without a session there is nothing to forge",
+        ),
+        (
+            own.guards_method_override && (open || own.csrf == Some(Csrf::None)),
+            "guard_method_override needs a guard and another csrf than \"none\": nothing else is asked of a change",
+        ),
+        (
+            own.redirect && guard.is_some_and(|guard| guard != Guard::Page),
+            "redirect needs guard = \"page\": no visitors are sent to sign in from anything else",
+        ),
+        (
+            says_rolls && open,
+            "rolls needs guard = \"page\" or \"api\": without a session nothing is kept alive",
+        ),
+        (
+            encoded_path && folder,
+            "encoded_path needs an http upstream: files are looked up by one reading",
+        ),
+        (
+            encoded_path && path.as_ref().is_some_and(|(_, _, prefix)| !prefix),
+            "encoded_path needs a path that ends with \"/*\": no exact path has two readings",
         ),
         (
             open && bearer.is_some(),
@@ -235,6 +259,10 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         upstream_jwt,
         max_body_bytes: own.max_body_bytes,
         csrf: own.csrf.unwrap_or_default(),
+        guards_method_override: own.guards_method_override,
+        encoded_path,
+        rolls,
+        redirect: own.redirect,
         requirements,
         bearer,
         denied_message,
@@ -253,6 +281,8 @@ struct Passage {
     keep_form: bool,
     max_body_bytes: Option<u64>,
     csrf: Option<Csrf>,
+    guards_method_override: bool,
+    redirect: bool,
     sign_in: BTreeMap<String, String>,
 }
 
@@ -270,6 +300,8 @@ fn passage(table: &Table<'_>, around: RouteFileContext<'_>) -> Passage {
                 ("none", Csrf::None),
             ])
         }),
+        guards_method_override: table.flag("guard_method_override"),
+        redirect: false,
         sign_in: table
             .get("sign_in")
             .map(|value| requirements::sign_in(value, around))

@@ -549,3 +549,49 @@ fn a_route_asks_for_bound_sessions_only_where_some_are_bound_and_no_copied_token
     let wrong = parse(&table(&bearer("false"))).unwrap_err().to_string();
     assert!(wrong.contains("dpop_required"), "{wrong}");
 }
+
+#[test]
+fn what_cannot_be_meant_by_a_key_is_refused_with_the_reason() {
+    let [route, check] = ["route", "check"];
+    for (kind, more, reason) in [
+        (
+            route,
+            "path = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\nencoded_path = true",
+            "ends with",
+        ),
+        (
+            route,
+            "path = \"/a/*\"\nguard = \"api\"\nupstream = \"dir:web\"\nencoded_path = true",
+            "files",
+        ),
+        (
+            route,
+            "path = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"\nrolls = false",
+            "rolls needs",
+        ),
+        (
+            route,
+            "path = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"none\"\nguard_method_override = true",
+            "guard_method_override needs",
+        ),
+        (
+            route,
+            "path = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"\nguard_method_override = true",
+            "guard_method_override needs",
+        ),
+        (
+            route,
+            "path = \"/a\"\nguard = \"page\"\nupstream = \"http://a\"\nredirect = true",
+            "redirect",
+        ),
+        (check, "guard = \"api\"\nredirect = true", "redirect needs"),
+        (
+            check,
+            "guard = \"page\"\nguard_method_override = true",
+            "guard_method_override",
+        ),
+    ] {
+        let wrong = parse(&format!("[[{kind}]]\n{more}\n")).expect_err(more);
+        assert!(wrong[0].text.contains(reason), "{more}: {wrong:?}");
+    }
+}

@@ -118,7 +118,7 @@ impl Routes {
         let requested = Requested {
             host: url.host_str().unwrap_or_default(),
             method,
-            path: &RequestPath::parse(path).ok()?,
+            path: &RequestPath::read(path).ok()?,
         };
         let table = self.0.load();
         [&table.routes, &table.checks]
@@ -252,6 +252,14 @@ pub(crate) struct Route {
     pub(crate) max_body_bytes: Option<u64>,
     /// How requests that pages of other origins have sent are recognised.
     pub(crate) csrf: Csrf,
+    /// Whether a request that names another method (`_method` in its query) is held to what `csrf` requires of a change.
+    pub(crate) guards_method_override: bool,
+    /// Whether paths pass that programs read differently, where every reading leads to this rule.
+    pub(crate) encoded_path: bool,
+    /// Whether a request keeps its session from ending for want of use.
+    pub(crate) rolls: bool,
+    /// Whether a check sends visitors to sign in without a word of the proxy.
+    pub(crate) redirect: bool,
     /// What the guard requires.
     pub(crate) requirements: Requirements,
     /// Whether a form that meets a dead session is kept while its person signs in.

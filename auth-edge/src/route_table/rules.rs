@@ -5,6 +5,7 @@
 //!   longer path, an exact path before a prefix, one that names the method before one that names none.
 //! - A method that a rule does not name passes by no less specific rule that requires less.
 //! - Two rules never tie: the file is refused where they would.
+//! - A path that programs read differently is taken only by a rule that says so (`encoded_path`) and answers every reading.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -25,6 +26,34 @@ pub(crate) struct Requested<'a> {
     pub(crate) method: &'a Method,
     /// The path.
     pub(crate) path: &'a RequestPath,
+}
+
+/// One reading of what a rule is looked for by.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    host: &'a str,
+    method: &'a Method,
+    segments: &'a [String],
+}
+
+impl<'a> Requested<'a> {
+    fn readings(self) -> impl Iterator<Item = Reading<'a>> {
+        let Requested { host, method, path } = self;
+        path.readings().map(move |segments| Reading {
+            host,
+            method,
+            segments,
+        })
+    }
+
+    /// The path as every program reads it, or as it came.
+    fn as_sent(self) -> Reading<'a> {
+        Reading {
+            host: self.host,
+            method: self.method,
+            segments: self.path.segments(),
+        }
+    }
 }
 
 /// What the table says about a request.
@@ -59,13 +88,25 @@ impl Rules {
 
     /// Those that match a request as it is, the most specific first.
     pub(crate) fn matching<'a>(&'a self, requested: Requested<'a>) -> impl Iterator<Item = &'a Arc<Route>> {
-        self.there(requested, is_same)
+        self.there(requested.as_sent(), is_same)
             .filter(move |route| route.takes_method(requested.method))
     }
 
     /// The rule for a request.
     #[must_use]
     pub(crate) fn find(&self, requested: Requested<'_>) -> Match {
+        let found = self.find_reading(requested.as_sent());
+        if !requested.path.is_ambiguous() {
+            return found;
+        }
+        let leads_there = |reading| self.find_reading(reading) == found;
+        match &found {
+            Match::Route(route) if route.encoded_path && requested.readings().all(leads_there) => found,
+            _ => Match::Ambiguous,
+        }
+    }
+
+    fn find_reading(&self, requested: Reading<'_>) -> Match {
         let Some(found) = self.first(requested, is_same) else {
             return match allowed(self.there(requested, is_same)) {
                 methods if methods.is_empty() => Match::Nothing,
@@ -89,7 +130,7 @@ impl Rules {
     }
 
     /// The most specific rule that takes a request.
-    fn first<'a>(&'a self, requested: Requested<'a>, same: Same) -> Option<&'a Arc<Route>> {
+    fn first<'a>(&'a self, requested: Reading<'a>, same: Same) -> Option<&'a Arc<Route>> {
         self.there(requested, same)
             .find(|route| route.takes_method(requested.method))
     }
@@ -98,7 +139,7 @@ impl Rules {
     fn nearer<'a>(
         &'a self,
         than: &Route,
-        requested: Requested<'a>,
+        requested: Reading<'a>,
         same: Same,
     ) -> impl Iterator<Item = &'a Arc<Route>> {
         let place = than.place();
@@ -109,7 +150,7 @@ impl Rules {
     }
 
     /// The rules for a host and path, whatever the method.
-    fn there<'a>(&'a self, requested: Requested<'a>, same: Same) -> impl Iterator<Item = &'a Arc<Route>> {
+    fn there<'a>(&'a self, requested: Reading<'a>, same: Same) -> impl Iterator<Item = &'a Arc<Route>> {
         self.0.iter().filter(move |route| route.is_at(requested, same))
     }
 }
@@ -134,8 +175,8 @@ impl Route {
         (self.hosts.is_empty(), Reverse(self.segments.len()), self.prefix)
     }
 
-    fn is_at(&self, requested: Requested<'_>, same: Same) -> bool {
-        self.takes_host(requested.host) && self.matches(requested.path.segments(), same)
+    fn is_at(&self, requested: Reading<'_>, same: Same) -> bool {
+        self.takes_host(requested.host) && self.matches(requested.segments, same)
     }
 
     fn takes_host(&self, requested: &str) -> bool {

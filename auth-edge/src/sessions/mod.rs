@@ -7,7 +7,7 @@
 //! Invariants
 //! - A cookie that does not verify costs no call.
 //! - A session service that cannot be reached signs nobody out and never changes a cookie.
-//! - Only use rolls a session.
+//! - Only use rolls a session, and no request that says that it is none ([`NO_ROLL`]).
 //!
 //! What has no meaning of its own here (lists, watches, forced refreshes, the probe at the start) calls
 //! [`SessionRepository::client`].
@@ -45,6 +45,10 @@ use self::device_binding::{DeviceBindings, DeviceBound, DeviceStanding};
 use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
 use crate::sessions::cookies::{SessionCookies, SessionId};
+
+/// The request header, of any value, by which same-origin code says that a request is no use of the session: a page that asks
+/// again and again keeps no idle session alive.
+pub(crate) const NO_ROLL: &str = "x-no-roll";
 
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +163,11 @@ impl SessionRepository {
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         let Some((id, generation)) = self.cookies.read_whole(headers) else {
             return Ok(None);
+        };
+        let use_ = if headers.contains_key(NO_ROLL) {
+            Use::LookOnly
+        } else {
+            use_
         };
         let requested_at = self.now();
         let current = match self.remembered(&id, use_.counts()) {

@@ -2,7 +2,10 @@
 //!
 //! Invariant: two programs that read a [`RequestPath`] by any usual rule (with or without decoding, with or without
 //! removing dot segments, splitting on `/` alone or on `\` and `;` too) see the same segments. A path for which that
-//! is not so is refused, not repaired. Deliberately absent: the query; nothing here ever looks at it.
+//! is not so is refused, not repaired; or it comes with its [`readings`], and a rule has to take it in each of them.
+//! Deliberately absent: the query; nothing here ever looks at it.
+
+mod readings;
 
 use std::borrow::Cow;
 
@@ -40,16 +43,32 @@ pub(crate) enum Ambiguous {
     AboveRoot,
 }
 
-/// A path every program reads alike.
+/// A path every program reads alike, or one with all of its readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestPath {
     /// Segments as they came, still percent-encoded, where that is not how they read.
     encoded: Vec<Option<String>>,
     /// The same segments decoded; the last is empty if the path ends with a slash.
     decoded: Vec<String>,
+    /// The segments that other programs would see; none where every program sees the same.
+    others: Vec<Vec<String>>,
 }
 
 impl RequestPath {
+    /// Reads a raw request path, without its query, also where it holds what programs read differently: `%2F`, `%5C`, `\`,
+    /// `;`, `//` or a doubled encoding. Such a path is kept byte for byte, and no dot segment is in it.
+    ///
+    /// # Errors
+    /// [`Ambiguous`] when not even all of its readings are known.
+    pub(crate) fn read(raw: &str) -> Result<Self, Ambiguous> {
+        match Self::parse(raw) {
+            Err(why @ (Ambiguous::Separator | Ambiguous::EncodedTwice | Ambiguous::EmptySegment)) => {
+                readings::of(raw).ok_or(why)
+            }
+            parsed => parsed,
+        }
+    }
+
     /// Reads a raw request path, without its query.
     ///
     /// Dot segments are removed in whatever spelling (RFC 3986, section 5.2.4, after section 6.2.2.2); everything
@@ -85,7 +104,21 @@ impl RequestPath {
                 }
             }
         }
-        Ok(Self { encoded, decoded })
+        Ok(Self {
+            encoded,
+            decoded,
+            others: Vec::new(),
+        })
+    }
+
+    /// Whether programs could read the path differently.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// The segments by every reading, that of [`RequestPath::segments`] first.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &[String]> {
+        std::iter::once(self.segments()).chain(self.others.iter().map(Vec::as_slice))
     }
 
     /// The decoded segments that name something: without the empty one a closing slash leaves.
@@ -236,6 +269,65 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_programs_read_differently_is_kept_as_it_came_with_all_of_its_readings() {
+        for (raw, readings) in [
+            (
+                "/api/projects/a%2Fb",
+                &["api/projects/a%2Fb", "api/projects/a/b"][..],
+            ),
+            ("/@scope%2fpkg", &["@scope%2Fpkg", "@scope/pkg"]),
+            (
+                "/api/queues/%2F/name",
+                &["api/queues/%2F/name", "api/queues/name"],
+            ),
+            ("/a;v=1/b", &["a;v=1/b", "a/v=1/b", "a/b", "a"]),
+            ("/a//b", &["a//b", "a/b"]),
+            ("/a%5Cb", &["a\\b", "a/b"]),
+            ("/a\\b", &["a\\b", "a/b"]),
+            ("/a%252Fb", &["a%2Fb", "a/b"]),
+            ("/a/%253B", &["a/%3B", "a/;", "a"]),
+        ] {
+            assert!(RequestPath::parse(raw).is_err(), "{raw}");
+            let path = RequestPath::read(raw).expect(raw);
+            assert_eq!(path.to_encoded(0), raw);
+            let shown = |segments: &[String]| -> String {
+                // A slash within a segment, so that it can be told from one between two.
+                let segments: Vec<String> = segments.iter().map(|one| one.replace('/', "%2F")).collect();
+                segments.join("/")
+            };
+            let found: Vec<String> = path.readings().map(shown).collect();
+            for reading in readings {
+                assert!(found.iter().any(|found| found == reading), "{raw}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_hidden_dot_segment_or_a_control_character_has_no_readings() {
+        for raw in [
+            "/public/..%2fapi",
+            "/public/..%5Capi",
+            "/public/..;/api",
+            "/public/%2e%2e;x/api",
+            "/public//../api",
+            "/public/x%2f%252e%252e%2fapi",
+            "/public/%25252e%25252e/x;",
+            "/a/.;/b",
+            "/a//./b",
+            "/a%2f%00",
+            "/a%2f%0d%0aX",
+            "/a%2f%250a",
+            "/a%2f%zz",
+            "/a;%ff",
+            "/a;#b",
+            "/a/%25252525252F",
+            "a//b",
+        ] {
+            assert!(RequestPath::read(raw).is_err(), "{raw}");
+        }
+    }
+
+    #[test]
     fn stripping_drops_whole_segments_and_keeps_the_rest_as_it_came() {
         let path = RequestPath::parse("/api/orders/a%20b/").expect("a plain path");
         assert_eq!(path.to_encoded(2), "/a%20b/");
@@ -245,6 +337,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn an_ambiguous_path_is_sent_on_byte_for_byte_without_dot_segments(raw in "/[a-z./%2Ff5cC;\\\\]{0,24}") {
+            let ambiguous = RequestPath::read(&raw).ok().filter(RequestPath::is_ambiguous);
+            if let Some(path) = ambiguous {
+                prop_assert_eq!(path.to_encoded(0), &*raw);
+                for reading in path.readings() {
+                    prop_assert!(reading.iter().all(|one| one != "." && one != ".."));
+                }
+            }
+        }
+
         #[test]
         fn reading_what_is_sent_on_gives_the_same_path(raw in "/[a-z./%25;\\\\]{0,24}") {
             if let Ok(path) = RequestPath::parse(&raw) {

@@ -113,3 +113,63 @@ async fn no_header_makes_another_method_of_a_request() {
         }
     }
 }
+
+const OVERRIDES: &str = "[[route]]\npath = \"/rails/*\"\nguard = \"api\"\nupstream = \"{upstream}\"\nguard_method_override = true\n\
+     [[route]]\npath = \"/strict/*\"\nguard = \"api\"\nupstream = \"{upstream}\"\ncsrf = \"header\"\nguard_method_override = true\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_holds_a_request_that_names_another_method_to_what_it_asks_of_a_change() {
+    let gateway = Gateway::start(OVERRIDES, &[]).await;
+    let mut browser = gateway.signed_in().await;
+    let base = gateway.stack.base().to_owned();
+    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+    let own = [("sec-fetch-site", "same-origin")];
+    let proven = [("origin", base.as_str()), ("x-csrf", "1")];
+    for (path, headers, expected) in [
+        ("/rails/posts/1?_method=DELETE", &link[..], 403),
+        ("/rails/posts/1?a=b&_method=delete", &link, 403),
+        ("/rails/posts/1?%5Fmethod=PUT", &link, 403),
+        ("/rails/posts/1?_Method=PATCH", &link, 403),
+        ("/rails/posts/1?.method=DELETE", &link, 403),
+        ("/rails/posts/1?+_method=DELETE", &link, 403),
+        ("/rails/posts/1?_method=GET&_method=DELETE", &link, 403),
+        ("/rails/posts/1?_method=", &link, 403),
+        ("/rails/posts/1?_method=GET", &link, 200),
+        ("/rails/posts/1?method=DELETE", &link, 200),
+        ("/rails/posts/1?_method=DELETE", &own, 200),
+        ("/rails/posts/1", &link, 200),
+        ("/strict/1?_method=DELETE", &own, 403),
+        ("/strict/1?_method=DELETE", &proven, 200),
+        // Without the key it is the application's to judge.
+        ("/api/posts/1?_method=DELETE", &link, 200),
+    ] {
+        assert_eq!(
+            browser.get_with(path, headers).await.status,
+            expected,
+            "{path} {headers:?}"
+        );
+    }
+    for name in ["X-HTTP-Method-Override", "x_http_method", "X-Method.Override"] {
+        let sent = [link[0], link[1], (name, "DELETE")];
+        assert_eq!(
+            browser.get_with("/rails/posts/1", &sent).await.status,
+            403,
+            "{name}"
+        );
+        let sent = [own[0], (name, "DELETE")];
+        assert_eq!(
+            browser.get_with("/rails/posts/1", &sent).await.status,
+            200,
+            "{name}"
+        );
+    }
+    let mut stranger = gateway.stack.browser();
+    let preflight = [
+        ("origin", "https://evil.example"),
+        ("access-control-request-method", "PUT"),
+    ];
+    for (path, expected) in [("/rails/posts/1", 200), ("/rails/posts/1?_method=DELETE", 403)] {
+        let answer = stranger.send(Method::OPTIONS, path, &preflight, None).await;
+        assert_eq!(answer.status, expected, "{path}");
+    }
+}

@@ -8,6 +8,7 @@
 
 mod account_abuse;
 mod analytics;
+mod answer_heads;
 mod answers;
 mod api_tokens;
 mod assertions;
@@ -22,6 +23,7 @@ mod cross_site;
 mod demands;
 mod desync;
 mod device_bound;
+mod encoded_paths;
 mod ext_authz;
 mod folder_links;
 mod foreign_cookies;
@@ -30,6 +32,7 @@ mod framing;
 mod gateway;
 mod grpc_web;
 mod hosts;
+mod idle;
 mod kept_form;
 mod late_cookies;
 mod limits;
