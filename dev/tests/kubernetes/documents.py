@@ -108,6 +108,16 @@ def workloads_that_are_not_there(text):
     yield from sorted(set(names) - known()["workload"])
 
 
+def logs_of_some_pods(text):
+    """Commands that leave out pods or lines. `logs deploy/NAME` reads one pod, and `logs -l` ends after ten lines a pod without `--tail`."""
+    for command in re.findall(r"\bkubectl\b[^`\n|]* logs [^`\n|]*", text):
+        command = command.strip()
+        reads_workload = re.search(r" logs .*\b(?:deploy(?:ments?)?|sts|statefulsets?|daemonset)/", command)
+        reads_label = re.search(r" (?:-l|--selector)\b", command)
+        if reads_workload or (reads_label and not ("--tail=" in command and "--prefix" in command)):
+            yield command
+
+
 def components_that_are_not_there(text):
     """In backticks after the word, and in the first column of the table of components."""
     names = set(re.findall(r"\bcomponents? \[?`([\w/-]+)`", text))

@@ -10,7 +10,7 @@ WRONG = {
     documents.paths_that_are_not_there: "take `k8s/components/tea`, not k8s/components/redis",
     documents.settings_that_nobody_reads: "set EDGE_TEA beside EDGE_BASE_URL",
     documents.secrets_that_nobody_mounts: "the Secret `tea`, and\nkubectl create secret generic edge",
-    documents.workloads_that_are_not_there: "kubectl logs deploy/tea, deploy/edge",
+    documents.workloads_that_are_not_there: "kubectl rollout status deploy/tea, deploy/edge",
     documents.components_that_are_not_there: "the component `tea`, or the component `redis`",
 }
 
@@ -25,6 +25,23 @@ class Documents(unittest.TestCase):
         path = documents.ROOT / "docs/kubernetes/README.md"
         text = "[a](tea.md) [b](#tea) [c](../operating.md#tea) [d](../operating.md#stores) [e](https://example.org/tea) `[f](tea.md)`"
         self.assertEqual(list(documents.dead_links(path, text)), ["tea.md", "#tea", "../operating.md#tea"])
+
+    def test_logs_are_read_from_every_pod(self):
+        for path in documents.documents():
+            with self.subTest(document=str(path.relative_to(documents.ROOT))):
+                self.assertEqual(list(documents.logs_of_some_pods(path.read_text())), [])
+
+    def test_logs_of_some_pods_are_noticed(self):
+        wrong = [
+            "kubectl -n vestibule logs deploy/edge",
+            "kubectl logs -f deployment/session-svc --tail=-1 --prefix",
+            "kubectl logs statefulset/redis -c redis",
+            "kubectl logs -l app.kubernetes.io/name=edge --prefix",
+            "kubectl logs --selector app.kubernetes.io/name=edge --tail=-1",
+        ]
+        right = ["kubectl logs -l app.kubernetes.io/name=edge --tail=-1 --prefix", "kubectl logs job/look", "kubectl logs redis-0 -c redis"]
+        text = "\n".join([*(f"`{command}`: see" for command in right), *(f"{command} | grep REQUEST-ID" for command in wrong)])
+        self.assertEqual(list(documents.logs_of_some_pods(text)), wrong)
 
     def test_what_the_documents_name_is_there(self):
         for path in sorted(documents.OF_KUBERNETES.glob("*.md")):
