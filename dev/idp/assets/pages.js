@@ -3,7 +3,7 @@ for (const account of document.querySelectorAll('.account')) {
   account.addEventListener('click', () => {
     document.getElementById('email').value = account.dataset.email;
     document.getElementById('password').value = account.dataset.password;
-    document.querySelector('#sign-in .primary').focus();
+    document.querySelector('#sign-in [type=submit]').focus();
   });
 }
 document.querySelector('[data-submit-now]')?.click();

@@ -1,6 +1,9 @@
 // The provider's pages. Every value goes through `html`, which escapes; no inline script or style, no foreign origin.
 import { ACCOUNTS } from './accounts.mjs';
 
+/** What people call this provider. */
+export const PROVIDER_NAME = 'Example ID';
+
 const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
 class Markup {
@@ -23,14 +26,14 @@ function page(title, main) {
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <meta name="color-scheme" content="light dark">
-    <title>${title} · Example ID</title>
+    <title>${title} · ${PROVIDER_NAME}</title>
     <link rel="icon" href="/assets/mark.svg" type="image/svg+xml">
     <link rel="stylesheet" href="/assets/pages.css">
     <script src="/assets/pages.js" defer></script>
   </head>
   <body>
     <div class="sheet">
-      <header class="brand"><img src="/assets/mark.svg" alt="" width="28" height="28"><span>Example ID</span></header>
+      <header class="brand"><img src="/assets/mark.svg" alt="" width="28" height="28"><span>${PROVIDER_NAME}</span></header>
       <main class="card">${main}</main>
       <footer>A development identity provider. It runs on this machine only.</footer>
     </div>
@@ -50,21 +53,33 @@ function accountChoice(account) {
         </li>`;
 }
 
-/** The sign-in page. Its form posts `email` and `password` to `/interaction/{uid}/login`. */
-export function signInPage({ uid, clientName, email = '', wrong = false, reauthenticate = false }) {
-  const note = reauthenticate ? html`<p class="lead">${clientName} asks you to confirm that it is you.</p>` : html`<p class="lead">to continue to ${clientName}</p>`;
+/** Goes on as the account that is signed in, for a visitor who was asked which one. */
+const continueAs = (uid, account) => html`
+        <form method="post" action="/interaction/${uid}/continue"><button type="submit" class="primary">Continue as ${account.name}</button></form>
+        <h2 class="other">Or sign in to another account</h2>`;
+
+/**
+ * The sign-in page. Its form posts `email` and `password` to `/interaction/{uid}/login`; another account than the one that is signed
+ * in takes its place.
+ */
+export function signInPage({ uid, clientName, email = '', wrong = false, account, mayContinue = false, reauthenticate = false }) {
+  const who = account ? `You are signed in as ${account.name}. ` : '';
+  const note = reauthenticate
+    ? html`<p class="lead">${who}${clientName} asks you to sign in again, as the same person or another one.</p>`
+    : html`<p class="lead">to continue to ${clientName}</p>`;
   const alert = wrong ? html`<p class="alert" role="alert" id="wrong">That e-mail address and password do not belong together. Check both and try again.</p>` : '';
   const invalid = wrong ? html` aria-invalid="true" aria-describedby="wrong"` : '';
   return page(wrong ? 'Sign in: try again' : 'Sign in', html`
-        <h1>Sign in</h1>
+        <h1>${mayContinue ? 'Choose an account' : 'Sign in'}</h1>
         ${note}
+        ${mayContinue ? continueAs(uid, account) : ''}
         ${alert}
         <form method="post" action="/interaction/${uid}/login" id="sign-in">
           <label for="email">E-mail address</label>
           <input id="email" name="email" type="email" autocomplete="username" required maxlength="254" value="${email}"${email ? '' : html` autofocus`}${invalid}>
           <label for="password">Password</label>
           <input id="password" name="password" type="password" autocomplete="current-password" required maxlength="128"${email ? html` autofocus` : ''}${invalid}>
-          <button type="submit" class="primary">Sign in</button>
+          <button type="submit" class="${mayContinue ? 'second' : 'primary'}">Sign in</button>
         </form>
         <form method="post" action="/interaction/${uid}/abort"><button type="submit" class="quiet">Cancel</button></form>
         <section aria-labelledby="accounts">
@@ -86,7 +101,7 @@ export function consentPage({ uid, clientName, account, scopes }) {
 export function signOutPage(form, { certain }) {
   return page('Sign out', html`
         <h1>${certain ? 'Signing you out' : 'Sign out?'}</h1>
-        <p class="lead">${certain ? 'One moment.' : 'You will be signed out of Example ID in this browser.'}</p>
+        <p class="lead">${certain ? 'One moment.' : `You will be signed out of ${PROVIDER_NAME} in this browser.`}</p>
         ${new Markup(form)}
         <button type="submit" form="op.logoutForm" name="logout" value="yes" class="primary"${certain ? html` data-submit-now` : ''}>Sign out</button>
         ${certain ? '' : html`<button type="submit" form="op.logoutForm" class="quiet">Stay signed in</button>`}`);

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-import { errors, Provider } from 'oidc-provider';
+import { errors, interactionPolicy, Provider } from 'oidc-provider';
 
 import { findAccount } from './accounts.mjs';
 import { errorPage, signedOutPage, signOutPage } from './pages.mjs';
@@ -67,6 +67,13 @@ function machineOf({ machineClient, clientSecret }) {
   };
 }
 
+/** The policy of the library, and `prompt=select_account` (OpenID Connect Core, section 3.1.2.1), by which people switch accounts. */
+function policyWithAccountChoice() {
+  const policy = interactionPolicy.base();
+  policy.add(new interactionPolicy.Prompt({ name: 'select_account', requestable: true }), 0);
+  return policy;
+}
+
 /** A first-party client: what it asks for is granted without a question. */
 async function grantWhatIsAsked(ctx) {
   const { provider, client, session, result, requestParamScopes } = ctx.oidc;
@@ -111,7 +118,7 @@ export function createProvider(options) {
     },
     acrValues: ['urn:vestibule:dev:password'],
     extraParams: ['audience', 'organization', 'invitation', 'screen_hint'],
-    interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
+    interactions: { policy: policyWithAccountChoice(), url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'],
     responseTypes: ['code'],
     pkce: { required: () => true },

@@ -40,12 +40,13 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
     const { uid, prompt, params, session } = await provider.interactionDetails(request, response);
     const client = await provider.Client.find(params.client_id);
     const clientName = client?.clientName ?? params.client_id;
+    const account = ACCOUNTS.find(({ sub }) => sub === session?.accountId);
     if (prompt.name === 'consent') {
-      const account = ACCOUNTS.find(({ sub }) => sub === session?.accountId);
       return send(response, status, consentPage({ uid, clientName, account, scopes: String(params.scope ?? 'openid').split(' ') }));
     }
-    const reauthenticate = Boolean(session?.accountId);
-    return send(response, status, signInPage({ uid, clientName, email: params.login_hint, reauthenticate, ...extra }));
+    const mayContinue = prompt.name === 'select_account' && account !== undefined;
+    const reauthenticate = Boolean(session?.accountId) && !mayContinue;
+    return send(response, status, signInPage({ uid, clientName, email: params.login_hint, account, mayContinue, reauthenticate, ...extra }));
   }
 
   async function signIn(request, response) {
@@ -53,7 +54,7 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
     const email = form.get('email') ?? '';
     const account = authenticate(email, form.get('password') ?? '');
     if (!account) return show(request, response, { email: email.slice(0, 254), wrong: true }, 401);
-    const result = { login: { accountId: account.sub, amr: ['pwd'], acr: 'urn:vestibule:dev:password', remember: true } };
+    const result = { login: { accountId: account.sub, amr: ['pwd'], acr: 'urn:vestibule:dev:password', remember: true }, select_account: {} };
     return provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
   }
 
@@ -67,6 +68,9 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
       return send(response, 403, errorPage('forbidden', 'This form was sent from another site.', application));
     }
     if (action === 'login') return signIn(request, response);
+    if (action === 'continue' && details.prompt.name === 'select_account' && details.session?.accountId) {
+      return provider.interactionFinished(request, response, { select_account: {} }, { mergeWithLastSubmission: true });
+    }
     if (action === 'consent') {
       return provider.interactionFinished(request, response, { consent: {} }, { mergeWithLastSubmission: true });
     }

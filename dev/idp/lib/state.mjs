@@ -8,6 +8,8 @@ import { promisify } from 'node:util';
 
 const WRITE_DELAY_MS = 200; // gathers the handful of writes one sign-in makes
 const MAX_RECORDS = 20_000; // memory bound; the oldest records go first
+// What a grant's end takes with it. An interaction names a grant too, and has to outlive it: by it people switch accounts.
+const GRANTED = new Set(['AccessToken', 'AuthorizationCode', 'BackchannelAuthenticationRequest', 'DeviceCode', 'RefreshToken']);
 const generateKeys = promisify(generateKeyPair);
 
 /** A key with a name of its own: relying parties know a key by it and look for another one only under another name. */
@@ -134,7 +136,7 @@ class Records {
 
   async revokeByGrantId(grantId) {
     for (const [key, { payload }] of this.records) {
-      if (payload.grantId === grantId && !key.startsWith('Session:') && !key.startsWith('Grant:')) this.records.delete(key);
+      if (payload.grantId === grantId && GRANTED.has(key.split(':', 1)[0])) this.records.delete(key);
     }
     this.changed();
   }

@@ -48,6 +48,59 @@ test('a wrong password is told on the page and lets the person try again', async
   assert.equal(accepted.status, 303);
 });
 
+/** Follows what the browser does by script: forms that send themselves, and the redirects after them. */
+async function followForms(browser, idp, response) {
+  for (;;) {
+    const location = response.headers.get('location');
+    if (location) {
+      const { href } = new URL(location, idp.issuer);
+      if (!href.startsWith(`${idp.issuer}/`)) return new URL(href);
+      response = await browser.fetch(href);
+      continue;
+    }
+    const text = await response.text();
+    const [, action] = /<form method="post" action="([^"]+)">/.exec(text);
+    const fields = [...text.matchAll(/name="(\w+)" value="([^"]*)"/g)].map(([, name, value]) => [name, value]);
+    response = await browser.post(action, fields);
+  }
+}
+
+for (const prompt of ['select_account', 'login']) {
+  test(`with prompt=${prompt} another account can be chosen on the sign-in page`, async (t) => {
+    const idp = await startProvider(t);
+    const browser = new Browser();
+    await signIn(browser, idp);
+    const login = newLogin(idp, { prompt });
+    const page = await browser.follow(login.url, idp.issuer);
+    const text = await page.response.text();
+    assert.match(text, prompt === 'login' ? /You are signed in as Ada Lovelace/ : /Continue as Ada Lovelace/);
+    assert.match(text, /grace@example\.test/);
+    const answer = await browser.post(`${page.url}/login`, { email: 'grace@example.test', password: 'nanosecond-wire' });
+    const callback = Object.fromEntries((await followForms(browser, idp, answer)).searchParams);
+    const { body } = await redeem(idp, { ...login, callback });
+    assert.equal(claimsOf(body.id_token).name, 'Grace Hopper');
+  });
+}
+
+test('a visitor who is asked for the account can go on as the one that is signed in, without a password', async (t) => {
+  const idp = await startProvider(t);
+  const browser = new Browser();
+  await signIn(browser, idp);
+  const login = newLogin(idp, { prompt: 'select_account' });
+  const page = await browser.follow(login.url, idp.issuer);
+  const answer = await browser.post(`${page.url}/continue`, {});
+  const callback = Object.fromEntries((await followForms(browser, idp, answer)).searchParams);
+  assert.equal(claimsOf((await redeem(idp, { ...login, callback })).body.id_token).name, 'Ada Lovelace');
+});
+
+test('nothing but the question for the account is answered by going on', async (t) => {
+  const idp = await startProvider(t);
+  const browser = new Browser();
+  await signIn(browser, idp);
+  const page = await browser.follow(newLogin(idp, { prompt: 'login' }).url, idp.issuer);
+  assert.equal((await browser.post(`${page.url}/continue`, {})).status, 404);
+});
+
 test('cancelling answers the client with access_denied', async (t) => {
   const idp = await startProvider(t);
   const browser = new Browser();
