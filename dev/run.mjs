@@ -1,4 +1,5 @@
 // `make run` and `make run-redis`: builds what changed, starts everything on loopback, prints one URL, stops all of it on Ctrl-C.
+// A process that is killed is started again; one that keeps ending stops the rest, with its last words.
 //
 // What it keeps lies in .run/ (VESTIBULE_RUN_DIR): secrets (0600), the session store, the provider's sign-ins, logs.
 // Settings of the services (EDGE_*, SESSION_*, OIDC_*) in the environment reach them; the addresses below move with theirs.
@@ -9,6 +10,7 @@ import { spawnSync } from 'node:child_process';
 
 import { buildServices, buildWeb, checkTools, installPackages, Problem } from './lib/build.mjs';
 import { freePort, portTaken } from './lib/net.mjs';
+import { reviver } from './lib/revive.mjs';
 import { ROOT, startStack } from './stack.mjs';
 
 const redis = process.argv.includes('--redis');
@@ -78,10 +80,13 @@ function welcome(stack) {
     const width = Math.max(...stack.accounts.map(({ email }) => email.length));
     lines.push('  and sign in with one of these:', '');
     for (const { email, password, name } of stack.accounts) lines.push(`      ${email.padEnd(width)}   ${password}   (${name})`);
+    lines.push('', '  Switch accounts at /api/auth/login?prompt=select_account');
   } else {
     lines.push(`  Sign-in is at ${stack.issuer}`);
   }
-  lines.push('', `  Logs: ${relative(process.cwd(), join(stack.stateDir, 'logs')) || '.'}    Stop: Ctrl-C`, '', '');
+  const processes = stack.names.map((name) => `${name} ${stack.pid(name)}`).join(', ');
+  lines.push('', `  Processes: ${processes} (one that is killed is started again)`);
+  lines.push(`  Logs: ${relative(process.cwd(), join(stack.stateDir, 'logs')) || '.'}    Stop: Ctrl-C`, '', '');
   return lines.join('\n');
 }
 
@@ -125,7 +130,7 @@ try {
     inheritSettings: true,
     onStep: say,
     onLine: showErrors,
-    onExit: (name, ended, log) => stopAll(1, `${name} ended by itself (${ended.signal ?? `code ${ended.code}`}); stopping the rest. The last it wrote:\n${log}`),
+    onExit: reviver({ say, giveUp: (text) => stopAll(1, `${text}\nstopping the rest`), isStopping: () => stopping }),
   });
   if (!stopping) process.stdout.write(welcome(stack));
 } catch (error) {

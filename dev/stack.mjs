@@ -22,6 +22,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { ACCOUNTS } from './idp/lib/accounts.mjs';
+import { PROVIDER_NAME } from './idp/lib/pages.mjs';
 import { makeCertificate } from './lib/certificate.mjs';
 import { limitMemory } from './lib/cgroup.mjs';
 import { Child } from './lib/child.mjs';
@@ -68,7 +69,8 @@ export function binary(name, profile = 'debug') {
  * @param {string} [options.stateDir] where stores, secrets and logs live; a temporary folder, removed at the end, when left out
  * @param {object} [options.limits] bytes of memory by process name; the kernel kills a process that needs more (no limit). Needs root
  * @param {string} [options.profile] debug or release programs (debug)
- * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] called when a process ends that nobody ended
+ * @param {(name: string, ended: {code: number, signal: string}, log: string, start: () => Promise<{pid: number}>) => void} [options.onExit]
+ *   called when a process ends that nobody ended; `start` starts it again and waits until it is ready
  * @param {(name: string, pid: number) => void} [options.onStart] called when a process is started, before it is ready
  * @param {(text: string) => void} [options.onStep] called with what is being started
  * @param {(name: string, line: string) => void} [options.onLine] gets every line the processes write
@@ -126,6 +128,7 @@ async function startOnce(options) {
   const provider = foreignProvider ? { ...foreignProvider } : {
     OIDC_ISSUER_URL: issuer,
     OIDC_CLIENT_ID: 'vestibule-dev',
+    OIDC_PROVIDER_NAME: PROVIDER_NAME,
     OIDC_CLIENT_AUTH_METHOD: clientAuth,
     ...(!keyed && { OIDC_CLIENT_SECRET_FILE: secretFile('client-secret', secrets.client) }),
   };
@@ -228,7 +231,7 @@ async function startOnce(options) {
     options.onStart?.(name, child.pid);
     expected.delete(name);
     child.exited.then((ended) => {
-      if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail());
+      if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail(), () => start(name));
     });
     const explain = (what) => `${name} ${what}. The last it wrote:\n${child.tail() || '(nothing)'}`;
     const readyMs = options.readyMs ?? READY_MS;
