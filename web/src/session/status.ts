@@ -2,12 +2,19 @@
 
 export const STATUS_PATH = "/api/auth/status";
 
-/** Seconds until the session ends when nobody uses it; null when nobody is signed in or it cannot be told now. */
-export async function readSecondsLeft(
+export interface TimeLeft {
+  /** Until the session ends if it is not used. */
+  seconds: number;
+  /** Whether this is the last possible end, which no use puts off. */
+  isLast: boolean;
+}
+
+/** Null if no session is there, or the answer cannot be read. */
+export async function readTimeLeft(
   url: string,
   fetch: typeof globalThis.fetch,
   signal: AbortSignal,
-): Promise<number | null> {
+): Promise<TimeLeft | null> {
   try {
     const response = await fetch(url, {
       headers: { accept: "application/json" },
@@ -17,8 +24,9 @@ export async function readSecondsLeft(
       signal,
     });
     const body: unknown = response.ok ? await response.json() : null;
-    const { state, expires_in: left } = (body ?? {}) as { state?: unknown; expires_in?: unknown };
-    return state !== "signed_out" && typeof left === "number" && Number.isFinite(left) ? left : null;
+    const { state, expires_in, absolute_expires_in } = (body ?? {}) as Record<string, unknown>;
+    if (state === "signed_out" || typeof expires_in !== "number" || !Number.isFinite(expires_in)) return null;
+    return { seconds: expires_in, isLast: expires_in === absolute_expires_in };
   } catch {
     return null;
   }

@@ -11,10 +11,10 @@ afterEach(() => {
 });
 
 function Left(props: { fetch: typeof globalThis.fetch }) {
-  const { secondsLeft, stay } = useExpiry({ warnSeconds: 60, fetch: props.fetch });
+  const { secondsLeft, isLast, stay } = useExpiry({ warnSeconds: 60, fetch: props.fetch });
   return (
     <button type="button" onClick={() => void stay()}>
-      {secondsLeft === null ? "no warning" : `${secondsLeft} left`}
+      {secondsLeft === null ? "no warning" : `${secondsLeft} left${isLast ? " at most" : ""}`}
     </button>
   );
 }
@@ -24,9 +24,14 @@ async function show(seconds: number | null) {
   const profile = profileServer(ok);
   const asked: string[] = [];
   let left = seconds;
+  let last = 86_400;
   const status: typeof globalThis.fetch = async (url) => {
     asked.push(String(url));
-    return Response.json(left === null ? { state: "signed_out" } : { state: "active", expires_in: left });
+    return Response.json(
+      left === null
+        ? { state: "signed_out" }
+        : { state: "active", expires_in: left, absolute_expires_in: last },
+    );
   };
   render(
     <SessionProvider store={createSessionStore({ fetch: profile.fetch })}>
@@ -37,8 +42,9 @@ async function show(seconds: number | null) {
   return {
     profile,
     asked,
-    set: (seconds: number | null) => {
+    set: (seconds: number | null, lastSeconds = 86_400) => {
       left = seconds;
+      last = lastSeconds;
     },
   };
 }
@@ -92,4 +98,12 @@ test("a status that cannot be read says nothing and is asked again", async () =>
   const before = page.asked.length;
   await pass(16);
   expect(page.asked.length).toBeGreaterThan(before);
+});
+
+test("an end that no use puts off is told apart", async () => {
+  const page = await show(50);
+  expect(said()).toBe("50 left");
+  page.set(30, 30);
+  await pass(16);
+  expect(said()).toBe("29 left at most");
 });

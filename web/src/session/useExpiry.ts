@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import { useSession, useSessionStore } from "./SessionProvider";
-import { readSecondsLeft, STATUS_PATH } from "./status";
+import { readTimeLeft, STATUS_PATH } from "./status";
 
 export interface ExpiryOptions {
   /** How long before its end the session is announced to end, in seconds. Default 120. */
@@ -13,6 +13,8 @@ export interface ExpiryOptions {
 export interface Expiry {
   /** Seconds left, from the warning on, counting down; null before it and when nobody is signed in. */
   secondsLeft: number | null;
+  /** Whether no use puts this end off: offer `loginUrl(here())` instead of `stay`. */
+  isLast: boolean;
   /** Extends the session: what "stay signed in" does. Never rejects. */
   stay: () => Promise<void>;
 }
@@ -30,6 +32,7 @@ export function useExpiry({ warnSeconds = 120, statusUrl = STATUS_PATH, fetch }:
   const { user } = useSession();
   const store = useSessionStore();
   const [secondsLeft, setSecondsLeft] = useState<number | null>(null);
+  const [isLast, setIsLast] = useState(false);
   const [asked, setAsked] = useState(0);
   const signedIn = user !== null;
 
@@ -41,14 +44,15 @@ export function useExpiry({ warnSeconds = 120, statusUrl = STATUS_PATH, fetch }:
     const ask = async () => {
       clearTimeout(timer);
       const request: typeof globalThis.fetch = fetch ?? ((...args) => globalThis.fetch(...args));
-      const left = await readSecondsLeft(statusUrl, request, gone.signal);
+      const left = await readTimeLeft(statusUrl, request, gone.signal);
       if (gone.signal.aborted) return;
       if (left === null) {
         timer = setTimeout(ask, ASK_AGAIN_MS);
         return;
       }
       const askedAt = performance.now();
-      const endsAt = askedAt + left * 1_000;
+      const endsAt = askedAt + left.seconds * 1_000;
+      setIsLast(left.isLast);
       const tick = () => {
         const remaining = endsAt - performance.now();
         const warning = remaining <= warnSeconds * 1_000;
@@ -78,5 +82,5 @@ export function useExpiry({ warnSeconds = 120, statusUrl = STATUS_PATH, fetch }:
     await store.check();
     setAsked((times) => times + 1);
   }, [store]);
-  return { secondsLeft: signedIn ? secondsLeft : null, stay };
+  return { secondsLeft: signedIn ? secondsLeft : null, isLast, stay };
 }

@@ -1,4 +1,4 @@
-import type { ComponentProps, ReactNode } from "react";
+import type { ComponentProps, KeyboardEvent, ReactNode } from "react";
 import styles from "./Button.module.css";
 import { Icon, type IconName } from "./Icon";
 
@@ -19,6 +19,11 @@ export interface ButtonProps extends Look, Omit<ComponentProps<"button">, "class
   children: ReactNode;
 }
 
+/** A key that is held down presses once: the dialog it opened must not take it for an answer. */
+function ignoreRepeats(event: KeyboardEvent): void {
+  if (event.repeat && event.key === "Enter") event.preventDefault();
+}
+
 export function Button({ look, small, icon, busy = false, children, onClick, ...rest }: ButtonProps) {
   return (
     <button
@@ -28,6 +33,7 @@ export function Button({ look, small, icon, busy = false, children, onClick, ...
       aria-busy={busy || undefined}
       aria-disabled={busy || undefined}
       onClick={busy ? undefined : onClick}
+      onKeyDown={ignoreRepeats}
     >
       {icon && <Icon name={icon} size={small ? 18 : 20} />}
       {children}

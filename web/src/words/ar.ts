@@ -86,7 +86,6 @@ export const ar: Words = {
     signInDetails: "كيف سجّلت الدخول",
     thisDevice: "هذا الجهاز",
     signedIn: "وقت الدخول",
-    notTold: "لم يذكره المزوّد",
     provider: "المزوّد",
     yourProvider: "مزوّد هويتك",
     expires: "الخروج عند عدم الاستخدام",
@@ -115,6 +114,8 @@ export const ar: Words = {
     unreadable: "جلسة تتعذّر قراءتها",
     unreadableDetail: "لا يمكننا حاليًا معرفة مصدرها. يمكنك إنهاؤها.",
     on: (browser, system) => `\u2068${browser}\u2069 على \u2068${system}\u2069`,
+    label: (device, when) => `${device}، بدأت في \u2068${when}\u2069`,
+    shared: (facts) => `في كل الجلسات: \u2068${facts}\u2069`,
     lastActive: (when) => `آخر نشاط ${when}`,
     started: "بدأت",
     expires: "تنتهي",
@@ -181,6 +182,10 @@ export const ar: Words = {
     detail: (left) => `سيُسجَّل خروجك بعد \u2066${left}\u2069.`,
     stay: "ابقَ مسجّل الدخول",
     signOut: "تسجيل الخروج",
+    lastTitle: "سيلزمك تسجيل الدخول من جديد قريبًا",
+    lastDetail: (when, left) =>
+      `عليك تسجيل الدخول من جديد في الساعة \u2068${when}\u2069، أي بعد \u2066${left}\u2069. افعل ذلك الآن أو تابع حتى ذلك الحين.`,
+    goOn: "المتابعة الآن",
   },
   theft: {
     title: "أُنهيت إحدى جلساتك حمايةً لك",

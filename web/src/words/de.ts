@@ -81,7 +81,6 @@ export const de: Words = {
     signInDetails: "Wie Sie angemeldet sind",
     thisDevice: "Dieses Gerät",
     signedIn: "Angemeldet",
-    notTold: "Vom Anbieter nicht mitgeteilt",
     provider: "Anbieter",
     yourProvider: "Ihr Identitätsanbieter",
     expires: "Abmeldung bei Nichtnutzung",
@@ -110,6 +109,8 @@ export const de: Words = {
     unreadable: "Eine Sitzung, die nicht gelesen werden kann",
     unreadableDetail: "Wir können im Moment nicht sagen, woher sie ist. Sie können sie beenden.",
     on: (browser, system) => `${browser} unter ${system}`,
+    label: (device, when) => `${device}, begonnen ${when},`,
+    shared: (facts) => `In jeder Sitzung: ${facts}`,
     lastActive: (when) => `Zuletzt aktiv ${when}`,
     started: "Begonnen",
     expires: "Läuft ab",
@@ -164,6 +165,10 @@ export const de: Words = {
     detail: (left) => `Sie werden in ${left} abgemeldet.`,
     stay: "Angemeldet bleiben",
     signOut: "Abmelden",
+    lastTitle: "Melden Sie sich bald neu an",
+    lastDetail: (when, left) =>
+      `Um ${when}, in ${left}, müssen Sie sich neu anmelden. Tun Sie es jetzt, oder machen Sie bis dahin weiter.`,
+    goOn: "Vorerst weitermachen",
   },
   theft: {
     title: "Eine Ihrer Sitzungen wurde zu Ihrem Schutz beendet",

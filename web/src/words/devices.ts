@@ -1,9 +1,12 @@
 import { describeDevice } from "../device";
 import { words } from "./index";
 
-/** A device in words: "Firefox on Linux". */
+/** A device in words: "Firefox on Linux", or what is known of it. */
+export const describe = ({ browser, system }: { browser: string; system: string }): string =>
+  browser && system ? words.sessions.on(browser, system) : browser || system;
+
+/** The device of a User-Agent header in words. */
 export function deviceName(userAgent: string): string {
   const device = describeDevice(userAgent);
-  if (!device) return words.sessions.unknownBrowser;
-  return device.system ? words.sessions.on(device.browser, device.system) : device.browser;
+  return device ? describe(device) : words.sessions.unknownBrowser;
 }

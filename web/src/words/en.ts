@@ -76,7 +76,6 @@ export const en = {
     signInDetails: "How you are signed in",
     thisDevice: "This device",
     signedIn: "Signed in",
-    notTold: "Not told by the provider",
     provider: "Provider",
     yourProvider: "Your identity provider",
     expires: "Signed out if unused",
@@ -105,6 +104,8 @@ export const en = {
     unreadable: "A session that cannot be read",
     unreadableDetail: "We cannot tell at the moment where it is from. You can end it.",
     on: (browser: string, system: string) => `${browser} on ${system}`,
+    label: (device: string, when: string) => `${device}, started ${when}`,
+    shared: (facts: string) => `In every session: ${facts}`,
     lastActive: (when: string) => `Last active ${when}`,
     started: "Started",
     expires: "Expires",
@@ -159,6 +160,10 @@ export const en = {
     detail: (left: string) => `You will be signed out in ${left}.`,
     stay: "Stay signed in",
     signOut: "Sign out",
+    lastTitle: "Sign in again soon",
+    lastDetail: (when: string, left: string) =>
+      `You have to sign in again at ${when}, in ${left}. Do it now, or go on until then.`,
+    goOn: "Go on for now",
   },
   theft: {
     title: "A session of yours was ended to protect you",

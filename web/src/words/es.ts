@@ -81,7 +81,6 @@ export const es: Words = {
     signInDetails: "Cómo ha iniciado sesión",
     thisDevice: "Este dispositivo",
     signedIn: "Inicio de sesión",
-    notTold: "El proveedor no lo indica",
     provider: "Proveedor",
     yourProvider: "Su proveedor de identidad",
     expires: "Cierre si no se usa",
@@ -110,6 +109,8 @@ export const es: Words = {
     unreadable: "Una sesión que no se puede leer",
     unreadableDetail: "Ahora mismo no podemos saber de dónde es. Puede terminarla.",
     on: (browser, system) => `${browser} en ${system}`,
+    label: (device, when) => `${device}, iniciada el ${when}`,
+    shared: (facts) => `En todas las sesiones: ${facts}`,
     lastActive: (when) => `Última actividad ${when}`,
     started: "Comenzó",
     expires: "Caduca",
@@ -163,6 +164,10 @@ export const es: Words = {
     detail: (left) => `Su sesión se cerrará en ${left}.`,
     stay: "Mantener la sesión",
     signOut: "Cerrar la sesión",
+    lastTitle: "Pronto tendrá que iniciar sesión de nuevo",
+    lastDetail: (when, left) =>
+      `Tendrá que iniciar sesión de nuevo a las ${when}, en ${left}. Hágalo ahora o continúe hasta entonces.`,
+    goOn: "Continuar por ahora",
   },
   theft: {
     title: "Se terminó una de sus sesiones para protegerle",

@@ -84,7 +84,6 @@ export const fr: Words = {
     signInDetails: "Comment vous êtes connecté",
     thisDevice: "Cet appareil",
     signedIn: "Connecté",
-    notTold: "Non communiqué par le fournisseur",
     provider: "Fournisseur",
     yourProvider: "Votre fournisseur d’identité",
     expires: "Déconnexion si inutilisé",
@@ -114,6 +113,8 @@ export const fr: Words = {
     unreadable: "Une session qui ne peut pas être lue",
     unreadableDetail: "Nous ne pouvons pas dire pour le moment d’où elle vient. Vous pouvez y mettre fin.",
     on: (browser, system) => `${browser} sous ${system}`,
+    label: (device, when) => `${device}, session ouverte le ${when}`,
+    shared: (facts) => `Dans chaque session : ${facts}`,
     lastActive: (when) => `Dernière activité ${when}`,
     started: "Début",
     expires: "Expiration",
@@ -168,6 +169,10 @@ export const fr: Words = {
     detail: (left) => `Vous serez déconnecté dans ${left}.`,
     stay: "Rester connecté",
     signOut: "Se déconnecter",
+    lastTitle: "Reconnectez-vous bientôt",
+    lastDetail: (when, left) =>
+      `Vous devrez vous reconnecter à ${when}, dans ${left}. Faites-le maintenant ou continuez jusque-là.`,
+    goOn: "Continuer pour l’instant",
   },
   theft: {
     title: "Il a été mis fin à l’une de vos sessions pour vous protéger",

@@ -81,7 +81,6 @@ export const ja: Words = {
     signInDetails: "サインインの状況",
     thisDevice: "このデバイス",
     signedIn: "サインイン日時",
-    notTold: "プロバイダーから通知されていません",
     provider: "プロバイダー",
     yourProvider: "ご利用の ID プロバイダー",
     expires: "未使用時の自動サインアウト",
@@ -110,6 +109,8 @@ export const ja: Words = {
     unreadable: "読み取れないセッション",
     unreadableDetail: "現在、どこからのセッションか分かりません。終了することはできます。",
     on: (browser, system) => `${system} の ${browser}`,
+    label: (device, when) => `${device}（${when} 開始）`,
+    shared: (facts) => `すべてのセッションに共通: ${facts}`,
     lastActive: (when) => `最終利用 ${when}`,
     started: "開始",
     expires: "有効期限",
@@ -160,6 +161,10 @@ export const ja: Words = {
     detail: (left) => `あと ${left} でサインアウトします。`,
     stay: "サインインしたままにする",
     signOut: "サインアウト",
+    lastTitle: "まもなく再サインインが必要です",
+    lastDetail: (when, left) =>
+      `${when} に（あと ${left}）もう一度サインインする必要があります。今すぐサインインするか、それまで続けてください。`,
+    goOn: "このまま続ける",
   },
   theft: {
     title: "保護のため、セッションの一つを終了しました",

@@ -1,28 +1,37 @@
 /** Moments and spans in words, by `Intl` alone. */
 import { words } from "./index";
 
-const relative = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
+const relative = new Intl.RelativeTimeFormat(words.language);
+const now = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" }).format(0, "second");
 const exact = new Intl.DateTimeFormat(words.language, { dateStyle: "full", timeStyle: "medium" });
 const whole = new Intl.NumberFormat(words.language, { useGrouping: false });
 const twoDigits = new Intl.NumberFormat(words.language, { minimumIntegerDigits: 2 });
 const brief = new Intl.DateTimeFormat(words.language, { dateStyle: "medium", timeStyle: "short" });
+const clock = new Intl.DateTimeFormat(words.language, { timeStyle: "short" });
+const precise = new Intl.DateTimeFormat(words.language, { dateStyle: "medium", timeStyle: "medium" });
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** "3 minutes ago", "in 23 hours", "now": the largest unit of which there is more than one and a half. */
+const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number, number])[] = [
+  ["second", SECOND_MS, MINUTE_MS],
+  ["minute", MINUTE_MS, HOUR_MS],
+  ["hour", HOUR_MS, DAY_MS],
+  ["day", DAY_MS, Number.POSITIVE_INFINITY],
+];
+
+/** "3 minutes ago", "in 23 hours", "now": the largest unit of which there is at least one. */
 export function fromNow(ms: number, nowMs: number): string {
   const span = ms - nowMs;
-  const size = Math.abs(span);
-  const said = (unitMs: number, unit: Intl.RelativeTimeFormatUnit) =>
-    relative.format(Math.round(span / unitMs), unit);
-  if (size < 10 * SECOND_MS) return relative.format(0, "second");
-  if (size < 90 * SECOND_MS) return said(SECOND_MS, "second");
-  if (size < 90 * MINUTE_MS) return said(MINUTE_MS, "minute");
-  if (size < 36 * HOUR_MS) return said(HOUR_MS, "hour");
-  return said(DAY_MS, "day");
+  if (Math.abs(span) < 10 * SECOND_MS) return now;
+  for (const [unit, unitMs, nextMs] of UNITS) {
+    const count = Math.round(span / unitMs);
+    // 59.6 seconds are a minute, and never 60 seconds.
+    if (Math.abs(count) * unitMs < nextMs) return relative.format(count, unit);
+  }
+  return now;
 }
 
 /** The whole date and time, for a hover. */
@@ -30,6 +39,12 @@ export const exactly = (ms: number): string => exact.format(ms);
 
 /** Date and time for a line of text. */
 export const briefly = (ms: number): string => brief.format(ms);
+
+/** Date and time to the second, for a label that tells one thing from another. */
+export const preciselyAt = (ms: number): string => precise.format(ms);
+
+/** The time of the day, for what happens within minutes. */
+export const atClock = (ms: number): string => clock.format(ms);
 
 /** A countdown, "1:05"; never below zero. */
 export function countdown(leftMs: number): string {

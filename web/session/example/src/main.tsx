@@ -1,11 +1,19 @@
-import { RequireSession, SessionProvider, useExpiry, useSession, useSignOut } from "@vestibule/session";
+import {
+  here,
+  loginUrl,
+  RequireSession,
+  SessionProvider,
+  useExpiry,
+  useSession,
+  useSignOut,
+} from "@vestibule/session";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 /** Orders of whoever is signed in; the page another team would write. */
 function Orders() {
   const { user, error, checkSession } = useSession();
-  const { secondsLeft, stay } = useExpiry({ warnSeconds: 30 });
+  const { secondsLeft, isLast, stay } = useExpiry({ warnSeconds: 30 });
   const signOut = useSignOut();
   return (
     <main>
@@ -21,9 +29,13 @@ function Orders() {
       {secondsLeft !== null && (
         <p role="alert">
           Signed out in {secondsLeft} seconds.{" "}
-          <button type="button" onClick={() => void stay()}>
-            Stay
-          </button>
+          {isLast ? (
+            <a href={loginUrl(here())}>Sign in again</a>
+          ) : (
+            <button type="button" onClick={() => void stay()}>
+              Stay
+            </button>
+          )}
         </p>
       )}
       <button type="button" onClick={signOut}>

@@ -55,7 +55,8 @@ function Details({ session, skewMs, providerName }: CurrentSession) {
           <bdi>{providerName || say.yourProvider}</bdi>
         </Fact>
         <Fact name={say.signedIn}>
-          {session.authenticatedAt ? <Moment ms={msOf(session.authenticatedAt)} now={now} /> : say.notTold}
+          {/* Many providers send no time of authentication: then it is the time the session began. */}
+          <Moment ms={msOf(session.authenticatedAt ?? session.createdAt)} now={now} />
         </Fact>
         <Fact name={say.thisDevice} aside={device?.address && <bdi>{device.address}</bdi>}>
           {deviceName(device?.userAgent ?? "")}
