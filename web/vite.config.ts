@@ -17,6 +17,20 @@ const OURS = [
 ];
 const SHELL = new RegExp(`/node_modules/(?:${LIBRARIES.join("|")})/|/src/(?:${OURS.join("|")})`);
 
+// What every page behind the guard needs, for the same reason in one file. The guard itself and each page stay files of their own.
+const BEHIND_THE_GUARD = [
+  "api/",
+  "gen/",
+  "clock",
+  "device",
+  "words/(?:devices|times)",
+  "ui/(?:Badge|Card|Dialog|Facts|Timestamp)\\.",
+  "shell/(?:ExpiryWarning|Failure|Moment|Page|TheftNotice)\\.",
+];
+const GUARDED = new RegExp(
+  `/node_modules/(?:@bufbuild|grpc-web|google-protobuf)/|/src/(?:${BEHIND_THE_GUARD.join("|")})`,
+);
+
 export default defineConfig({
   plugins: [react()],
   build: {
@@ -32,7 +46,11 @@ export default defineConfig({
     rolldownOptions: {
       output: {
         codeSplitting: {
-          groups: [{ name: "shell", test: SHELL }],
+          groups: [
+            { name: "shell", test: SHELL },
+            // What the shell needs as well would come with it, and the public pages would load it all.
+            { name: "guarded", test: GUARDED, includeDependenciesRecursively: false },
+          ],
         },
       },
     },

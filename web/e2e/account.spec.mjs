@@ -152,7 +152,8 @@ test("two browsers see each other; one ends the other, which says so and knows t
     40_000,
   );
   await rows.filter({ hasNotText: "This browser" }).getByRole("button").click();
-  await until(async () => (await rows.count()) === 1, "the row goes");
+  await rows.getByText("Chrome on Linux is signed out.").waitFor();
+  await until(async () => (await rows.getByRole("button").count()) === 1, "the row says so instead");
   const dialog = second.page.getByRole("alertdialog");
   await dialog.waitFor({ timeout: 40_000 });
   assert.match(

@@ -128,6 +128,24 @@ async function endsByTheft(page) {
   });
 }
 
+/** A person with so many sessions that the list is longer than the window, all of one kind of browser at one address. */
+export const manySessions = (page, count) =>
+  sessionsAre(
+    page,
+    { ...HERE, bound: false },
+    ...Array.from({ length: count }, (_, at) => ({
+      ...HERE,
+      handle: String.fromCharCode(98 + at),
+      began: (at + 4) * HOUR_S,
+      used: (at + 1) * HOUR_S,
+      bound: false,
+      current: false,
+    })),
+  );
+/** The service does what it is asked to, without a word. */
+export const done = (page, method) =>
+  page.route(`**/session.v1.BrowserSessionService/${method}`, (route) => route.fulfill(answer([])));
+
 const main = (page) => page.getByRole("main");
 const heading = (page) => page.getByRole("heading", { level: 1 }).waitFor();
 const dialog = (page) => page.getByRole("alertdialog").waitFor();
@@ -331,6 +349,17 @@ export const STATES = {
       await page.goto("/account/sessions");
       await page.getByText("Bound to this device").waitFor();
       await page.getByText("Bound to its device").waitFor();
+    },
+  },
+  "sessions-alike": {
+    signedIn: true,
+    go: async (page) => {
+      await manySessions(page, 3);
+      await done(page, "EndMySession");
+      await page.goto("/account/sessions");
+      await page.getByText("In every session").waitFor();
+      await main(page).getByRole("listitem").nth(2).getByRole("button").click();
+      await page.getByText("is signed out.").waitFor();
     },
   },
   "sessions-theft": {

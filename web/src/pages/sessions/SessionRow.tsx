@@ -1,13 +1,14 @@
+import { type ReactNode, useEffect, useRef } from "react";
 import { msOf } from "../../api/queries";
 import { describeDevice } from "../../device";
 import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
 import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
-import { Bar, Loading } from "../../ui/Skeleton";
 import { Timestamp } from "../../ui/Timestamp";
 import { words } from "../../words";
 import { exactly, fromNow } from "../../words/times";
+import { deviceOf, type Facts, nameOf, ownFacts } from "./facts";
 import { lastSeenMs } from "./queries";
 import styles from "./Sessions.module.css";
 
@@ -15,27 +16,37 @@ const say = words.sessions;
 
 export interface SessionRowProps {
   session: Session;
-  name: string;
+  /** What the list says of all sessions: the row leaves it out. */
+  shared: Facts;
+  /** What assistive technology calls this session, unlike any other. */
+  label: string;
   now: number;
   busy: boolean;
   onEnd: () => void;
+  /** Why ending it failed. */
+  failure?: ReactNode;
 }
 
 /** One session: what it runs on, where and when it was last used, and how to end it. */
-export function SessionRow({ session, name, now, busy, onEnd }: SessionRowProps) {
-  const device = session.lastSeenOn ?? session.createdOn;
+export function SessionRow({ session, shared, label, now, busy, onEnd, failure }: SessionRowProps) {
   const unreadable = session.state === State.UNREADABLE;
   const seen = unreadable ? 0 : lastSeenMs(session);
   const created = msOf(session.createdAt);
   const expires = msOf(session.expiresAt);
+  const { device, address } = ownFacts(session, shared);
+  const started = created !== null && (
+    <span>
+      {say.started} <Timestamp ms={created} said={fromNow(created, now)} exact={exactly(created)} />
+    </span>
+  );
   return (
     <li className={styles.row}>
       <span className={styles.icon}>
-        <Icon name={describeDevice(device?.userAgent ?? "")?.kind ?? "desktop"} size={24} />
+        <Icon name={describeDevice(deviceOf(session)?.userAgent ?? "")?.kind ?? "desktop"} size={24} />
       </span>
       <div className={styles.words}>
         <h2 className={styles.name}>
-          {name}
+          {device || started || nameOf(session)}
           {session.current && <Badge>{say.current}</Badge>}
           {session.deviceBinding && (
             <Badge quiet icon="lock">
@@ -45,17 +56,13 @@ export function SessionRow({ session, name, now, busy, onEnd }: SessionRowProps)
         </h2>
         {unreadable && <p className={styles.line}>{say.unreadableDetail}</p>}
         <p className={styles.line}>
-          {device?.address && <bdi>{device.address}</bdi>}
+          {address && <bdi>{address}</bdi>}
           {seen > 0 && (
             <Timestamp ms={seen} said={say.lastActive(fromNow(seen, now))} exact={exactly(seen)} />
           )}
         </p>
         <p className={styles.line}>
-          {created !== null && (
-            <span>
-              {say.started} <Timestamp ms={created} said={fromNow(created, now)} exact={exactly(created)} />
-            </span>
-          )}
+          {device && started}
           {expires !== null && (
             <span>
               {say.expires} <Timestamp ms={expires} said={fromNow(expires, now)} exact={exactly(expires)} />
@@ -63,34 +70,31 @@ export function SessionRow({ session, name, now, busy, onEnd }: SessionRowProps)
           )}
         </p>
       </div>
-      <Button small busy={busy} aria-label={busy ? undefined : say.endLabel(name)} onClick={onEnd}>
+      <Button small busy={busy} aria-label={busy ? undefined : say.endLabel(label)} onClick={onEnd}>
         {busy ? say.ending : say.end}
       </Button>
+      {failure && <div className={styles.failure}>{failure}</div>}
     </li>
   );
 }
 
-export function SessionRowSkeleton() {
+/**
+ * What stands in the place of a session that was ended here: the outcome is where the person looks, and the focus,
+ * which went with the button, is on it.
+ */
+export function EndedRow({ session }: { session: Session }) {
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (document.activeElement === document.body) row.current?.focus();
+  }, []);
   return (
-    <Loading label={say.loading}>
-      <ul className={styles.list}>
-        {[1, 2].map((row) => (
-          <li key={row} className={styles.row}>
-            <span className={styles.icon} />
-            <div className={styles.words}>
-              <p className={styles.name}>
-                <Bar width={18} />
-              </p>
-              <p className={styles.line}>
-                <Bar width={26} />
-              </p>
-              <p className={styles.line}>
-                <Bar width={30} />
-              </p>
-            </div>
-          </li>
-        ))}
-      </ul>
-    </Loading>
+    <li ref={row} tabIndex={-1} className={styles.row}>
+      <span className={styles.icon}>
+        <Icon name="check" size={24} />
+      </span>
+      <p role="status" className={styles.words}>
+        {say.ended(nameOf(session))}
+      </p>
+    </li>
   );
 }

@@ -1,8 +1,8 @@
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { endMyOtherSessions, endMySession } from "../../api/browser-session";
 import { useServerNow } from "../../clock";
-import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
+import type { Session } from "../../gen/session/v1/session_pb";
 import { Failure } from "../../shell/Failure";
 import { useLeave } from "../../shell/leaving";
 import { Page } from "../../shell/Page";
@@ -11,18 +11,14 @@ import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
 import { words } from "../../words";
-import { deviceName } from "../../words/devices";
-import { inOrder, sessionsQuery, without } from "./queries";
-import { SessionRow, SessionRowSkeleton } from "./SessionRow";
+import { labelsOf, nameOf, saySharedFacts, sharedFacts } from "./facts";
+import { allOf, inOrder, sessionsQuery } from "./queries";
+import { EndedRow, SessionRow } from "./SessionRow";
 import styles from "./Sessions.module.css";
+import { SessionsSkeleton } from "./SessionsSkeleton";
 
 const say = words.sessions;
 const TICK_MS = 10_000;
-
-const nameOf = (session: Session) =>
-  session.state === State.UNREADABLE
-    ? say.unreadable
-    : deviceName((session.lastSeenOn ?? session.createdOn)?.userAgent ?? "");
 
 /** Every session of this person, and the way to end each. */
 export function Sessions() {
@@ -30,92 +26,113 @@ export function Sessions() {
   const now = useServerNow(list.data?.pages.at(-1)?.skewMs ?? 0, TICK_MS);
   const queries = useQueryClient();
   const signOut = useLeave();
-  const [said, setSaid] = useState("");
+  // Sessions that were ended on this page keep their place in the list, to say so.
+  const [ended, setEnded] = useState<readonly Session[]>([]);
+  const [othersEnded, setOthersEnded] = useState<number | null>(null);
   const [asking, setAsking] = useState(false);
+  const outcome = useRef<HTMLDivElement>(null);
   const reread = () => queries.invalidateQueries({ queryKey: sessionsQuery.queryKey });
-  const drop = (gone: (session: Session) => boolean) =>
-    queries.setQueryData(sessionsQuery.queryKey, (data) => data && without(data, gone));
 
   const end = useMutation({
     mutationFn: (session: Session) => endMySession(session.handle),
-    onMutate: () => setSaid(""),
-    onSuccess: (_, session) => {
-      drop(({ handle }) => handle === session.handle);
-      setSaid(say.ended(nameOf(session)));
-    },
+    onMutate: () => setOthersEnded(null),
+    onSuccess: (_, session) => setEnded((before) => [...before, session]),
     onSettled: reread,
   });
   const endOthers = useMutation({
     mutationFn: endMyOtherSessions,
-    onMutate: () => setSaid(""),
     onSuccess: (count) => {
-      drop(({ current }) => !current);
-      setSaid(say.othersEnded(count));
+      setEnded([]);
+      setOthersEnded(count);
     },
-    onSettled: () => {
+    onSettled: async () => {
+      // The dialog stays until the list is without the sessions it ended.
+      await reread();
       setAsking(false);
-      return reread();
     },
   });
+  const ask = () => {
+    setOthersEnded(null);
+    endOthers.reset();
+    setAsking(true);
+  };
 
-  const sessions = list.data ? inOrder(list.data) : [];
+  const isEnded = ({ handle }: Session) => ended.some((one) => one.handle === handle);
+  const sessions = list.data ? allOf(list.data).filter((session) => !isEnded(session)) : [];
   const others = sessions.filter(({ current }) => !current).length;
+  // Of sessions that were not read yet nothing can be said.
+  const shared = sharedFacts(list.hasNextPage ? [] : sessions);
+  const labels = labelsOf(sessions);
   return (
     <Page title={say.title} lead={say.lead}>
       <div aria-live="polite" className={styles.outcome}>
         <TheftNotice />
       </div>
-      <div aria-live="polite" className={styles.outcome}>
-        {said && <Notice kind="good" icon="check" title={said} />}
+      <div aria-live="polite" className={styles.outcome} tabIndex={-1} ref={outcome}>
+        {othersEnded !== null && <Notice kind="good" icon="check" title={say.othersEnded(othersEnded)} />}
+        {endOthers.isError && (
+          <Failure title={say.othersFailed} detail={say.endFailedDetail} error={endOthers.error} />
+        )}
       </div>
-      {end.isError && (
-        <Failure
-          title={say.endFailed(nameOf(end.variables))}
-          detail={say.endFailedDetail}
-          error={end.error}
-        />
-      )}
-      {endOthers.isError && (
-        <Failure title={say.othersFailed} detail={say.endFailedDetail} error={endOthers.error} />
-      )}
       {list.isError && !list.data && (
         <Failure title={say.failed} error={list.error} busy={list.isFetching} retry={list.refetch} />
       )}
-      {list.isPending && <SessionRowSkeleton />}
+      {list.isPending && <SessionsSkeleton />}
       {list.data && (
-        <ul className={styles.list}>
-          {sessions.map((session) => (
-            <SessionRow
-              key={session.handle}
-              session={session}
-              name={nameOf(session)}
-              now={now}
-              busy={end.isPending && end.variables.handle === session.handle}
-              onEnd={() => (session.current ? signOut() : end.mutate(session))}
-            />
-          ))}
-        </ul>
-      )}
-      {list.data && (
-        <div className={styles.foot}>
+        <>
+          <div className={styles.head}>
+            {others === 0 && !list.hasNextPage ? (
+              <p>{say.onlyThis}</p>
+            ) : (
+              <>
+                {saySharedFacts(shared) && <p>{say.shared(saySharedFacts(shared))}</p>}
+                <Button look="danger" busy={endOthers.isPending} onClick={ask}>
+                  {say.endOthers}
+                </Button>
+              </>
+            )}
+          </div>
+          <ul className={styles.list}>
+            {inOrder([...sessions, ...ended]).map((session) =>
+              isEnded(session) ? (
+                <EndedRow key={`ended ${session.handle}`} session={session} />
+              ) : (
+                <SessionRow
+                  key={session.handle}
+                  session={session}
+                  shared={shared}
+                  label={labels.get(session.handle) ?? nameOf(session)}
+                  now={now}
+                  busy={end.isPending && end.variables.handle === session.handle}
+                  onEnd={() => (session.current ? signOut() : end.mutate(session))}
+                  failure={
+                    end.isError &&
+                    end.variables.handle === session.handle && (
+                      <Failure
+                        title={say.endFailed(nameOf(session))}
+                        detail={say.endFailedDetail}
+                        error={end.error}
+                      />
+                    )
+                  }
+                />
+              ),
+            )}
+          </ul>
           {list.hasNextPage && (
             <Button busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
               {say.more}
             </Button>
           )}
-          {others === 0 && !list.hasNextPage && <p className={styles.alone}>{say.onlyThis}</p>}
-          {(others > 0 || list.hasNextPage) && (
-            <Button look="danger" busy={endOthers.isPending} onClick={() => setAsking(true)}>
-              {say.endOthers}
-            </Button>
-          )}
-        </div>
+        </>
       )}
       {asking && (
         <Dialog
           title={say.endOthersAsk}
           detail={say.endOthersDetail(others)}
           onClose={() => setAsking(false)}
+          // The button may be gone with the sessions it ended: the focus goes on to what came of it.
+          focusAfter={() => (outcome.current?.hasChildNodes() ? outcome.current : null)}
           actions={
             <>
               <Button look="quiet" onClick={() => setAsking(false)}>

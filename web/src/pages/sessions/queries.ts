@@ -28,27 +28,18 @@ export const sessionsQuery = infiniteQueryOptions({
 export const lastSeenMs = (session: Session): number =>
   msOf(session.lastSeenOn?.at) ?? msOf(session.rolledAt) ?? msOf(session.createdAt) ?? 0;
 
-/** The session of this browser first, then by last use; a session on two pages counts once. */
-export function inOrder(data: InfiniteData<SessionsPage>): Session[] {
-  const all = new Map(
-    data.pages.flatMap((page) => page.sessions).map((session) => [session.handle, session]),
-  );
-  return [...all.values()].sort(
+/** The sessions of all pages that were read; one that is on two pages counts once. */
+export const allOf = (data: InfiniteData<SessionsPage>): Session[] => [
+  ...new Map(
+    data.pages.flatMap(({ sessions }) => sessions).map((session) => [session.handle, session]),
+  ).values(),
+];
+
+/** The session of this browser first, then by last use. */
+export const inOrder = (sessions: readonly Session[]): Session[] =>
+  [...sessions].sort(
     (a, b) =>
       Number(b.current) - Number(a.current) ||
       lastSeenMs(b) - lastSeenMs(a) ||
       a.handle.localeCompare(b.handle),
   );
-}
-
-/** The list without some sessions: what it looks like before the server has said so. */
-export function without(
-  data: InfiniteData<SessionsPage>,
-  gone: (session: Session) => boolean,
-): InfiniteData<SessionsPage> {
-  const pages = data.pages.map((page) => ({
-    ...page,
-    sessions: page.sessions.filter((session) => !gone(session)),
-  }));
-  return { ...data, pages };
-}
