@@ -164,6 +164,26 @@ test("two browsers see each other; one ends the other, which says so and knows t
   assertQuiet(second.seen);
 });
 
+test("a person switches to another account at the provider, and goes on as it", async () => {
+  const { page: first, context, seen } = await window();
+  await signIn(first, stack);
+  const page = await context.newPage();
+  const choose = async () => {
+    await page.goto("/api/auth/login?prompt=select_account&returnTo=/account");
+    await page.getByRole("heading", { name: "Choose an account" }).waitFor();
+    await assertAccessible(page, "the choice of an account");
+  };
+  await choose();
+  await page.getByRole("button", { name: "Grace Hopper" }).click();
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("heading", { name: "Grace Hopper" }).waitFor();
+  await page.getByText("Example ID").waitFor();
+  await choose();
+  await page.getByRole("button", { name: "Continue as Grace Hopper" }).click();
+  await page.getByRole("heading", { name: "Grace Hopper" }).waitFor();
+  assertQuiet(seen);
+});
+
 test("staying signed in extends the session", async () => {
   const { page, seen } = await window();
   await signIn(page, stack);

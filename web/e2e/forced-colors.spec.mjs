@@ -80,7 +80,11 @@ test("the buttons of the edge's own pages keep an outline", async () => {
   const { page, expects } = await forced();
   expects(/status of 4\d\d/);
   await page.goto("/api/auth/callback?error=access_denied&state=unknown");
-  const [style, color] = await styleOf(page.locator("main .button").first(), "borderTopStyle", "borderTopColor");
+  const [style, color] = await styleOf(
+    page.locator("main .button").first(),
+    "borderTopStyle",
+    "borderTopColor",
+  );
   assert.equal(style, "solid");
   assert.notEqual(color, await canvasOf(page));
 });

@@ -92,7 +92,7 @@ test("two minutes before the last end a dialog says when to sign in again, leads
   await until(async () => (await focused(page)) === "Sign in again", "the main action has the focus");
   await announced
     .getByRole("timer")
-    .filter({ hasText: /sign in again at \d+:\d\d.[AP]M, in (2:0\d|1:[345]\d)/ })
+    .filter({ hasText: /sign in again at \d+:\d\d.[AP]M, in\s(2:0\d|1:[345]\d)/ })
     .waitFor();
   assert.equal(await announced.getByRole("button", { name: "Stay signed in" }).count(), 0);
   for (const colorScheme of ["light", "dark"]) {

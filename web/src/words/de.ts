@@ -167,7 +167,7 @@ export const de: Words = {
     signOut: "Abmelden",
     lastTitle: "Melden Sie sich bald neu an",
     lastDetail: (when, left) =>
-      `Um ${when}, in ${left}, müssen Sie sich neu anmelden. Tun Sie es jetzt, oder machen Sie bis dahin weiter.`,
+      `Um ${when}, in\u00a0${left}, müssen Sie sich neu anmelden. Tun Sie es jetzt, oder machen Sie bis dahin weiter.`,
     goOn: "Vorerst weitermachen",
   },
   theft: {

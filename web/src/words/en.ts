@@ -162,7 +162,7 @@ export const en = {
     signOut: "Sign out",
     lastTitle: "Sign in again soon",
     lastDetail: (when: string, left: string) =>
-      `You have to sign in again at ${when}, in ${left}. Do it now, or go on until then.`,
+      `You have to sign in again at ${when}, in\u00a0${left}. Do it now, or go on until then.`,
     goOn: "Go on for now",
   },
   theft: {

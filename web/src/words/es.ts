@@ -166,7 +166,7 @@ export const es: Words = {
     signOut: "Cerrar la sesión",
     lastTitle: "Pronto tendrá que iniciar sesión de nuevo",
     lastDetail: (when, left) =>
-      `Tendrá que iniciar sesión de nuevo a las ${when}, en ${left}. Hágalo ahora o continúe hasta entonces.`,
+      `Tendrá que iniciar sesión de nuevo a las ${when}, en\u00a0${left}. Hágalo ahora o continúe hasta entonces.`,
     goOn: "Continuar por ahora",
   },
   theft: {

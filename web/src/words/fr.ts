@@ -171,7 +171,7 @@ export const fr: Words = {
     signOut: "Se déconnecter",
     lastTitle: "Reconnectez-vous bientôt",
     lastDetail: (when, left) =>
-      `Vous devrez vous reconnecter à ${when}, dans ${left}. Faites-le maintenant ou continuez jusque-là.`,
+      `Vous devrez vous reconnecter à ${when}, dans\u00a0${left}. Faites-le maintenant ou continuez jusque-là.`,
     goOn: "Continuer pour l’instant",
   },
   theft: {
