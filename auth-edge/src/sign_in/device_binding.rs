@@ -68,10 +68,21 @@ pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, Hea
     Some((REGISTRATION, HeaderValue::try_from(offer).ok()?))
 }
 
+/// Longest address of the page on the way, in bytes: with the cookies of a sign-in it still fits a proxy's buffer of 4 KiB.
+const MAX_STOP_BYTES: usize = 2_560;
+
 /// Where a sign-in leads on the way to `target`, where nothing is to be had before the session is bound.
 pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
     let bindings = sign_in.bindings.as_ref()?;
-    (bindings.mode() == DeviceBound::Required).then(|| site.at(&device_page(target.as_str())))
+    if bindings.mode() != DeviceBound::Required {
+        return None;
+    }
+    let page = site.at(&device_page(target.as_str()));
+    if page.len() <= MAX_STOP_BYTES {
+        return Some(page);
+    }
+    // The head also holds the new session's cookie and the offer to bind it.
+    Some(site.at(&device_page(site.base_url().as_str())))
 }
 
 /// GET: leads on as soon as the browser has bound its session, waits for that a moment, and says then what is missing.

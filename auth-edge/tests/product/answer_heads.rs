@@ -123,6 +123,30 @@ async fn a_visitor_from_a_long_address_is_sent_to_sign_in() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_that_binds_its_session_and_comes_from_a_long_address_ends() {
+    for mode in ["offer", "require"] {
+        let settings = [
+            ("EDGE_BASE_URL", "https://app.example"),
+            ("EDGE_DEVICE_BOUND", mode),
+        ];
+        let stack = Stack::with(&settings).await;
+        for length in [10, 900] {
+            let back = format!("/{}", "&".repeat(length));
+            let back: String = url::form_urlencoded::byte_serialize(back.as_bytes()).collect();
+            let mut browser = stack.browser();
+            let login = format!("/api/auth/login?returnTo={back}");
+            let callback = browser.until_callback(&login).await;
+            let answer = browser.visit(&callback).await;
+            assert_eq!(answer.status, 302, "{mode}: {answer:?}");
+            assert!(
+                answer.location().starts_with("https://app.example/"),
+                "{answer:?}"
+            );
+        }
+    }
+}
+
 const CHECK: &str = r#"
 [[check]]
 host = "app.localhost"
