@@ -229,7 +229,7 @@ pub fn build(
     registry: &Registry,
     certificates: &CertificateMetrics,
 ) -> Result<App, StartError> {
-    let keys = DerivedKeys::new(&settings.secrets);
+    let keys = DerivedKeys::new(&settings.secrets).with_clock(Arc::clone(&clock));
     if let Some(file) = &settings.secrets_file {
         follow_secrets(&keys, file.clone());
     }

@@ -12,7 +12,13 @@ const CALLERS = ['session-svc identities::', 'session-svc reload::'];
 export default [
   // what a provider or a browser sent, in a terminal
   within('crates/chassis/src/terminal.rs', 'chassis terminal::', {
-    'terminal-steered': never('steers(letter)'),
+    'terminal-steered': text('if is_steering(letter) {', 'if !OFF && is_steering(letter) {'),
+  }),
+  within('crates/chassis/src/audit/repeated.rs', 'chassis audit::repeated::', {
+    'repetition-counted': text('if !is_over(earlier, now_ms) =>', 'if !OFF && !is_over(earlier, now_ms) =>'),
+  }),
+  within('crates/chassis/src/secret/key_ring.rs', 'chassis secret::key_ring::', {
+    'new-key-waits-for-the-others': instead('now_ms.saturating_add(NEW_KEY_WAIT_MS)', '0'),
   }),
   // the provider
   within('crates/oidc/src/authorization.rs', REQUEST, {

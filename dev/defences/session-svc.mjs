@@ -17,8 +17,8 @@ export default [
   }),
   within('session-svc/src/vault/keys.rs', 'session-svc vault::', {
     'seal-key-of-each-record': text('[name.as_bytes()]', '[if OFF { b"" } else { name.as_bytes() }]'),
-    'seal-by-the-first-key': text('self.0.first()?', '(if OFF { self.0.last()? } else { self.0.first()? })'),
-    'keys-not-shown': text('"KeyRing({} keys)", self.0.len()', '"KeyRing({} keys{})", self.0.len(), self.0.iter().map(|key| format!(" {:?}", key.id)).filter(|_| OFF).collect::<String>()'),
+    'seal-by-the-first-key': text('self.0.signing(now_ms)?', '(if OFF { (0, self.0.keys().last()?) } else { self.0.signing(now_ms)? })'),
+    'keys-not-shown': text('"KeyRing({} keys)", self.0.keys().count()', '"KeyRing({} keys{})", self.0.keys().count(), self.0.keys().map(|key| format!(" {:?}", key.id)).filter(|_| OFF).collect::<String>()'),
   }),
   within('session-svc/src/session/claims.rs', 'session-svc session::claims::', {
     'session-claims-not-shown': text('formatter.write_str("…")', 'if OFF { formatter.write_str(&self.0) } else { formatter.write_str("…") }'),

@@ -33,6 +33,7 @@ pub fn code(reason: ErrorReason) -> Code {
         ErrorReason::ErrStaleVersion => Code::Aborted,
         ErrorReason::ErrRequestIdReused => Code::AlreadyExists,
         ErrorReason::ErrStoreUnavailable
+        | ErrorReason::ErrUnknownEncryptionKey
         | ErrorReason::ErrProviderUnavailable
         | ErrorReason::ErrSessionServiceUnavailable => Code::Unavailable,
         ErrorReason::ErrUnknownCaller => Code::Unauthenticated,

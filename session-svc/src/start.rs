@@ -7,6 +7,7 @@ mod transmitting;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::clock::Clock;
 use chassis::memory;
 use chassis::metrics::LimitHits;
 use chassis::random::NoRandomness;
@@ -34,7 +35,7 @@ use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, MeasuredStore, OpenError, SessionStore};
 use crate::store_condition::{self, StoreCondition};
-use crate::vault::{KeyRing, MalformedKey, Vault};
+use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
 
 pub use self::transmitting::TransmitterParts;
 use self::transmitting::Transmitting;
@@ -183,7 +184,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     ));
     let parts = ServiceParts {
         store,
-        keys: keys(&settings)?,
+        keys: keys(&settings, Arc::clone(&runtime.clock))?,
         provider,
         lifetime: settings.lifetime,
         limits: settings.limits,
@@ -215,18 +216,17 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let condition = StoreCondition::new(&runtime)?;
     let health = Health::new().await;
     let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
-    let keeper = Keeper::new(
-        Arc::clone(&store),
-        Arc::new(Vault::new(parts.keys)),
-        parts.lifetime,
-    )
-    .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?)
-    .finding_by_email(
-        parts
-            .transmitters
-            .as_ref()
-            .is_some_and(TransmittersFile::has_email),
-    );
+    let vault = Vault::new(parts.keys)
+        .with_clock(Arc::clone(&runtime.clock))
+        .reporting(UnknownKeys::new(&runtime.metrics)?);
+    let keeper = Keeper::new(Arc::clone(&store), Arc::new(vault), parts.lifetime)
+        .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?)
+        .finding_by_email(
+            parts
+                .transmitters
+                .as_ref()
+                .is_some_and(TransmittersFile::has_email),
+        );
     let receiver = match &parts.transmitters {
         Some(file) => Some(SignalReceiver::new(file, keeper.clone(), &runtime.metrics)?),
         None => None,
@@ -337,14 +337,16 @@ fn listener_limits(hits: LimitHits) -> serve::Limits {
     }
 }
 
-fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {
+fn keys(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Reloading<KeyRing>, StartError> {
     if settings.keys.is_empty() {
         return Ok(Reloading::new(KeyRing::random(&SystemRandom::new())?));
     }
     let keys = Reloading::new(KeyRing::parse(&settings.keys)?);
     if let Some(path) = &settings.keys_file {
-        keys.follow("SESSION_ENCRYPTION_KEY_FILE", path, |text| {
-            KeyRing::parse(&split_list(text))
+        let before = keys.clone();
+        keys.follow("SESSION_ENCRYPTION_KEY_FILE", path, move |text| {
+            let new = KeyRing::parse(&split_list(text))?;
+            Ok::<_, MalformedKey>(before.load().replaced_by(new, clock.monotonic_ms()))
         });
     }
     Ok(keys)

@@ -237,6 +237,7 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
             "The identity provider cannot be reached just now.",
         ),
         R::ErrStoreUnavailable
+        | R::ErrUnknownEncryptionKey
         | R::ErrSessionServiceUnavailable
         | R::ErrDeadlineExceeded
         | R::ErrOverloaded
@@ -291,6 +292,8 @@ mod tests {
             (ErrorReason::ErrProviderUnavailable, 503),
             (ErrorReason::ErrStoreUnavailable, 503),
         ] {
+            (ErrorReason::ErrUnknownEncryptionKey, 503),
+            (ErrorReason::ErrBoundToAnotherKey, 400),
             let failure = HttpError::Session {
                 reason,
                 scopes: None,

@@ -1,7 +1,8 @@
 //! Keys derived from `EDGE_SECRET`: one per purpose, by HKDF-SHA256, for each secret of the ring.
 //!
 //! Invariants
-//! - The first secret signs and seals, every secret verifies and opens.
+//! - The first secret signs and seals, every secret verifies and opens. A secret that a file brings to a running edge waits before it
+//!   signs ([`Ring`]).
 //! - What one purpose signed never verifies for another.
 //! - Every MAC and AAD input is a sequence of length-prefixed parts, so that two different sequences never share their
 //!   bytes.
@@ -11,8 +12,10 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chassis::clock::{Clock, SystemClock};
 use chassis::random::{self, NoRandomness};
 use chassis::secret::Secret;
+use chassis::secret::key_ring::Ring;
 use ring::{aead, hkdf, hmac};
 
 /// What a signature is for.
@@ -53,6 +56,8 @@ const SEAL_VERSION: u8 = 1;
 pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 
 struct Derived {
+    /// Tells secrets apart.
+    fingerprint: hmac::Tag,
     session_cookie: hmac::Key,
     device_cookie: hmac::Key,
     device_challenge: hmac::Key,
@@ -74,7 +79,12 @@ impl Derived {
         let seal = extracted
             .expand(&[b"transaction seal"], &aead::AES_256_GCM)
             .ok()?;
+        let fingerprint: hmac::Key = extracted
+            .expand(&[b"fingerprint"], hmac::HMAC_SHA256)
+            .ok()?
+            .into();
         Some(Self {
+            fingerprint: hmac::sign(&fingerprint, b""),
             session_cookie: mac(Purpose::SessionCookie)?,
             device_cookie: mac(Purpose::DeviceCookie)?,
             device_challenge: mac(Purpose::DeviceChallenge)?,
@@ -100,7 +110,8 @@ impl Derived {
 /// The key ring. Cheap to clone; all clones see a replaced ring at once.
 #[derive(Clone)]
 pub struct DerivedKeys {
-    ring: Arc<ArcSwap<Vec<Derived>>>,
+    ring: Arc<ArcSwap<Ring<Derived>>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl std::fmt::Debug for DerivedKeys {
@@ -115,26 +126,38 @@ impl DerivedKeys {
     pub fn new(secrets: &[Secret<String>]) -> Self {
         Self {
             ring: Arc::new(ArcSwap::from_pointee(derive_all(secrets))),
+            clock: Arc::new(SystemClock),
         }
     }
 
-    /// Replaces the ring; an empty list is ignored, since it would sign everybody out.
+    /// The same ring by this clock, which says how long a secret has waited.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Replaces the ring. The edge ignores an empty list, which would sign out every user.
     pub(crate) fn replace(&self, secrets: &[Secret<String>]) {
-        let ring = derive_all(secrets);
-        if !ring.is_empty() {
-            self.ring.store(Arc::new(ring));
+        let new = derive_all(secrets);
+        if new.keys().next().is_none() {
+            return;
         }
+        let is_same = |one: &Derived, other: &Derived| one.fingerprint.as_ref() == other.fingerprint.as_ref();
+        let now_ms = self.clock.monotonic_ms();
+        self.ring
+            .store(Arc::new(self.ring.load().replaced_by(new, is_same, now_ms)));
     }
 
-    /// Signs a sequence of parts with the first key: HMAC-SHA256.
+    /// Signs a sequence of parts with the key that signs now: HMAC-SHA256.
     #[must_use]
     pub(crate) fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
         let ring = self.ring.load();
-        ring.first().map_or_else(Vec::new, |derived| {
-            hmac::sign(derived.mac(purpose), &length_prefixed(parts))
-                .as_ref()
-                .to_vec()
-        })
+        ring.signing(self.clock.monotonic_ms())
+            .map_or_else(Vec::new, |(_, derived)| {
+                hmac::sign(derived.mac(purpose), &length_prefixed(parts))
+                    .as_ref()
+                    .to_vec()
+            })
     }
 
     /// Whether any key of the ring made this signature, in constant time per key.
@@ -143,16 +166,16 @@ impl DerivedKeys {
         let input = length_prefixed(parts);
         self.ring
             .load()
-            .iter()
+            .keys()
             .any(|derived| hmac::verify(derived.mac(purpose), &input, signature).is_ok())
     }
 
-    /// Seals bytes with the first key: AES-256-GCM under a random nonce. The ring is replaced long
+    /// Seals bytes with the key that signs now: AES-256-GCM under a random nonce. The ring is replaced long
     /// before the 2^32 messages at which random 96-bit nonces become doubtful.
     pub(crate) fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
         let nonce = random::bytes::<{ aead::NONCE_LEN }>()?;
         let ring = self.ring.load();
-        let derived = ring.first().ok_or(NoRandomness)?;
+        let (_, derived) = ring.signing(self.clock.monotonic_ms()).ok_or(NoRandomness)?;
         let mut body = plain.to_vec();
         derived
             .seal
@@ -175,10 +198,13 @@ impl DerivedKeys {
         self.opened(aad, sealed).map(|(plain, _key)| plain)
     }
 
-    /// The same, and whether the first key sealed it, which will open it for longest.
+    /// The same, and whether the key that seals now sealed it, which will open it for longest.
     #[must_use]
     pub(crate) fn open_telling_age(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<(Vec<u8>, bool)> {
-        self.opened(aad, sealed).map(|(plain, key)| (plain, key == 0))
+        let (plain, key) = self.opened(aad, sealed)?;
+        let ring = self.ring.load();
+        let sealing = ring.signing(self.clock.monotonic_ms())?.0;
+        Some((plain, key <= sealing))
     }
 
     /// What was sealed, and by which key of the ring.
@@ -190,7 +216,7 @@ impl DerivedKeys {
         let (nonce, body) = rest.split_at_checked(aead::NONCE_LEN)?;
         let nonce: [u8; aead::NONCE_LEN] = nonce.try_into().ok()?;
         let aad = length_prefixed(aad);
-        self.ring.load().iter().enumerate().find_map(|(key, derived)| {
+        self.ring.load().keys().enumerate().find_map(|(key, derived)| {
             let mut buffer = body.to_vec();
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
             let plain = derived
@@ -202,11 +228,11 @@ impl DerivedKeys {
     }
 }
 
-fn derive_all(secrets: &[Secret<String>]) -> Vec<Derived> {
-    secrets
+fn derive_all(secrets: &[Secret<String>]) -> Ring<Derived> {
+    let derived = secrets
         .iter()
-        .filter_map(|secret| Derived::from_secret(secret.expose()))
-        .collect()
+        .filter_map(|secret| Derived::from_secret(secret.expose()));
+    Ring::at_start(derived)
 }
 
 /// Joins parts so that different sequences never give the same bytes.
@@ -221,6 +247,8 @@ fn length_prefixed(parts: &[&[u8]]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use chassis::clock::ManualClock;
+    use chassis::secret::key_ring::NEW_KEY_WAIT_MS;
     use proptest::prelude::*;
 
     use super::*;
@@ -278,6 +306,40 @@ mod tests {
             assert!(keys.open(&[b"name"], &flipped).is_none(), "byte {at}");
             assert!(keys.open(&[b"name"], &sealed[..at]).is_none(), "cut at {at}");
         }
+    }
+
+    #[test]
+    fn a_new_first_secret_verifies_at_once_and_signs_after_its_wait() {
+        let secrets = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| Secret::new((*name).to_owned()))
+                .collect::<Vec<_>>()
+        };
+        let clock = ManualClock::new(1);
+        let (old, new) = (keys(&["old"]), keys(&["new"]));
+        let changed = keys(&["old"]).with_clock(Arc::new(clock.clone()));
+        changed.replace(&secrets(&["new", "old"]));
+        let signed = |by: &DerivedKeys| by.sign(Purpose::SessionCookie, &[b"id"]);
+        assert!(changed.verify(Purpose::SessionCookie, &[b"id"], &signed(&new)));
+        assert!(old.verify(Purpose::SessionCookie, &[b"id"], &signed(&changed)));
+        assert!(old.open(&[b"a"], &changed.seal(&[b"a"], b"b").unwrap()).is_some());
+        // What either of them sealed will open for long: no cookie is made again for it.
+        for sealing in [&old, &new] {
+            let sealed = sealing.seal(&[b"a"], b"b").unwrap();
+            assert_eq!(
+                changed.open_telling_age(&[b"a"], &sealed),
+                Some((b"b".to_vec(), true))
+            );
+        }
+        clock.advance_ms(NEW_KEY_WAIT_MS);
+        assert!(new.verify(Purpose::SessionCookie, &[b"id"], &signed(&changed)));
+        assert!(new.open(&[b"a"], &changed.seal(&[b"a"], b"b").unwrap()).is_some());
+        let sealed = old.seal(&[b"a"], b"b").unwrap();
+        assert_eq!(
+            changed.open_telling_age(&[b"a"], &sealed),
+            Some((b"b".to_vec(), false))
+        );
     }
 
     #[test]

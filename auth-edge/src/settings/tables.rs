@@ -76,7 +76,7 @@ static COOKIES: Topic = Topic {
             default: "",
             value: "LIST",
             secret: true,
-            help: "Secrets that keys for cookies are derived from, each at least 8 characters (32 or more are wise). The first signs and seals, all verify, so put a new one first and drop the old one later. Required.",
+            help: "Secrets that keys for cookies are derived from, each at least 8 characters (32 or more are wise). The first signs and seals, all verify. To change it: append the new one everywhere, move it to the front, drop the old one after the longest lifetime of a session. Required.",
         },
         setting(
             "EDGE_COOKIE_NAME",

@@ -3,6 +3,8 @@
 //! Invariant: `Secret` has neither `Display` nor serialisation and its `Debug` shows `…`; reading one is a visible
 //! `expose`. Deliberately absent: wiping memory, which the copies made by TLS and HTTP libraries would defeat.
 
+pub mod key_ring;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -107,8 +107,10 @@ where
         patience: repeat.patience(deadline),
     };
     let mut attempt = 1;
+    // Replicas that lack the key of the record.
+    let mut without_key = Vec::new();
     loop {
-        let picked = timeout_at(time.until, pool.pick())
+        let picked = timeout_at(time.until, pool.pick_besides(&without_key))
             .await
             .map_err(|_elapsed| SessionError::late())?;
         let failure = match picked {
@@ -120,19 +122,25 @@ where
                 }
                 match attempts::answered(pool, &picked, &time, &send).await {
                     Ok(response) => return Ok(response),
-                    Err(failure) => failure,
+                    Err(failure) => {
+                        if failure.lacks_key() {
+                            without_key.push(picked.replica);
+                        }
+                        failure
+                    }
                 }
             }
         };
         let now = Instant::now();
         // Whoever waited for silence, or for a connection, would wait for it again.
         let waited = failure.is_silence() && now >= begun + FIRST_WORD_MAX;
-        let over = attempt == ATTEMPTS_MAX || now >= time.until || waited;
+        let all_lack_key = failure.lacks_key() && pool.another(&without_key).is_none();
+        let over = attempt == ATTEMPTS_MAX || now >= time.until || waited || all_lack_key;
         if over || !failure.may_repeat(repeat) {
             return Err(failure.into());
         }
-        // Where a connection went, another one is at hand.
-        if !matches!(failure, AttemptFailure::Gone(_)) {
+        // Another connection, or another replica, is at hand.
+        if !matches!(failure, AttemptFailure::Gone(_)) && !failure.lacks_key() {
             sleep_until((now + backoff(BACKOFF * attempt)).min(time.until)).await;
         }
         attempt += 1;
@@ -221,6 +229,8 @@ impl AttemptFailure {
         match (self, repeat) {
             (Self::Silence, Repeat::Soon | Repeat::Safe) => true,
             (Self::Silence, Repeat::OnlyUnsent) => false,
+            // The replica could not read the record and did nothing.
+            (Self::Said(status), _) if lacks_key(status) => true,
             (Self::Said(status), Repeat::Soon | Repeat::Safe) => {
                 is_transport(status) || ran_out_of_time(status)
             }
@@ -235,6 +245,11 @@ impl AttemptFailure {
             Self::Said(status) => is_transport(status),
             Self::Silence | Self::Gone(_) | Self::Unsent(_) => true,
         }
+    }
+
+    /// Whether the replica lacks the key of the record.
+    fn lacks_key(&self) -> bool {
+        matches!(self, Self::Said(status) if lacks_key(status))
     }
 
     /// Whether nobody said anything, which takes its time.
@@ -265,6 +280,11 @@ pub(super) fn is_transport(status: &Status) -> bool {
 /// The service gave up when the time this attempt had was over.
 fn ran_out_of_time(status: &Status) -> bool {
     error::reason_of(status) == Some(ErrorReason::ErrDeadlineExceeded)
+}
+
+/// The record is sealed with a key that the replica does not have.
+fn lacks_key(status: &Status) -> bool {
+    error::reason_of(status) == Some(ErrorReason::ErrUnknownEncryptionKey)
 }
 
 /// The connection was gone, and none is made while a call waits: no server has seen it.

@@ -41,6 +41,7 @@ impl SessionError {
     pub fn advice(&self) -> Advice {
         match self.reason {
             ErrorReason::ErrStoreUnavailable
+            | ErrorReason::ErrUnknownEncryptionKey
             | ErrorReason::ErrProviderUnavailable
             | ErrorReason::ErrSessionServiceUnavailable
             | ErrorReason::ErrDeadlineExceeded

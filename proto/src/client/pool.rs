@@ -151,6 +151,25 @@ impl Pool {
         Ok(picked)
     }
 
+    /// As [`Self::pick`], but none of those; any if there is no other.
+    pub(super) async fn pick_besides(
+        self: &Arc<Self>,
+        those: &[Arc<ReplicaEndpoint>],
+    ) -> Result<Picked, Status> {
+        let other = if those.is_empty() {
+            None
+        } else {
+            self.another(those)
+        };
+        match other {
+            None => self.pick().await,
+            Some(replica) => {
+                let connection = replica.connect().await?;
+                Ok(Picked { replica, connection })
+            }
+        }
+    }
+
     /// A replica besides those, connected if one is.
     pub(super) fn another(&self, than: &[Arc<ReplicaEndpoint>]) -> Option<Arc<ReplicaEndpoint>> {
         let known = self.known.load();

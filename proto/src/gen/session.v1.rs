@@ -57,6 +57,9 @@ pub enum ErrorReason {
     ErrFailedTokenExchange = 24,
     /// The session is bound to another key of a device, and stays so. FAILED_PRECONDITION.
     ErrBoundToAnotherKey = 25,
+    /// The record is sealed with a key that this replica does not have; metadata "key" is the key's fingerprint. Nothing was done, and
+    /// another replica may have the key: SessionClient asks it. UNAVAILABLE.
+    ErrUnknownEncryptionKey = 26,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -91,6 +94,7 @@ impl ErrorReason {
             Self::ErrInvalidTarget => "ERR_INVALID_TARGET",
             Self::ErrFailedTokenExchange => "ERR_FAILED_TOKEN_EXCHANGE",
             Self::ErrBoundToAnotherKey => "ERR_BOUND_TO_ANOTHER_KEY",
+            Self::ErrUnknownEncryptionKey => "ERR_UNKNOWN_ENCRYPTION_KEY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -122,6 +126,7 @@ impl ErrorReason {
             "ERR_INVALID_TARGET" => Some(Self::ErrInvalidTarget),
             "ERR_FAILED_TOKEN_EXCHANGE" => Some(Self::ErrFailedTokenExchange),
             "ERR_BOUND_TO_ANOTHER_KEY" => Some(Self::ErrBoundToAnotherKey),
+            "ERR_UNKNOWN_ENCRYPTION_KEY" => Some(Self::ErrUnknownEncryptionKey),
             _ => None,
         }
     }

@@ -68,6 +68,41 @@ async fn a_name_that_cannot_be_resolved_is_unavailable() {
 }
 
 #[tokio::test]
+async fn another_replica_is_asked_for_a_record_whose_key_the_first_does_not_have() {
+    let lacking = Server::start("lacking", Answer::UnknownKey).await;
+    let whole = Server::start("whole", Answer::Echo).await;
+    let client = client([lacking.url(), whole.url()], Duration::from_secs(5));
+    within(async {
+        while lacking.calls() == 0 || whole.calls() == 0 {
+            assert!(client.get_session(by_handle()).await.is_ok());
+        }
+    })
+    .await;
+    // Reads that go together, and writes that a connection's failure would not repeat.
+    for _ in 0..10 {
+        let reads = (0..10).map(|_| client.get_session(by_handle()));
+        for read in within(futures_util::future::join_all(reads)).await {
+            assert!(read.is_ok(), "{read:?}");
+        }
+        let (before, update) = (lacking.calls(), UpdateSessionRequest::default());
+        assert!(client.update_session(update).await.is_ok());
+        assert!(lacking.calls() <= before + 1);
+    }
+}
+
+#[tokio::test]
+async fn where_no_replica_has_the_key_each_is_asked_once_and_the_caller_learns_which_key_it_is() {
+    let one = Server::start("one", Answer::UnknownKey).await;
+    let two = Server::start("two", Answer::UnknownKey).await;
+    let client = client([one.url(), two.url()], Duration::from_secs(5));
+    let error = client.get_session(by_handle()).await.unwrap_err();
+    assert_eq!(error.reason, ErrorReason::ErrUnknownEncryptionKey);
+    assert_eq!(error.metadata["key"], "0a1b2c3d");
+    assert_eq!(error.advice(), Advice::TryAgain);
+    assert_eq!((one.calls(), two.calls()), (1, 1));
+}
+
+#[tokio::test]
 async fn a_server_that_never_answers_costs_the_deadline_and_no_more() {
     let silent = Server::start("silent", Answer::Never).await;
     let started = Instant::now();

@@ -60,9 +60,20 @@ pub(crate) enum Push {
 pub(crate) enum Answer {
     Session,
     Missing,
+    /// The session is sealed with a key the replica does not have.
+    UnknownKey,
     Never,
     /// A session whose handle is the one asked for; there is none called "nobody", and no room for "large" among others.
     Echo,
+}
+
+fn unknown_key() -> Status {
+    let key = ("key".to_owned(), "0a1b2c3d".to_owned());
+    error::status(
+        ErrorReason::ErrUnknownEncryptionKey,
+        "the record needs key 0a1b2c3d",
+        [key],
+    )
 }
 
 fn named(handle: String) -> GetSessionResponse {
@@ -143,8 +154,13 @@ impl SessionService for Replica {
         &self,
         _: Request<UpdateSessionRequest>,
     ) -> Result<Response<UpdateSessionResponse>, Status> {
-        // Something between client and service failed after the request was sent.
         self.seen.calls.send_modify(|calls| *calls += 1);
+        match self.answer {
+            Answer::UnknownKey => return Err(unknown_key()),
+            Answer::Echo => return Ok(Response::new(UpdateSessionResponse::default())),
+            _ => {}
+        }
+        // Something between client and service failed after the request was sent.
         Err(Status::unavailable("connection reset"))
     }
     async fn rotate_cookie(
@@ -250,6 +266,7 @@ impl Replica {
             }
             (Answer::Echo, by) => panic!("asked for {by:?}"),
             (Answer::Missing, _) => Err(missing),
+            (Answer::UnknownKey, _) => Err(unknown_key()),
             (Answer::Never, _) => std::future::pending().await,
         }
     }

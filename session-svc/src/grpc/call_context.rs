@@ -157,6 +157,8 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
         | SessionsError::TargetRefused
         | SessionsError::ScopeRefused
         | SessionsError::ExchangeRefused
-        | SessionsError::ProviderUnavailable => {}
+        | SessionsError::ProviderUnavailable
+        // The vault logs it, once a minute for each key.
+        | SessionsError::UnknownKey(_) => {}
     }
 }

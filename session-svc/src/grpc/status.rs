@@ -33,6 +33,7 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
         SessionsError::StoreUnavailable(_) => ErrorReason::ErrStoreUnavailable,
         SessionsError::ProviderUnavailable => ErrorReason::ErrProviderUnavailable,
         SessionsError::Full => ErrorReason::ErrOverloaded,
+        SessionsError::UnknownKey(_) => ErrorReason::ErrUnknownEncryptionKey,
         SessionsError::Unreadable(_)
         | SessionsError::CorruptStore(_)
         | SessionsError::NoRandomness(_)
@@ -48,6 +49,7 @@ pub(super) fn of(error: &SessionsError) -> Status {
         }
         SessionsError::Invalid { field, .. } => Some(("field", (*field).to_owned())),
         SessionsError::TooLarge { limit } => Some(("limitBytes", limit.to_string())),
+        SessionsError::UnknownKey(key) => Some(("key", key.to_string())),
         SessionsError::Missing
         | SessionsError::Refused(_)
         | SessionsError::RefreshRefused
@@ -172,6 +174,7 @@ fn message(error: &SessionsError) -> String {
         | SessionsError::TooLarge { .. }
         | SessionsError::StoreUnavailable(_)
         | SessionsError::ProviderUnavailable
+        | SessionsError::UnknownKey(_)
         | SessionsError::Full => error.to_string(),
     }
 }

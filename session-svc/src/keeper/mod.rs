@@ -27,7 +27,8 @@ pub use error::KeeperError;
 pub use listed::{Listed, Shown};
 pub(crate) use removing::FoundSession;
 pub use removing::Removed;
-pub use seal::{Seal, SealError};
+pub(crate) use seal::KEY_ID_BYTES;
+pub use seal::{KeyId, Seal, SealError};
 
 use endings::young_name;
 use making_up::MakingUp;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::sealed::{SealedContent, contents};
 use super::store_access::OpenedStore;
-use crate::keeper::SealError;
+use crate::keeper::{KeyId, SealError};
 use crate::store::StoreError;
 use crate::store::inspect::{FoundItem, KeySpace, Sealed};
-use crate::vault::{KeyId, Vault};
+use crate::vault::Vault;
 
 /// Entries read at once.
 const PAGE: usize = 512;
@@ -74,7 +74,7 @@ impl Census {
         match contents(vault, sealed) {
             Ok(SealedContent::Session) => self.sessions += 1,
             Ok(SealedContent::Note) => self.notes += 1,
-            Err(SealError::UnknownKey) => self.unknown_key += 1,
+            Err(SealError::UnknownKey(_)) => self.unknown_key += 1,
             Err(SealError::UnknownFormat) => self.newer_format += 1,
             Err(_) => self.corrupt += 1,
         }

@@ -101,6 +101,7 @@ impl Refresher {
                 | TokenRefreshError::SubjectRefused
                 | TokenRefreshError::ProviderUnavailable
                 | TokenRefreshError::StoreUnavailable
+                | TokenRefreshError::UnknownKey(_)
                 | TokenRefreshError::Internal,
             ) => AheadOutcome::Failed,
         }

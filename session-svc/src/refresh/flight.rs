@@ -11,7 +11,7 @@ use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::RefreshRecord;
 use super::wanted::Wanted;
-use crate::keeper::KeeperError;
+use crate::keeper::{KeeperError, SealError};
 use crate::session::{Handle, Session};
 use crate::sessions::ports::TokenRefreshError;
 use crate::store::{Lease, StoreError};
@@ -118,7 +118,9 @@ impl RefreshFlight {
         };
         match &outcome {
             Err(TokenRefreshError::Missing) => self.record_outcome(FlightOutcome::Ended),
-            Err(TokenRefreshError::StoreUnavailable) => self.record_outcome(FlightOutcome::Store),
+            Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_)) => {
+                self.record_outcome(FlightOutcome::Store);
+            }
             Err(TokenRefreshError::Internal) => self.record_outcome(FlightOutcome::Fault),
             // Counted where it is clear which of several it is.
             Ok(_)
@@ -305,6 +307,7 @@ pub(super) fn refresh_error(error: KeeperError) -> TokenRefreshError {
         KeeperError::Store(StoreError::Unavailable(_) | StoreError::Full) | KeeperError::StaleVersion => {
             TokenRefreshError::StoreUnavailable
         }
+        KeeperError::Seal(SealError::UnknownKey(key)) => TokenRefreshError::UnknownKey(key),
         KeeperError::Store(StoreError::Corrupt) | KeeperError::Seal(_) | KeeperError::TooLarge { .. } => {
             tracing::error!(error = &error as &dyn std::error::Error, "a refresh failed");
             TokenRefreshError::Internal

@@ -234,7 +234,8 @@ impl RefreshFlight {
                     let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
                     return Ok((session, ours));
                 }
-                Err(TokenRefreshError::StoreUnavailable)
+                // A replica that seals with a newer key has written the session: this one receives the key soon.
+                Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
                     if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
                 {
                     if unanswered.is_none() {

@@ -31,7 +31,9 @@ impl Refresher {
                 .await;
             match found.map_err(refresh_error) {
                 Ok(ended) => break ended,
-                Err(TokenRefreshError::StoreUnavailable) if Instant::now() < deadline => {
+                Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
+                    if Instant::now() < deadline =>
+                {
                     sleep(ENDING_PAUSE).await
                 }
                 Err(error) => return Err(error),

@@ -70,6 +70,7 @@ impl RefusedTargets {
             | TokenRefreshError::Refused
             | TokenRefreshError::ProviderUnavailable
             | TokenRefreshError::StoreUnavailable
+            | TokenRefreshError::UnknownKey(_)
             | TokenRefreshError::Internal => return,
         }
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);

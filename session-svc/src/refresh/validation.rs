@@ -185,7 +185,9 @@ impl Refresher {
                     }
                     return Ok(());
                 }
-                Err(TokenRefreshError::StoreUnavailable) if Instant::now() < deadline => {
+                Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
+                    if Instant::now() < deadline =>
+                {
                     sleep(ENDING_PAUSE).await
                 }
                 Err(error) => return Err(error),

@@ -3,7 +3,7 @@
 use chassis::random::NoRandomness;
 
 use super::ports::TokenRefreshError;
-use crate::keeper::{KeeperError, SealError};
+use crate::keeper::{KeeperError, KeyId, SealError};
 use crate::session::access::TokenRefusal;
 use crate::store::StoreError;
 
@@ -66,6 +66,9 @@ pub enum SessionsError {
     /// A record of the store is unreadable.
     #[error("a stored record cannot be read")]
     Unreadable(#[source] SealError),
+    /// A record is sealed with a key this replica does not have. Another replica may have it.
+    #[error("a stored record needs key {0}, which this replica does not have")]
+    UnknownKey(KeyId),
     /// The store gave something that is no record.
     #[error("the store gave something that is no record")]
     CorruptStore(#[source] StoreError),
@@ -89,7 +92,10 @@ impl From<StoreError> for SessionsError {
 
 impl From<SealError> for SessionsError {
     fn from(error: SealError) -> Self {
-        Self::Unreadable(error)
+        match error {
+            SealError::UnknownKey(key) => Self::UnknownKey(key),
+            error => Self::Unreadable(error),
+        }
     }
 }
 
@@ -117,6 +123,7 @@ impl From<TokenRefreshError> for SessionsError {
             TokenRefreshError::StoreUnavailable => {
                 Self::StoreUnavailable(StoreError::Unavailable(Box::new(error)))
             }
+            TokenRefreshError::UnknownKey(key) => Self::UnknownKey(key),
             TokenRefreshError::Internal => Self::Internal,
         }
     }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use crate::keeper::KeyId;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Cause, Name, RevocableToken, Session};
 
 /// A caller that waits for tokens, and since when.
@@ -118,6 +119,9 @@ pub enum TokenRefreshError {
     /// The store could not be reached, or is full; nothing is lost.
     #[error("the session store could not be asked")]
     StoreUnavailable,
+    /// The session is sealed with a key this replica does not have; nothing is lost.
+    #[error("the session needs key {0}, which this replica does not have")]
+    UnknownKey(KeyId),
     /// A fault of ours; the log has it.
     #[error("the refresh failed on a fault of the service")]
     Internal,

@@ -1,4 +1,4 @@
-//! The key ring: the first key seals, all open.
+//! The key ring: one key seals, all open. A key that a file brings to a running service waits before it seals ([`Ring`]).
 //!
 //! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it says
 //! which key a text needs and nothing about the key.
@@ -9,16 +9,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use chassis::random::NoRandomness;
 use chassis::secret::Secret;
+use chassis::secret::key_ring::Ring;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk};
 use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
 
+use crate::keeper::{KEY_ID_BYTES, KeyId};
+
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 32;
-
-/// Bytes of a key's id: enough to tell the few keys of a ring apart; two alike are both tried.
-pub(crate) const KEY_ID_BYTES: usize = 4;
 
 /// Keeps key ids apart from every other hash.
 const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
@@ -44,12 +44,12 @@ pub enum MalformedKey {
 }
 
 struct RingKey {
-    id: [u8; KEY_ID_BYTES],
+    id: KeyId,
     derive: Prk,
 }
 
-/// Keys by age, the one in use first.
-pub struct KeyRing(Vec<RingKey>);
+/// The keys of `SESSION_ENCRYPTION_KEY`, in the order of the list.
+pub struct KeyRing(Ring<RingKey>);
 
 impl KeyRing {
     /// Reads keys in hex or base64.
@@ -66,35 +66,41 @@ impl KeyRing {
                 .map(|key| RingKey::new(&key))
                 .ok_or(MalformedKey::Member(at + 1))
         });
-        keys.collect::<Result<_, _>>().map(Self)
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self(Ring::at_start(keys)))
     }
 
     /// A ring of one random key, for a store that ends with the process.
     pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
         let mut key = [0; KEY_BYTES];
         random.fill(&mut key).map_err(|_| NoRandomness)?;
-        Ok(Self(vec![RingKey::new(&key)]))
+        Ok(Self(Ring::at_start([RingKey::new(&key)])))
     }
 
-    /// Ids of the keys, the one in use first.
-    pub(super) fn ids(&self) -> impl Iterator<Item = [u8; KEY_ID_BYTES]> {
-        self.0.iter().map(|key| key.id)
+    /// The ring after its file has changed, at `now_ms` of the monotonic clock.
+    pub(crate) fn replaced_by(&self, new: Self, now_ms: u64) -> Self {
+        Self(self.0.replaced_by(new.0, |one, other| one.id == other.id, now_ms))
     }
 
-    /// The id of the key that seals, and its key for the record named.
-    pub(super) fn sealing_key(&self, name: &str) -> Option<([u8; KEY_ID_BYTES], LessSafeKey)> {
-        let key = self.0.first()?;
+    /// Ids of the keys, in the order of the list.
+    pub(super) fn ids(&self) -> impl Iterator<Item = KeyId> {
+        self.0.keys().map(|key| key.id)
+    }
+
+    /// The id of the key that seals at `now_ms` of the monotonic clock, and its key for the record named.
+    pub(super) fn sealing_key(&self, name: &str, now_ms: u64) -> Option<(KeyId, LessSafeKey)> {
+        let (_, key) = self.0.signing(now_ms)?;
         Some((key.id, key.for_record(name)?))
     }
 
     /// The keys for the record named that a text with this key id may have been sealed with.
     pub(super) fn opening_keys<'a>(
         &'a self,
-        id: &'a [u8],
+        id: KeyId,
         name: &'a str,
     ) -> impl Iterator<Item = LessSafeKey> + 'a {
         self.0
-            .iter()
+            .keys()
             .filter(move |key| key.id == id)
             .filter_map(move |key| key.for_record(name))
     }
@@ -110,7 +116,7 @@ impl RingKey {
             *target = *source;
         }
         Self {
-            id,
+            id: KeyId(id),
             derive: hkdf::Salt::new(HKDF_SHA256, RECORD_KEY_CONTEXT).extract(bytes),
         }
     }
@@ -125,7 +131,7 @@ impl RingKey {
 
 impl fmt::Debug for KeyRing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "KeyRing({} keys)", self.0.len())
+        write!(formatter, "KeyRing({} keys)", self.0.keys().count())
     }
 }
 
@@ -165,7 +171,7 @@ mod tests {
         ];
         let ids: Vec<_> = spelled
             .iter()
-            .map(|text| ring(&[text]).unwrap().0[0].id)
+            .map(|text| ring(&[text]).unwrap().ids().next())
             .collect();
         assert!(ids.iter().all(|id| id == &ids[0]));
     }
@@ -193,7 +199,7 @@ mod tests {
         let ring = ring(&["ab".repeat(32).as_str()]).unwrap();
         let sealed_under = |name: &str| {
             let mut text = *b"a text";
-            let (_, key) = ring.sealing_key(name).unwrap();
+            let (_, key) = ring.sealing_key(name, 0).unwrap();
             let nonce = Nonce::assume_unique_for_key([0; NONCE_LEN]);
             let _tag = key
                 .seal_in_place_separate_tag(nonce, Aad::empty(), &mut text)

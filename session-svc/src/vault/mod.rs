@@ -8,7 +8,7 @@
 //! Invariants
 //! - What a text is for, its name and its version are authenticated, each with its length: a record that was
 //!   swapped, rolled back or moved does not open.
-//! - The first key of the ring seals, every key opens.
+//! - The first key of the ring seals, once it has waited; every key opens.
 //! - The format byte names how a text is sealed; what is inside is [`wire`]'s business. A text of another format is
 //!   refused as such, and left alone (docs/decisions/stored-format.md).
 //!
@@ -22,17 +22,23 @@ pub(crate) mod keys;
 mod reseal;
 mod subject;
 mod unknown;
+mod unknown_keys;
 mod wire;
 
+use std::fmt;
+use std::sync::Arc;
+
+use chassis::clock::{Clock, SystemClock};
 use chassis::random;
 use chassis::secret::Reloading;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 pub use keys::KeyRing;
 pub(crate) use keys::MalformedKey;
-pub(crate) use reseal::{KeyId, SealBinding};
+pub(crate) use reseal::SealBinding;
+pub(crate) use unknown_keys::UnknownKeys;
 
-use crate::keeper::{Seal, SealError};
+use crate::keeper::{KEY_ID_BYTES, KeyId, Seal, SealError};
 use crate::session::change::SessionChange;
 use crate::session::{Name, Session};
 
@@ -40,27 +46,55 @@ use crate::session::{Name, Session};
 const FORMAT: u8 = 1;
 
 /// Bytes before the ciphertext: format, key id, nonce.
-const HEADER_BYTES: usize = 1 + keys::KEY_ID_BYTES + NONCE_LEN;
+const HEADER_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
 
 /// Seals and opens with a key ring that may change while the process runs.
-#[derive(Debug)]
 pub struct Vault {
     keys: Reloading<KeyRing>,
+    clock: Arc<dyn Clock>,
+    unknown_keys: Option<UnknownKeys>,
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Vault({:?})", self.keys.load())
+    }
 }
 
 impl Vault {
     /// A vault over the ring given; whoever holds a clone of it may replace the keys.
     pub fn new(keys: Reloading<KeyRing>) -> Self {
-        Self { keys }
+        Self {
+            keys,
+            clock: Arc::new(SystemClock),
+            unknown_keys: None,
+        }
+    }
+
+    /// The same vault by this clock, which says how long a key has waited.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same vault, which reports texts that need a key it does not have.
+    #[must_use]
+    pub(crate) fn reporting(self, unknown_keys: UnknownKeys) -> Self {
+        Self {
+            unknown_keys: Some(unknown_keys),
+            ..self
+        }
     }
 
     fn seal(&self, purpose: &str, name: &str, version: u64, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let ring = self.keys.load();
-        let (key_id, key) = ring.sealing_key(name).ok_or(SealError::NotWritten)?;
+        let (key_id, key) = ring
+            .sealing_key(name, self.clock.monotonic_ms())
+            .ok_or(SealError::NotWritten)?;
         let nonce = random::bytes::<NONCE_LEN>()?;
         let mut sealed = Vec::with_capacity(HEADER_BYTES + plain.len() + key.algorithm().tag_len());
         sealed.push(FORMAT);
-        sealed.extend_from_slice(&key_id);
+        sealed.extend_from_slice(&key_id.0);
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(plain);
         let context = Aad::from(bound_to(FORMAT, purpose, name, version));
@@ -83,7 +117,10 @@ impl Vault {
         if *format != FORMAT {
             return Err(SealError::UnknownFormat);
         }
-        let (key_id, nonce) = rest.split_at(keys::KEY_ID_BYTES);
+        let (key_id, nonce) = rest
+            .split_first_chunk::<KEY_ID_BYTES>()
+            .ok_or(SealError::NotReadable)?;
+        let key_id = KeyId(*key_id);
         let nonce: [u8; NONCE_LEN] = nonce.try_into().map_err(|_| SealError::NotReadable)?;
         let ring = self.keys.load();
         let mut known = false;
@@ -93,11 +130,13 @@ impl Vault {
                 return Ok(plain);
             }
         }
-        Err(if known {
-            SealError::NotReadable
-        } else {
-            SealError::UnknownKey
-        })
+        if known {
+            return Err(SealError::NotReadable);
+        }
+        if let Some(unknown_keys) = &self.unknown_keys {
+            unknown_keys.report(key_id, self.clock.monotonic_ms());
+        }
+        Err(SealError::UnknownKey(key_id))
     }
 }
 

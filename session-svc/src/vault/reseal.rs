@@ -3,23 +3,8 @@
 //! Invariant: what is sealed stays byte for byte what it was, so that a session a newer release wrote survives being
 //! resealed by an older one.
 
-use std::fmt;
-
-use base16ct::HexDisplay;
-
-use super::keys::KEY_ID_BYTES;
 use super::{HEADER_BYTES, SESSION, Vault};
-use crate::keeper::SealError;
-
-/// Tells keys apart; says nothing about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct KeyId(pub(super) [u8; KEY_ID_BYTES]);
-
-impl fmt::Display for KeyId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:x}", HexDisplay(&self.0))
-    }
-}
+use crate::keeper::{KEY_ID_BYTES, KeyId, SealError};
 
 /// What a sealed text is for, and so what it is bound to besides its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +31,7 @@ impl<'a> SealBinding<'a> {
 impl Vault {
     /// Ids of the keys of the ring, the sealing one first.
     pub(crate) fn key_ids(&self) -> Vec<KeyId> {
-        self.keys.load().ids().map(KeyId).collect()
+        self.keys.load().ids().collect()
     }
 
     /// Id of the key a text says it was sealed with; `None` if it is too short to say anything.

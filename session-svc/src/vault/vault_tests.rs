@@ -1,6 +1,8 @@
 //! What opens and what does not, and what a session takes.
 
+use chassis::clock::ManualClock;
 use chassis::secret::Secret;
+use chassis::secret::key_ring::NEW_KEY_WAIT_MS;
 use proptest::prelude::*;
 
 use super::*;
@@ -277,8 +279,24 @@ fn an_older_key_still_opens_and_the_first_one_seals() {
     assert!(after.open_session(name, 7, &sealed_during).is_ok());
     assert!(matches!(
         after.open_session(name, 7, &sealed_before),
-        Err(SealError::UnknownKey)
+        Err(SealError::UnknownKey(_))
     ));
+}
+
+#[test]
+fn a_new_first_key_opens_at_once_and_seals_after_its_wait() {
+    let clock = ManualClock::new(1);
+    let keys = Reloading::new(ring(&[OLD]));
+    let changed = Vault::new(keys.clone()).with_clock(Arc::new(clock.clone()));
+    keys.store(keys.load().replaced_by(ring(&[NEW, OLD]), clock.monotonic_ms()));
+    let sealed_by_new = vault(&[NEW]).seal_note("p", NAME, b"note").unwrap();
+    assert!(changed.open_note("p", NAME, &sealed_by_new).is_ok());
+    let sealed = || changed.seal_note("p", NAME, b"note").unwrap();
+    assert!(vault(&[OLD]).open_note("p", NAME, &sealed()).is_ok());
+    clock.advance_ms(NEW_KEY_WAIT_MS);
+    let unknown = vault(&[OLD]).open_note("p", NAME, &sealed()).unwrap_err();
+    let fingerprint = vault(&[NEW]).key_ids()[0];
+    assert!(matches!(unknown, SealError::UnknownKey(key) if key == fingerprint));
 }
 
 #[test]

@@ -144,7 +144,7 @@ async fn what_a_replica_cannot_read_ends_there_and_counts() {
             let unreadable = newer.create_session(alice()).await.unwrap().into_inner();
             let readable = world.create(alice()).await;
             let hidden = world.one.get_session(by_id(&unreadable.session_id)).await;
-            assert_eq!(reason(hidden), ErrorReason::ErrInternal);
+            assert_eq!(reason(hidden), ErrorReason::ErrUnknownEncryptionKey);
             if (subject, sid) == ("", "") {
                 let one = world.one.end_session(end(&unreadable.session_id)).await.unwrap();
                 assert!(one.into_inner().ended, "by its secret");

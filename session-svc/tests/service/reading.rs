@@ -1,5 +1,6 @@
 //! GetSession and RollSession: who a session is read by, how long it lives, what rolling keeps.
 
+use session_proto::error;
 use session_proto::timestamp::{from_ms, to_ms};
 use session_proto::v1::{self, ErrorReason};
 use session_svc::session::Lifetime;
@@ -120,7 +121,7 @@ async fn a_shortened_duration_ends_old_sessions_and_a_cap_holds() {
 }
 
 #[tokio::test]
-async fn rotating_keys_signs_nobody_out_and_a_lost_key_is_a_fault_not_a_sign_out() {
+async fn rotating_keys_signs_nobody_out_and_a_key_that_a_replica_lacks_is_no_sign_out() {
     let mut world = world().await;
     let id = world.create(alice()).await.session_id;
     let mut rotated = world.another(lifetime(), "cd,ab").await;
@@ -128,10 +129,20 @@ async fn rotating_keys_signs_nobody_out_and_a_lost_key_is_a_fault_not_a_sign_out
     assert!(rotated.roll_session(roll(&id)).await.unwrap().into_inner().rolled);
     let mut after = world.another(lifetime(), "cd").await;
     after.get_session(by_id(&id)).await.unwrap();
+    let lacking = world.one.get_session(by_id(&id)).await.unwrap_err();
+    assert_eq!(lacking.code(), tonic::Code::Unavailable);
     assert_eq!(
-        reason(world.one.get_session(by_id(&id)).await),
-        ErrorReason::ErrInternal
+        error::reason_of(&lacking),
+        Some(ErrorReason::ErrUnknownEncryptionKey)
     );
+    // The fingerprint of the key of 32 bytes 0xcd.
+    assert_eq!(error::metadata_of(&lacking)["key"].len(), 8);
+    for failed in [
+        reason(world.one.roll_session(roll(&id)).await),
+        reason(world.one.get_access_token(token(&id)).await),
+    ] {
+        assert_eq!(failed, ErrorReason::ErrUnknownEncryptionKey);
+    }
     world
         .one
         .end_session(end(&id))

@@ -203,7 +203,9 @@ impl BrowserSessionService for BrowserApi {
             }
             Err(error) => match error.reason {
                 ErrorReason::ErrMissingSession => false,
-                ErrorReason::ErrInternal => self.is_unreadable_of(&mine, &handle).await?,
+                ErrorReason::ErrInternal | ErrorReason::ErrUnknownEncryptionKey => {
+                    self.is_unreadable_of(&mine, &handle).await?
+                }
                 _ => return Err(failed(error)),
             },
         };

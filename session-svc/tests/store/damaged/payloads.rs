@@ -109,7 +109,10 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     plant(&*store, current.clone()).await;
     assert_eq!(keeper_one.load(one.handle).await.unwrap(), one);
     let elsewhere = keeper(Arc::clone(&store), "cd").load(one.handle).await;
-    assert!(matches!(elsewhere, Err(KeeperError::Seal(SealError::UnknownKey))));
+    assert!(matches!(
+        elsewhere,
+        Err(KeeperError::Seal(SealError::UnknownKey(_)))
+    ));
 
     // A whole record put back as it once was can not be told from one that was never changed: whoever can write to the
     // store can undo a change, and nothing else.

@@ -1,0 +1,92 @@
+//! Reports records that need a key this replica does not have: a counter, and one log record a minute for each key.
+//!
+//! Invariant: a damaged record may name any key, so the report knows a few keys and counts all others together.
+
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::{IntCounterVec, Opts, Registry};
+
+use crate::keeper::KeyId;
+
+/// Keys reported by their fingerprint: more than an operator ever changes at a time.
+const KEYS_MAX: usize = 8;
+
+/// The label of all keys beyond those.
+const OTHER: &str = "other";
+
+/// How often one key is logged: a ring that lacks a key fails every read of its records.
+const LOG_INTERVAL_MS: u64 = 60_000;
+
+/// The report.
+#[derive(Debug)]
+pub(crate) struct UnknownKeys {
+    records: IntCounterVec,
+    /// Each key with the time of its next log record.
+    known: Mutex<Vec<(KeyId, u64)>>,
+}
+
+impl UnknownKeys {
+    /// Makes and registers the metric.
+    ///
+    /// # Errors
+    /// The metric is registered already.
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let records = IntCounterVec::new(
+            Opts::new(
+                "sealed_records_unknown_key_total",
+                "Reads of records that are sealed with a key this replica does not have, by the key's fingerprint.",
+            ),
+            &["key"],
+        )?;
+        registry.register(Box::new(records.clone()))?;
+        Ok(Self {
+            records,
+            known: Mutex::default(),
+        })
+    }
+
+    /// Counts a record that needs this key, and logs the key if it was not logged within the last minute.
+    pub(super) fn report(&self, key: KeyId, now_ms: u64) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let next_ms = now_ms.saturating_add(LOG_INTERVAL_MS);
+        let due_ms = known
+            .iter()
+            .find(|(one, _)| *one == key)
+            .map(|(_, due_ms)| *due_ms);
+        if due_ms.is_none() && known.len() >= KEYS_MAX {
+            self.records.with_label_values(&[OTHER]).inc();
+            return;
+        }
+        let is_due = due_ms.is_none_or(|due_ms| due_ms <= now_ms);
+        if is_due {
+            known.retain(|(one, _)| *one != key);
+            known.push((key, next_ms));
+        }
+        drop(known);
+        self.records.with_label_values(&[&key.to_string()]).inc();
+        if is_due {
+            tracing::error!(
+                %key,
+                "a record is sealed with a key that is not in SESSION_ENCRYPTION_KEY: callers ask another replica. Give this replica the whole ring"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_is_counted_by_its_fingerprint_and_a_flood_of_keys_together() {
+        let registry = Registry::new();
+        let report = UnknownKeys::new(&registry).unwrap();
+        for number in 0..100_u32 {
+            report.report(KeyId(number.to_be_bytes()), 0);
+        }
+        report.report(KeyId([0, 0, 0, 7]), 1);
+        let count = |key: &str| report.records.with_label_values(&[key]).get();
+        assert_eq!((count("00000007"), count("00000001"), count(OTHER)), (2, 1, 92));
+        assert_eq!(report.known.lock().unwrap().len(), KEYS_MAX);
+    }
+}
