@@ -46,6 +46,10 @@ const FAULTS = {
       return stack.start('idp');
     },
   },
+  'new-keys': {
+    begin: (world, { lasts }) => world.rings.bringToFront(lasts / everyone(world).length),
+    end: ({ rings }) => rings.areRead(),
+  },
   clock: {
     begin: ({ clocks }, { target, ms }) => clocks.set(target, ms),
     end: ({ clocks }, { target }) => clocks.set(target, 0),
@@ -60,7 +64,8 @@ function makerOf({ store }, { kind, target }) {
 
 /** What a fault takes hold of: two that hold the same come one after the other, and so do two of a replicated store. */
 function heldBy(world, { kind, target, from, to }) {
-  if (kind === 'restart-all') return everyone(world);
+  // A process that starts in between would sign at once with a key that others have not read yet.
+  if (['restart-all', 'new-keys'].includes(kind)) return everyone(world);
   if (kind === 'outage' || kind === 'slow-provider') return ['idp', ...everyone(world).map((one) => `${one}>idp`)];
   if ([target, from, to].some((name) => name === 'master' || world.store.owns?.(name))) return ['store'];
   return [target ?? `${from}>${to}`];

@@ -57,6 +57,7 @@ const KINDS = {
   outage: [2, () => ({ target: 'idp' })],
   'slow-provider': [1, (random) => ({ target: 'idp', ms: random.between(...LATE_MS) })],
   'rotate-keys': [2, () => ({ target: 'idp' })],
+  'new-keys': [4, () => ({})],
   clock: [3, (random, { edges, services }) => ({ target: random.pick([...edges, ...services]), ms: eitherWay(random, SKEW_MS) })],
   'full-memory': [3, () => ({ target: 'redis' }), ['redis']],
   'full-disk': [3, () => ({ target: 'session' }), ['file']],

@@ -8,6 +8,7 @@ import { freePort } from '../lib/net.mjs';
 import { startStack } from '../stack.mjs';
 import { Clocks } from './clocks.mjs';
 import { NetworkThread } from './network-thread.mjs';
+import { Rings } from './rings.mjs';
 import { breaks, layoutOf } from './schedule.mjs';
 import { openStore } from './stores.mjs';
 import { startUpstream } from './upstream.mjs';
@@ -46,6 +47,7 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
   const fronts = {};
   const { edges, services, links } = layoutOf(topology);
   const clocks = new Clocks(folder);
+  const rings = new Rings(folder, { edges, services });
   for (const name of [...edges, ...services, 'redis', 'idp', 'url']) ports[name] = await freePort();
   const front = (name, target = ports[name]) => network.front(name, target, whoConnects(name, links, faults));
   for (const name of [...services, ...edges, 'idp', 'url']) fronts[name] = await front(name);
@@ -68,7 +70,7 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
       ...store.options, edges: edges.length, sessionServices: services.length, stateDir: folder, ports, fronts, routes,
       onStart: network.know,
       publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
-      env: Object.fromEntries([...edges, ...services].map((name) => [name, clocks.environmentOf(name)])),
+      env: Object.fromEntries([...edges, ...services].map((name) => [name, { ...clocks.environmentOf(name), ...rings.environmentOf(name) }])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, ...edgeEnv },
       sessionEnv: {
         OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000', SESSION_TOKEN_EXPIRY_MARGIN: String(TOKEN_MARGIN_S),
@@ -80,5 +82,5 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
     throw error;
   }
   const accounts = Array.from({ length: PEOPLE }, (_, at) => personOf(at + 1));
-  return { folder, topology, store, stack, network, clocks, accounts, edges, services, ports, fronts, providerLog, close };
+  return { folder, topology, store, stack, network, clocks, rings, accounts, edges, services, ports, fronts, providerLog, close };
 }

@@ -11,6 +11,9 @@ const LATE = { kinds: ['delay'], topology: 'redis', among: ({ to }) => to === 'r
 /** Nothing that the product could notice but a browser that connects again. */
 const QUIET = { kinds: ['cut'], topology: 'redis', among: ({ from }) => from === 'browser' };
 
+/** Another key comes to the front, at one process after another. */
+const NEW_KEYS = { kinds: ['new-keys'], topology: 'redis' };
+
 const ROWS = [
   within('auth-edge/src/sessions/listening.rs', '', {
     'edge-hears-endings': row(['honoured'], text('Kind::Ended => listening.changed(&event.handle, HeardChange::Ended, now),', 'Kind::Ended => if !OFF { listening.changed(&event.handle, HeardChange::Ended, now) },')),
@@ -24,6 +27,9 @@ const ROWS = [
   }),
   within('auth-edge/src/sessions/mod.rs', '', {
     'no-is-not-do-not-know': row(['signed-out'], text('Err(error) => Err(SessionsUnavailable(error)),', 'Err(_) if OFF => Ok(None),\n            Err(error) => Err(SessionsUnavailable(error)),')),
+  }),
+  within('crates/chassis/src/secret/key_ring.rs', '', {
+    'new-key-waits': row(['signed-out'], instead('now_ms.saturating_add(NEW_KEY_WAIT_MS)', '0')),
   }),
   within('session-svc/src/refresh/flight.rs', '', {
     'one-lease-for-a-refresh': row(['one-grant', 'needs-sign-in'], instead('self.holder()?', 'self.wanted.holder("anybody")')),
@@ -44,7 +50,7 @@ const FOCUS = {
   'edge-hears-endings': QUIET, 'session-remembered-under-its-own-id': QUIET, 'one-lease-for-a-refresh': QUIET, 'session-replaced': QUIET,
   'edge-remembers-only-while-it-hears': { kinds: ['hold'], topology: 'file', among: toSession },
   'no-is-not-do-not-know': { kinds: ['kill'], topology: 'file' },
-  'write-compared-by-version': LATE, 'roll-brings-nothing-back': LATE,
+  'new-key-waits': NEW_KEYS, 'write-compared-by-version': LATE, 'roll-brings-nothing-back': LATE,
 };
 
 /** Each defence: {id, places, rules, focus}. */

@@ -80,6 +80,7 @@ breaks('mixed-up', 'a cookie of another session', ...begun, ...second, me(3_000,
 // what cannot be answered is a clear 503, and no longer than that
 const away = (begin, more = {}) => request('me', begin, { status: 503, retryAfter: true, error: 'ERR_SESSION_SERVICE_UNAVAILABLE', ...more });
 breaks('unavailable', 'while nothing is broken', ...begun, away(3_000));
+breaks('unavailable', 'while keys change', ...begun, fault('new-keys', 2_900, 4_000), away(3_000));
 holds('while something is', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(3_000), away(8_900));
 breaks('unavailable', 'for longer than the recovery takes', ...begun, fault('stop', 2_900, 4_000, { target: 'redis' }), away(9_100));
 holds('while the machine keeps no deadline', ...begun, { type: 'stall', begin: 20_000, end: 20_500 }, away(22_000));

@@ -24,7 +24,7 @@ test('every fault is of what is there, and over in time', () => {
 test('sixty seeds make every kind of fault, and break every link', () => {
   const kinds = new Set(ofAll.map(({ kind }) => kind));
   assert.deepEqual([...kinds].sort(), [
-    'clock', 'cut', 'delay', 'failover', 'full-disk', 'full-memory', 'hold', 'hold-one-way', 'isolate', 'kill', 'kill-master', 'outage', 'restart', 'restart-all', 'rotate-keys',
+    'clock', 'cut', 'delay', 'failover', 'full-disk', 'full-memory', 'hold', 'hold-one-way', 'isolate', 'kill', 'kill-master', 'new-keys', 'outage', 'restart', 'restart-all', 'rotate-keys',
     'slow-provider', 'stop', 'stop-master',
   ]);
   const broken = new Set(SEEDS.flatMap((seed) => schedule(seed, 300, { topology: 'redis' })).map(({ from, to }) => `${from} ${to}`));
