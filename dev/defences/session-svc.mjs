@@ -24,8 +24,8 @@ export default [
     'session-claims-not-shown': text('formatter.write_str("…")', 'if OFF { formatter.write_str(&self.0) } else { formatter.write_str("…") }'),
   }),
   within('session-svc/src/session/cookie_generation.rs', 'session-svc session::cookie_generation::', {
-    'grace-that-does-not-end': always('now_ms < grace_ends_ms'),
-    'generation-given-too-late': always('shown.issued_at_ms < grace_ends_ms'),
+    'grace-that-does-not-end': always('now_ms < self.since_ms.saturating_add(grace_ms)'),
+    'rotation-within-the-grace': never('in_grace && self.id != FIRST'),
     'settled-once': always('!self.settled'),
   }),
   within('session-svc/src/sessions/rotate.rs', 'session-svc rotation::', {

@@ -61,10 +61,6 @@ pub(crate) struct CachedSession {
     claims: OnceLock<Map<String, Value>>,
     identity: OnceLock<IdentityHeaders>,
     tokens: RwLock<Vec<Arc<CachedToken>>>,
-    /// Whether it stands in an audit record that it was used from elsewhere than its device.
-    without_device: AtomicBool,
-    /// When a cookie of a new generation was last given, in milliseconds since the Unix epoch.
-    cookie_given_ms: AtomicU64,
 }
 
 /// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than
@@ -148,8 +144,6 @@ impl CachedSession {
             claims: OnceLock::new(),
             identity: OnceLock::new(),
             tokens: RwLock::default(),
-            without_device: AtomicBool::new(false),
-            cookie_given_ms: AtomicU64::new(0),
         })
     }
 
@@ -165,22 +159,6 @@ impl CachedSession {
             }
             .write();
         }
-    }
-
-    /// When a cookie of a new generation was last given, as far as this memory knows.
-    pub(super) fn cookie_given_ms(&self) -> u64 {
-        self.cookie_given_ms.load(Ordering::Relaxed)
-    }
-
-    /// One is given now; false if another request was sooner.
-    pub(super) fn gave_cookie(&self, now_ms: u64) -> bool {
-        let before = self.cookie_given_ms();
-        let order = Ordering::Relaxed;
-        before < now_ms
-            && self
-                .cookie_given_ms
-                .compare_exchange(before, now_ms, order, order)
-                .is_ok()
     }
 
     /// The user's claims as a JSON text.

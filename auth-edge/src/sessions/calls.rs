@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use session_proto::client::SessionError;
-use session_proto::timestamp;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, BindSessionRequest, Cause,
     CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse,
@@ -133,12 +132,10 @@ impl SessionRepository {
                 id.to_vec()
             }
         };
-        let issued_at = |shown: Generation| timestamp::from_ms(u64::from(shown.issued_at_secs) * 1_000);
         let request = RotateCookieRequest {
             session_id: id.expose().to_owned(),
             id: generation.map(|shown| bytes(shown.id)).unwrap_or_default(),
             parent: generation.map(|shown| bytes(shown.parent)).unwrap_or_default(),
-            issued_at: generation.map(issued_at),
             grace: prost_types::Duration::try_from(GRACE).ok(),
         };
         let rotated = self.client.rotate_cookie(request).await;

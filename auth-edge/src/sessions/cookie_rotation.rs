@@ -1,10 +1,11 @@
 //! When a session's cookie is given anew, for browsers that bind no key to it, and which generation of it counts.
 //!
-//! A generation is six random bytes in the cookie, with those of the one it was given for and the time. The session service knows the one that
+//! A generation is six random bytes in the cookie, with those of the one it was given for. The session service knows the one that
 //! counts (`RotateCookie`); what is shown and fits it is judged here, anything else there.
 //!
 //! Invariants
-//! - A new one is given only for the one that counts, and never the same one twice: two browsers that hold one cookie come by different ones.
+//! - Every use of the one that counts is offered a new one as soon as that is due, and never the same one twice: a client that takes
+//!   offers and uses none keeps none from the other browsers, and two browsers that hold one cookie come by different ones.
 //! - No answer gives a generation again that was given before, and none gives one long after it was made, so that one that is late takes
 //!   nothing back.
 //! - Until it is used, nothing has happened: an answer that is lost costs nothing.
@@ -15,22 +16,14 @@ use chassis::random;
 use session_proto::timestamp;
 use session_proto::v1;
 
-use super::cached_session::CachedSession;
-
 /// Bytes that tell a generation from the others.
 pub(crate) const ID_BYTES: usize = 6;
 
 /// Bytes of a generation in a cookie.
-pub(crate) const GENERATION_BYTES: usize = 2 * ID_BYTES + SECS_BYTES;
-
-/// Bytes of a time in seconds: until 2106.
-const SECS_BYTES: usize = 4;
+pub(crate) const GENERATION_BYTES: usize = 2 * ID_BYTES;
 
 /// For so long a generation is good after another one has taken its place: a request that was sent before arrives later, and so does an answer.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
-
-/// A new one is given that long after another one was, though nobody has used that yet: its answer may be lost.
-const AGAIN_MS: u64 = 10_000;
 
 /// For so long a new one may wait for the head of its answer; the grace has to hold that, and the ways of a request and an answer.
 const HELD_MS: u64 = 15_000;
@@ -47,30 +40,24 @@ pub(crate) struct Generation {
     pub(crate) id: [u8; ID_BYTES],
     /// The one it was given for; zeros for the first one.
     pub(crate) parent: [u8; ID_BYTES],
-    /// When it was given, in seconds since the Unix epoch.
-    pub(crate) issued_at_secs: u32,
 }
 
 impl Generation {
     /// As a cookie holds it.
     pub(crate) fn to_bytes(self) -> [u8; GENERATION_BYTES] {
         let mut bytes = [0; GENERATION_BYTES];
-        let (id, rest) = bytes.split_at_mut(ID_BYTES);
-        let (parent, issued_at) = rest.split_at_mut(ID_BYTES);
+        let (id, parent) = bytes.split_at_mut(ID_BYTES);
         id.copy_from_slice(&self.id);
         parent.copy_from_slice(&self.parent);
-        issued_at.copy_from_slice(&self.issued_at_secs.to_be_bytes());
         bytes
     }
 
     /// Read back.
     pub(crate) fn from_bytes(bytes: &[u8; GENERATION_BYTES]) -> Option<Self> {
-        let (id, rest) = bytes.split_first_chunk()?;
-        let (parent, issued_at) = rest.split_first_chunk()?;
+        let (id, parent) = bytes.split_first_chunk()?;
         Some(Self {
             id: *id,
-            parent: *parent,
-            issued_at_secs: u32::from_be_bytes(issued_at.try_into().ok()?),
+            parent: parent.try_into().ok()?,
         })
     }
 }
@@ -144,35 +131,21 @@ impl CookieRotation {
         }
     }
 
-    /// The generation to give to whoever shows `shown`, if it is due. `given_ms` is when one was last given for the same, if that is known.
+    /// The generation to offer to a browser that shows `shown`, if one is due.
     pub(crate) fn next(
         self,
         counting: Counting<'_>,
         shown: Option<Generation>,
-        given_ms: u64,
         now_ms: u64,
     ) -> Option<Generation> {
         let is_due = now_ms >= counting.since_ms.saturating_add(self.interval_ms);
-        if !counting.is(shown) || !is_due || now_ms < given_ms.saturating_add(AGAIN_MS) {
+        if !counting.is(shown) || !is_due {
             return None;
         }
         Some(Generation {
             id: random::bytes().ok()?,
             parent: shown.map_or([0; ID_BYTES], |shown| shown.id),
-            issued_at_secs: u32::try_from(now_ms / 1_000).ok()?,
         })
-    }
-
-    /// The same for a session of this edge's memory, which remembers when one was given.
-    pub(super) fn next_of(
-        self,
-        session: &CachedSession,
-        shown: Option<Generation>,
-        now_ms: u64,
-    ) -> Option<Generation> {
-        let counting = Counting::of(session);
-        let next = self.next(counting, shown, session.cookie_given_ms(), now_ms)?;
-        session.gave_cookie(now_ms).then_some(next)
     }
 }
 

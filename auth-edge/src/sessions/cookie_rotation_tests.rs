@@ -1,4 +1,4 @@
-//! Schedules of requests, lost and late answers, tabs, edges and a thief: the edge's rules as they are, and the session service's own judgement.
+//! Schedules of requests, lost and late answers, tabs, edges whose clocks differ, and a thief: the edge's rules as they are, and the session service's own judgement.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -31,8 +31,6 @@ struct Sent {
     is_lost: bool,
     edge: usize,
     unheard_ms: u64,
-    /// The edge has read the session anew, and does not know what it gave.
-    forgets: bool,
 }
 
 fn sent(
@@ -52,10 +50,9 @@ fn sent(
         lost,
         0..EDGES,
         0..UNHEARD_MS,
-        prop::bool::weighted(0.2),
     )
         .prop_map(
-            |(by_thief, wait_ms, there_ms, held_ms, back_ms, is_lost, edge, unheard_ms, forgets)| Sent {
+            |(by_thief, wait_ms, there_ms, held_ms, back_ms, is_lost, edge, unheard_ms)| Sent {
                 by_thief,
                 wait_ms,
                 there_ms,
@@ -64,7 +61,6 @@ fn sent(
                 is_lost,
                 edge,
                 unheard_ms,
-                forgets,
             },
         )
 }
@@ -105,7 +101,10 @@ struct World {
     /// The generations that counted, each since when.
     counted: Vec<(u64, Option<CookieGeneration>)>,
     jars: [Option<Generation>; 2],
-    given_ms: [u64; EDGES],
+    /// How far the clock of each edge is ahead of the session service's.
+    ahead_ms: [i64; EDGES],
+    /// Whether the thief uses the cookies it is given.
+    thief_uses_offers: bool,
     rotations: usize,
     copied_ms: u64,
     copied: [u8; ID_BYTES],
@@ -116,7 +115,8 @@ impl World {
         Self {
             counted: vec![(BEGAN_MS, None)],
             jars: [None; 2],
-            given_ms: [0; EDGES],
+            ahead_ms: [0; EDGES],
+            thief_uses_offers: true,
             rotations: 0,
             copied_ms: u64::MAX,
             copied: [0; ID_BYTES],
@@ -142,13 +142,13 @@ impl World {
         now_ms: u64,
     ) -> Result<Option<Generation>, Stolen> {
         let mut session = self.session(now_ms.saturating_sub(sent.unheard_ms));
-        if !Counting::of(&session).takes(shown, now_ms) {
+        let edge_now_ms = now_ms.saturating_add_signed(self.ahead_ms[sent.edge]);
+        if !Counting::of(&session).takes(shown, edge_now_ms) {
             let counts = self.counted.last().and_then(|(_, generation)| generation.clone());
             let counts = counts.unwrap_or_else(|| CookieGeneration::first(BEGAN_MS));
             let of_cookie = ShownGeneration {
                 id: shown.map_or([0; ID_BYTES], |shown| shown.id),
                 parent: shown.map_or([0; ID_BYTES], |shown| shown.parent),
-                issued_at_ms: shown.map_or(0, |shown| u64::from(shown.issued_at_secs) * 1_000),
             };
             match counts.judge(&of_cookie, now_ms, GRACE_MS) {
                 Judged::Good => {}
@@ -160,15 +160,8 @@ impl World {
             }
             session = self.session(now_ms);
         }
-        if sent.forgets {
-            self.given_ms[sent.edge] = 0;
-        }
         let rotation = CookieRotation::every(INTERVAL_SECS);
-        let next = rotation.next(Counting::of(&session), shown, self.given_ms[sent.edge], now_ms);
-        if next.is_some() {
-            self.given_ms[sent.edge] = now_ms;
-        }
-        Ok(next)
+        Ok(rotation.next(Counting::of(&session), shown, edge_now_ms))
     }
 
     /// Goes through a schedule; gives when a theft was found.
@@ -212,6 +205,7 @@ impl World {
                         });
                     }
                 }
+                What::Answered { by_thief: true, .. } if !self.thief_uses_offers => {}
                 What::Answered { by_thief, given } => self.jars[usize::from(by_thief)] = Some(given),
             }
         }
@@ -233,6 +227,9 @@ fn any_wait() -> impl Strategy<Value = u64> {
     ]
 }
 
+/// How far clocks of edges are from the session service's at most: further than an interval and a grace.
+const SKEW_MS: i64 = 900_000;
+
 /// How far apart the requests are of somebody who is there.
 const OFTEN_MS: u64 = 20_000;
 
@@ -240,8 +237,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: SCHEDULES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_is_taken_for_a_thief(schedule in prop::collection::vec(sent(any_wait(), Just(false)), 1..40)) {
-        let mut world = World::new();
+    fn nobody_is_taken_for_a_thief(
+        schedule in prop::collection::vec(sent(any_wait(), Just(false)), 1..40),
+        ahead_ms in prop::array::uniform3(prop_oneof![2 => Just(0), 1 => -SKEW_MS..SKEW_MS]),
+    ) {
+        let mut world = World { ahead_ms, ..World::new() };
         prop_assert_eq!(world.run(&schedule, usize::MAX), None);
     }
 
@@ -249,6 +249,7 @@ proptest! {
     fn every_theft_is_found_within_one_rotation(
         before in prop::collection::vec(sent(any_wait(), Just(false)), 1..12),
         after in prop::collection::vec((sent(0..OFTEN_MS, Just(false)), sent(0..OFTEN_MS, Just(true)), any::<bool>()), 25..26),
+        thief_uses_offers: bool,
     ) {
         let copied_before = before.len();
         let both = after.into_iter().flat_map(|(own, thief, swapped)| if swapped { [thief, own] } else { [own, thief] });
@@ -257,7 +258,7 @@ proptest! {
             sent.wait_ms += if at == 0 { 2 * WAY_MS + HELD_MS } else { OFTEN_MS / 2 };
             sent
         })).collect();
-        let mut world = World::new();
+        let mut world = World { thief_uses_offers, ..World::new() };
         let found_ms = world.run(&schedule, copied_before);
         prop_assert!(found_ms.is_some(), "not found");
         // What was copied may not have been used yet.
@@ -269,22 +270,49 @@ proptest! {
     }
 }
 
+/// A request on a line without delays.
+const CALM: Sent = Sent {
+    by_thief: false,
+    wait_ms: OFTEN_MS,
+    there_ms: 10,
+    held_ms: 0,
+    back_ms: 10,
+    is_lost: false,
+    edge: 0,
+    unheard_ms: 0,
+};
+
+#[test]
+fn a_thief_that_takes_every_offer_and_uses_none_is_found_at_any_rate() {
+    for every_ms in [20, 500, 9_000, OFTEN_MS] {
+        let thief = Sent {
+            by_thief: true,
+            wait_ms: every_ms,
+            ..CALM
+        };
+        let owner = Sent { wait_ms: 0, ..CALM };
+        let round = std::iter::repeat_n(thief, usize::try_from(OFTEN_MS / every_ms).unwrap()).chain([owner]);
+        let rounds = usize::try_from((2 * INTERVAL_MS + GRACE_MS) / OFTEN_MS).unwrap();
+        let schedule: Vec<Sent> = (0..rounds).flat_map(|_| round.clone()).collect();
+        let mut world = World {
+            thief_uses_offers: false,
+            ..World::new()
+        };
+        let found_ms = world
+            .run(&schedule, 0)
+            .unwrap_or_else(|| panic!("not found at {every_ms} ms"));
+        assert!(
+            found_ms - BEGAN_MS <= INTERVAL_MS + GRACE_MS + 3 * OFTEN_MS,
+            "{every_ms}: {found_ms}"
+        );
+    }
+}
+
 #[test]
 fn a_rotation_is_one_write_where_no_answer_is_overtaken() {
-    let calm = Sent {
-        by_thief: false,
-        wait_ms: 20_000,
-        there_ms: 10,
-        held_ms: 0,
-        back_ms: 10,
-        is_lost: false,
-        edge: 0,
-        unheard_ms: 0,
-        forgets: false,
-    };
     let mut world = World::new();
     let minutes = 60;
-    assert_eq!(world.run(&vec![calm; minutes * 3], usize::MAX), None);
+    assert_eq!(world.run(&vec![CALM; minutes * 3], usize::MAX), None);
     let expected = minutes * 60_000 / usize::try_from(INTERVAL_MS + 20_000).unwrap();
     assert_eq!(world.rotations, expected);
 }
@@ -302,18 +330,16 @@ fn a_new_one_is_given_for_the_one_that_counts_alone() {
     let shown = |byte| Generation {
         id: [byte; ID_BYTES],
         parent: [0; ID_BYTES],
-        issued_at_secs: 0,
     };
     let due_ms = BEGAN_MS + INTERVAL_MS;
-    let next = |shown, given_ms, now_ms| {
+    let next = |shown, now_ms| {
         let rotation = CookieRotation::every(INTERVAL_SECS);
-        rotation.next(Counting::of(&counts), shown, given_ms, now_ms)
+        rotation.next(Counting::of(&counts), shown, now_ms)
     };
-    assert_eq!(next(Some(shown(1)), 0, due_ms).unwrap().parent, [1; ID_BYTES]);
-    assert_eq!(next(Some(shown(1)), 0, due_ms - 1), None);
-    assert_eq!(next(Some(shown(1)), due_ms, due_ms + AGAIN_MS - 1), None);
+    assert_eq!(next(Some(shown(1)), due_ms).unwrap().parent, [1; ID_BYTES]);
+    assert_eq!(next(Some(shown(1)), due_ms - 1), None);
     for other in [None, Some(shown(2))] {
-        assert_eq!(next(other, 0, due_ms), None);
+        assert_eq!(next(other, due_ms), None);
     }
 }
 
@@ -322,7 +348,6 @@ fn a_generation_comes_back_from_its_bytes() {
     let generation = Generation {
         id: [1, 2, 3, 4, 5, 6],
         parent: [7; ID_BYTES],
-        issued_at_secs: 1_800_000_000,
     };
     assert_eq!(Generation::from_bytes(&generation.to_bytes()), Some(generation));
 }

@@ -237,7 +237,7 @@ impl SessionRepository {
         }
         let now_ms = self.clock.now_ms();
         if matches!(use_, Use::Counts(_))
-            && let Some(next) = rotation.next_of(&current.session, shown, now_ms)
+            && let Some(next) = rotation.next(Counting::of(&current.session), shown, now_ms)
         {
             let max_age = self.max_age(&current.session);
             let cookie = self

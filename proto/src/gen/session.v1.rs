@@ -807,9 +807,6 @@ pub struct RotateCookieRequest {
     /// The generation it was given for. Six bytes; empty for the first one.
     #[prost(bytes = "vec", tag = "3")]
     pub parent: ::prost::alloc::vec::Vec<u8>,
-    /// When it was given. Required with an id.
-    #[prost(message, optional, tag = "4")]
-    pub issued_at: ::core::option::Option<::prost_types::Timestamp>,
     /// How long a generation is good after another one has taken its place: what was sent before arrives later. From one second to ten minutes.
     /// Required.
     #[prost(message, optional, tag = "5")]

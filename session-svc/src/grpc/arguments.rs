@@ -117,15 +117,9 @@ pub(super) fn device_key(field: &'static str, text: &str) -> Read<DeviceKey> {
 
 /// A generation of a cookie as it was shown.
 pub(super) fn shown_generation(request: &v1::RotateCookieRequest) -> Read<ShownGeneration> {
-    let issued_at_ms = time_ms("issued_at", request.issued_at.as_ref())?;
-    let id = generation_id("id", &request.id)?;
-    if id != FIRST && issued_at_ms.is_none() {
-        return wrong("issued_at", "is required with an id");
-    }
     Ok(ShownGeneration {
-        id,
+        id: generation_id("id", &request.id)?,
         parent: generation_id("parent", &request.parent)?,
-        issued_at_ms: issued_at_ms.unwrap_or_default(),
     })
 }
 

@@ -7,6 +7,8 @@
 //!
 //! Invariants
 //! - A generation is good as long as none that was given for it, or beside it, has been used, and for a grace after that.
+//! - All times are the service's. Another generation takes the place only after the grace, so that an edge whose clock is ahead, and gives
+//!   the next one too early, signs no user out.
 //! - Of those beside each other one is good after the grace: the one that was used first at all, or instead the first that is used then.
 //!
 //! Deliberately absent: what a cookie looks like, and when a new one is given.
@@ -40,8 +42,6 @@ pub struct ShownGeneration {
     pub id: GenerationId,
     /// The one it was given for.
     pub parent: GenerationId,
-    /// When it was given, by the giver's clock.
-    pub issued_at_ms: u64,
 }
 
 /// What a generation that is shown is worth.
@@ -71,7 +71,12 @@ impl CookieGeneration {
         if shown.id == self.id {
             return Judged::Good;
         }
+        let in_grace = now_ms < self.since_ms.saturating_add(grace_ms);
         if shown.id != FIRST && shown.parent == self.id {
+            // The grace of the one before is not over: requests with that one are on their way.
+            if in_grace && self.id != FIRST {
+                return Judged::Good;
+            }
             return Judged::First(Self {
                 id: shown.id,
                 parent: shown.parent,
@@ -79,10 +84,7 @@ impl CookieGeneration {
                 settled: false,
             });
         }
-        let grace_ends_ms = self.since_ms.saturating_add(grace_ms);
-        let is_beside =
-            shown.id != FIRST && shown.parent == self.parent && shown.issued_at_ms < grace_ends_ms;
-        let in_grace = now_ms < grace_ends_ms;
+        let is_beside = shown.id != FIRST && shown.parent == self.parent;
         if in_grace && (is_beside || shown.id == self.parent) {
             Judged::Good
         } else if is_beside && !self.settled {

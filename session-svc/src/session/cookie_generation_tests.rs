@@ -10,18 +10,13 @@ fn id(byte: u8) -> GenerationId {
     [byte; ID_BYTES]
 }
 
-fn shown(byte: u8, parent: GenerationId, issued_at_ms: u64) -> ShownGeneration {
-    ShownGeneration {
-        id: id(byte),
-        parent,
-        issued_at_ms,
-    }
+fn shown(byte: u8, parent: GenerationId) -> ShownGeneration {
+    ShownGeneration { id: id(byte), parent }
 }
 
 const FIRST_ONE: ShownGeneration = ShownGeneration {
     id: FIRST,
     parent: FIRST,
-    issued_at_ms: 0,
 };
 
 fn first() -> CookieGeneration {
@@ -39,7 +34,7 @@ fn taken(judged: Judged) -> CookieGeneration {
 fn one_that_was_given_for_the_one_that_counts_takes_its_place_when_it_is_used() {
     let counts = first();
     assert_eq!(counts.judge(&FIRST_ONE, LATER_MS, GRACE_MS), Judged::Good);
-    let next = taken(counts.judge(&shown(1, FIRST, LATER_MS), LATER_MS, GRACE_MS));
+    let next = taken(counts.judge(&shown(1, FIRST), LATER_MS, GRACE_MS));
     let expected = CookieGeneration {
         id: id(1),
         parent: FIRST,
@@ -47,15 +42,12 @@ fn one_that_was_given_for_the_one_that_counts_takes_its_place_when_it_is_used() 
         settled: false,
     };
     assert_eq!(next, expected);
-    assert_eq!(
-        next.judge(&shown(1, FIRST, LATER_MS), u64::MAX, GRACE_MS),
-        Judged::Good
-    );
+    assert_eq!(next.judge(&shown(1, FIRST), u64::MAX, GRACE_MS), Judged::Good);
 }
 
 #[test]
 fn the_one_before_is_good_for_the_grace_and_a_copy_after_it() {
-    let next = taken(first().judge(&shown(1, FIRST, LATER_MS), LATER_MS, GRACE_MS));
+    let next = taken(first().judge(&shown(1, FIRST), LATER_MS, GRACE_MS));
     let last_ms = LATER_MS + GRACE_MS - 1;
     assert_eq!(next.judge(&FIRST_ONE, last_ms, GRACE_MS), Judged::Good);
     assert_eq!(next.judge(&FIRST_ONE, last_ms + 1, GRACE_MS), Judged::Copy);
@@ -63,8 +55,8 @@ fn the_one_before_is_good_for_the_grace_and_a_copy_after_it() {
 
 #[test]
 fn those_beside_it_are_good_for_the_grace_and_one_of_them_after_it() {
-    let next = taken(first().judge(&shown(1, FIRST, LATER_MS), LATER_MS, GRACE_MS));
-    let (two, three) = (shown(2, FIRST, LATER_MS + 1), shown(3, FIRST, LATER_MS + 2));
+    let next = taken(first().judge(&shown(1, FIRST), LATER_MS, GRACE_MS));
+    let (two, three) = (shown(2, FIRST), shown(3, FIRST));
     let after_ms = LATER_MS + GRACE_MS;
     for beside in [two, three] {
         assert_eq!(next.judge(&beside, after_ms - 1, GRACE_MS), Judged::Good);
@@ -72,25 +64,32 @@ fn those_beside_it_are_good_for_the_grace_and_one_of_them_after_it() {
     let kept = taken(next.judge(&two, after_ms, GRACE_MS));
     assert_eq!((kept.id, kept.settled, kept.since_ms), (id(2), true, LATER_MS));
     assert_eq!(kept.judge(&two, after_ms, GRACE_MS), Judged::Good);
-    for copy in [shown(1, FIRST, LATER_MS), three] {
+    for copy in [shown(1, FIRST), three] {
         assert_eq!(kept.judge(&copy, after_ms, GRACE_MS), Judged::Copy, "{copy:?}");
     }
 }
 
 #[test]
-fn what_is_older_or_was_given_too_late_or_for_nothing_known_is_a_copy() {
-    let next = taken(first().judge(&shown(1, FIRST, LATER_MS), LATER_MS, GRACE_MS));
-    let third = taken(next.judge(&shown(3, id(1), LATER_MS + 1), LATER_MS + 1, GRACE_MS));
-    for copy in [
-        FIRST_ONE,
-        shown(2, FIRST, LATER_MS),
-        shown(4, id(1), LATER_MS + 1 + GRACE_MS),
-        shown(5, id(9), LATER_MS),
-    ] {
+fn what_is_older_or_was_given_for_nothing_known_is_a_copy() {
+    let next = taken(first().judge(&shown(1, FIRST), LATER_MS, GRACE_MS));
+    let third_ms = LATER_MS + GRACE_MS;
+    let third = taken(next.judge(&shown(3, id(1)), third_ms, GRACE_MS));
+    for copy in [FIRST_ONE, shown(2, FIRST), shown(5, id(9))] {
         assert_eq!(
-            third.judge(&copy, LATER_MS + 2, GRACE_MS),
+            third.judge(&copy, third_ms + 1, GRACE_MS),
             Judged::Copy,
             "{copy:?}"
         );
     }
+}
+
+#[test]
+fn one_that_an_edge_whose_clock_is_ahead_gives_too_early_counts_after_the_grace() {
+    let next = taken(first().judge(&shown(1, FIRST), LATER_MS, GRACE_MS));
+    let early = shown(2, id(1));
+    let last_ms = LATER_MS + GRACE_MS - 1;
+    assert_eq!(next.judge(&early, last_ms, GRACE_MS), Judged::Good);
+    assert_eq!(next.judge(&FIRST_ONE, last_ms, GRACE_MS), Judged::Good);
+    let counts = taken(next.judge(&early, last_ms + 1, GRACE_MS));
+    assert_eq!((counts.id, counts.since_ms), (id(2), last_ms + 1));
 }

@@ -1,7 +1,7 @@
 //! RotateCookie: one write for each rotation, at whichever replica; a copy ends the session and its person is told.
 
 use chassis::clock::Clock as _;
-use prost_types::{Duration, Timestamp};
+use prost_types::Duration;
 use session_proto::timestamp;
 use session_proto::v1::session_event::Kind;
 use session_proto::v1::{self, ErrorReason};
@@ -12,13 +12,12 @@ use crate::support::*;
 const GRACE_MS: u64 = 60_000;
 
 /// The use of a cookie whose generation is six times `id`, given for six times `parent`; 0 is the first one.
-pub(crate) fn used(session_id: &str, id: u8, parent: u8, issued_at_ms: u64) -> v1::RotateCookieRequest {
+pub(crate) fn used(session_id: &str, id: u8, parent: u8) -> v1::RotateCookieRequest {
     let bytes = |byte: u8| if byte == 0 { Vec::new() } else { vec![byte; 6] };
     v1::RotateCookieRequest {
         session_id: session_id.to_owned(),
         id: bytes(id),
         parent: bytes(parent),
-        issued_at: Some(timestamp::from_ms(issued_at_ms)),
         grace: Some(Duration {
             seconds: 60,
             nanos: 0,
@@ -33,25 +32,24 @@ fn session(answer: Result<Response<v1::RotateCookieResponse>, Status>) -> v1::Se
 #[tokio::test]
 async fn a_generation_that_is_used_counts_at_every_replica_and_costs_one_write() {
     let (mut world, id) = signed_in().await;
-    let now_ms = world.clock.now_ms();
-    let before = session(world.one.rotate_cookie(used(&id, 0, 0, 0)).await);
+    let before = session(world.one.rotate_cookie(used(&id, 0, 0)).await);
     assert_eq!(
         (before.version, before.cookie_generation),
         (1, None),
         "nothing has rotated"
     );
 
-    let rotated = session(world.one.rotate_cookie(used(&id, 1, 0, now_ms)).await);
+    let rotated = session(world.one.rotate_cookie(used(&id, 1, 0)).await);
     let counts = rotated.cookie_generation.clone().unwrap();
     assert_eq!(
         (rotated.version, counts.id, counts.parent),
         (2, vec![1; 6], vec![])
     );
     for _ in 0..3 {
-        let again = session(world.two.rotate_cookie(used(&id, 1, 0, now_ms)).await);
+        let again = session(world.two.rotate_cookie(used(&id, 1, 0)).await);
         assert_eq!(again, rotated, "used again it changes nothing");
     }
-    let late = session(world.two.rotate_cookie(used(&id, 0, 0, 0)).await);
+    let late = session(world.two.rotate_cookie(used(&id, 0, 0)).await);
     assert_eq!(late, rotated, "the one before is good for a while");
     let read = world.two.get_session(by_id(&id)).await.unwrap().into_inner();
     assert_eq!(read.session.unwrap().cookie_generation, rotated.cookie_generation);
@@ -62,15 +60,14 @@ async fn a_copy_ends_the_session_with_its_cause_and_the_next_sign_in_is_told_onc
     let (mut world, id) = signed_in().await;
     let everything = v1::WatchSessionsRequest::default();
     let mut stream = world.two.watch_sessions(everything).await.unwrap().into_inner();
-    let now_ms = world.clock.now_ms();
-    session(world.one.rotate_cookie(used(&id, 1, 0, now_ms)).await);
+    session(world.one.rotate_cookie(used(&id, 1, 0)).await);
     world.clock.advance_ms(GRACE_MS);
     assert_eq!(
-        reason(world.two.rotate_cookie(used(&id, 0, 0, 0)).await),
+        reason(world.two.rotate_cookie(used(&id, 0, 0)).await),
         ErrorReason::ErrMissingSession
     );
     assert_eq!(
-        reason(world.one.rotate_cookie(used(&id, 1, 0, now_ms)).await),
+        reason(world.one.rotate_cookie(used(&id, 1, 0)).await),
         ErrorReason::ErrMissingSession,
         "for both browsers"
     );
@@ -102,16 +99,15 @@ async fn a_copy_ends_the_session_with_its_cause_and_the_next_sign_in_is_told_onc
 #[tokio::test]
 async fn of_two_that_were_given_for_the_same_one_counts_in_the_end() {
     let (mut world, id) = signed_in().await;
-    let now_ms = world.clock.now_ms();
-    let first = session(world.one.rotate_cookie(used(&id, 1, 0, now_ms)).await);
-    let beside = session(world.two.rotate_cookie(used(&id, 2, 0, now_ms + 1)).await);
+    let first = session(world.one.rotate_cookie(used(&id, 1, 0)).await);
+    let beside = session(world.two.rotate_cookie(used(&id, 2, 0)).await);
     assert_eq!(beside, first, "both are good for a while, without a write");
     world.clock.advance_ms(10 * GRACE_MS);
-    let kept = session(world.two.rotate_cookie(used(&id, 2, 0, now_ms + 1)).await);
+    let kept = session(world.two.rotate_cookie(used(&id, 2, 0)).await);
     let counts = kept.cookie_generation.unwrap();
     assert_eq!((counts.id, counts.settled, kept.version), (vec![2; 6], true, 3));
     assert_eq!(
-        reason(world.one.rotate_cookie(used(&id, 1, 0, now_ms)).await),
+        reason(world.one.rotate_cookie(used(&id, 1, 0)).await),
         ErrorReason::ErrMissingSession
     );
 }
@@ -119,7 +115,7 @@ async fn of_two_that_were_given_for_the_same_one_counts_in_the_end() {
 #[tokio::test]
 async fn what_is_no_generation_is_refused_and_ends_nothing() {
     let (mut world, id) = signed_in().await;
-    let good = used(&id, 1, 0, world.clock.now_ms());
+    let good = used(&id, 1, 0);
     let with = |change: fn(&mut v1::RotateCookieRequest)| {
         let mut request = good.clone();
         change(&mut request);
@@ -128,16 +124,6 @@ async fn what_is_no_generation_is_refused_and_ends_nothing() {
     for (named, request) in [
         ("id", with(|request| request.id = vec![1; 5])),
         ("parent", with(|request| request.parent = vec![1; 7])),
-        ("issued_at", with(|request| request.issued_at = None)),
-        (
-            "issued_at",
-            with(|request| {
-                request.issued_at = Some(Timestamp {
-                    seconds: -1,
-                    nanos: 0,
-                })
-            }),
-        ),
         ("grace", with(|request| request.grace = None)),
         (
             "grace",

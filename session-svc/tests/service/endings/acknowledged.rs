@@ -46,7 +46,7 @@ async fn an_ending_without_a_replica_is_done_and_answered_as_unavailable_until_o
     ));
     // By a copy of a cookie, which shows a generation that nobody has given.
     let (mary, _) = service.create("mary", "sid-3", "").await;
-    let copy = used(&mary, 9, 8, 0);
+    let copy = used(&mary, 9, 8);
     assert!(is_unavailable(service.client.rotate_cookie(copy).await));
     for (subject, id) in [("ada", &ada), ("grace", &grace), ("mary", &mary)] {
         assert!(service.listed(subject).await.is_empty(), "{subject} is signed in");
