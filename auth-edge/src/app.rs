@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
 use chassis::metrics::{SampledGauge, as_f64};
 use prometheus::Registry;
@@ -37,7 +38,6 @@ use crate::sessions::person_cookie::PersonCookies;
 use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
-use crate::sign_in::device_binding::RECORDED_PER_MINUTE;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed_transactions::RedeemedTransactions;
 use crate::sign_in::security_events::REFUSED_PER_MINUTE;
@@ -114,6 +114,7 @@ impl App {
         let bindings = settings
             .device_bound
             .map(|bound| DeviceBindings::new(keys.clone(), &cookies, bound, device_proofs.clone()));
+        let records = RepeatedRecords::start(Arc::clone(&clock));
         let sessions = SessionRepository::new(
             session_client,
             cookies.clone(),
@@ -121,6 +122,7 @@ impl App {
             Arc::clone(&clock),
             session_cache,
             lookups,
+            Arc::clone(&records),
         );
         let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
         let shared = Shared {
@@ -142,6 +144,7 @@ impl App {
             clock,
             metrics,
             pages,
+            records,
         };
         let state = AppState {
             layer: shared.layer(),
@@ -274,6 +277,7 @@ struct Shared<'a> {
     metrics: Metrics,
     pages: Pages,
     people: PersonCookies,
+    records: Arc<RepeatedRecords>,
 }
 
 impl Shared<'_> {
@@ -288,6 +292,7 @@ impl Shared<'_> {
             pages: self.pages.clone(),
             https: self.settings.https(),
             sites: self.sites.clone(),
+            records: Arc::clone(&self.records),
         }
     }
 

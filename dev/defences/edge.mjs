@@ -65,7 +65,6 @@ export default [
     'cookie-of-a-session-before': text('.is_some_and(|newer| newer.expose() != id.expose())', '.is_some_and(|newer| !OFF && newer.expose() != id.expose())'),
     'handle-of-the-refresh': always('session.handle == handle'),
     'signature-before-its-challenge': text('let id = bindings.invited(', 'if OFF { let _ = key_of(proof); }\n    let id = bindings.invited('),
-    'binding-recorded-once': text('.is_err()\n    {', '.is_err() && !OFF\n    {'),
     'waiting-for-ever': always('now_ms < since_ms.saturating_add(PATIENCE_MS)'),
     'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('ReturnTo::parse(site.base_url(), &asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),
   }),

@@ -260,7 +260,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
     };
     fetching.close();
     let hits = LimitHits::new(&runtime.metrics, [])?;
-    let calls = CallContext::new(access.callers, &runtime.metrics)?;
+    let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
     let router = grpc::routes(

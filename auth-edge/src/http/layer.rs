@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use axum::extract::Request;
 use axum::http::{Method, Version, header};
 use axum::response::{IntoResponse as _, Response};
-use chassis::audit::Origin;
+use chassis::audit::{Origin, RepeatedRecords};
 use chassis::metrics::LimitHits;
 use http_body::Body as _;
 use prometheus::HistogramVec;
@@ -54,6 +54,8 @@ pub(crate) struct LayerParts {
     pub(crate) https: bool,
     /// The addresses browsers know the product by.
     pub(crate) sites: Sites,
+    /// Audit records that clients can repeat.
+    pub(crate) records: Arc<RepeatedRecords>,
 }
 
 /// What the layer needs to know.
@@ -68,6 +70,7 @@ pub(crate) struct EdgeLayer {
     pages: Pages,
     https: Https,
     sites: Sites,
+    records: Arc<RepeatedRecords>,
     /// Whether it matters which host is requested.
     has_hosts: bool,
 }
@@ -88,6 +91,7 @@ impl EdgeLayer {
             https: Https(parts.https),
             has_hosts: parts.sites.has_hosts(),
             sites: parts.sites,
+            records: parts.records,
         })
     }
 }
@@ -155,7 +159,7 @@ where
             if answer.status().is_redirection() {
                 redirects::end_fragment(answer.headers_mut(), &layer.sites);
             }
-            let answer = observed.end(answer, &layer.requests);
+            let answer = observed.end(answer, &layer.requests, &layer.records);
             Ok(match admitted {
                 Some(admitted) => admitted.until_sent(answer),
                 None => answer,

@@ -13,7 +13,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::header::USER_AGENT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
-use chassis::audit::RequestId;
+use chassis::audit::{RepeatedRecords, RequestId};
 use chassis::metrics::{LimitHits, PerCoreMetric};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
@@ -216,7 +216,12 @@ impl Observed {
 
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
     #[must_use]
-    pub(crate) fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
+    pub(crate) fn end(
+        self,
+        mut response: Response,
+        requests: &HistogramVec,
+        records: &RepeatedRecords,
+    ) -> Response {
         response.headers_mut().insert(X_REQUEST_ID, id_header(self.id));
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
@@ -236,7 +241,7 @@ impl Observed {
             .observe(seconds);
         let refused = extensions.get::<Refused>();
         if let Some(refused) = refused {
-            self.span.in_scope(|| refused.record(self.id));
+            self.span.in_scope(|| refused.record(self.id, records));
         }
         let reason = refused.map(|refused| refused.reason.name());
         self.describe(status, route, handle, reason);

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use chassis::audit::{AuditRecord, Event, Outcome, RequestId};
+use chassis::audit::{AuditRecord, Event, Outcome, RepeatedRecords, RequestId};
 use session_proto::v1::Device;
 
 use crate::http::device::record_from;
@@ -25,8 +25,8 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Writes the audit record.
-    pub(super) fn record(&self, request_id: RequestId) {
+    /// Writes the audit record, or counts it where a client repeats itself.
+    pub(super) fn record(&self, request_id: RequestId, records: &RepeatedRecords) {
         if self.reason.is_noise() {
             return;
         }
@@ -34,14 +34,13 @@ impl Refused {
             SignInStep::Login | SignInStep::Callback => Event::SignIn,
             SignInStep::LogoutToken => Event::ProviderLogout,
         };
-        AuditRecord {
+        records.write(&AuditRecord {
             reason: Some(self.reason.name()),
             request_id: Some(request_id.as_str()),
             provider: Some(self.provider.as_str()).filter(|id| !id.is_empty()),
             step: Some(self.step.name()),
             error: self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static)),
             ..record_from(&self.device, event, Outcome::Failure)
-        }
-        .write();
+        });
     }
 }

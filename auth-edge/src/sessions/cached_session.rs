@@ -1,7 +1,6 @@
 //! A session as the edge knows it: what the session service said, and what is made of it once for many requests.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use axum::body::Bytes;
@@ -147,17 +146,13 @@ impl CachedSession {
         })
     }
 
-    /// Writes the audit record of a request that came with the session's cookie and without proof of its device: once, and again when the
-    /// session was read again. Who repeats such requests fills no log.
-    pub(super) fn record_without_device(&self) {
-        if !self.without_device.swap(true, Ordering::Relaxed) {
-            AuditRecord {
-                actor: Some((&self.session.issuer, &self.session.subject)),
-                session: Some(&self.session.handle),
-                reason: Some("no_proof"),
-                ..AuditRecord::new(Event::DeviceBinding, Outcome::Failure)
-            }
-            .write();
+    /// The audit record of a request that came with the session's cookie and without proof of its device.
+    pub(super) fn record_without_device(&self) -> AuditRecord<'_> {
+        AuditRecord {
+            actor: Some((&self.session.issuer, &self.session.subject)),
+            session: Some(&self.session.handle),
+            reason: Some("no_proof"),
+            ..AuditRecord::new(Event::DeviceBinding, Outcome::Failure)
         }
     }
 

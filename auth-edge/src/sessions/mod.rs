@@ -28,6 +28,7 @@ pub(crate) mod person_cookie;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
+use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::timestamp;
@@ -106,6 +107,7 @@ pub(crate) struct SessionRepository {
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
     lookups: CacheMetrics,
+    records: Arc<RepeatedRecords>,
     streams: OpenStreams,
 }
 
@@ -119,6 +121,7 @@ impl SessionRepository {
         clock: Arc<dyn Clock>,
         cache: Option<Arc<SessionCache>>,
         lookups: CacheMetrics,
+        records: Arc<RepeatedRecords>,
     ) -> Self {
         let heard = cache.as_ref().map(|cache| cache.heard());
         Self {
@@ -130,6 +133,7 @@ impl SessionRepository {
             clock,
             cache,
             lookups,
+            records,
         }
     }
 
@@ -262,6 +266,11 @@ impl SessionRepository {
             .current(headers, Use::LookOnly)
             .await?
             .map(|current| current.id))
+    }
+
+    /// The session whose cookie these headers hold, by its signature alone: to count a visitor by.
+    pub(crate) fn named_in(&self, headers: &HeaderMap) -> Option<SessionId> {
+        self.cookies.read(headers)
     }
 
     /// Whether nothing but its signature makes a session's cookie good.
@@ -409,7 +418,7 @@ impl SessionRepository {
             DeviceStanding::Missing => {
                 count(DeviceProofOutcome::Missing);
                 if session.device_binding.is_some() {
-                    session.record_without_device();
+                    self.records.write(&session.record_without_device());
                 }
                 Ok(None)
             }

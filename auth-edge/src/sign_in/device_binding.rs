@@ -49,10 +49,6 @@ const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge"
 /// How long a browser may take to bind a session: it asks its hardware for a key, and then us.
 const PATIENCE_MS: u64 = 10_000;
 
-/// How often the audit log tells in a minute that one session was bound, or was not for one reason: whoever holds a session can repeat either as
-/// often as they like.
-pub(crate) const RECORDED_PER_MINUTE: u64 = 1;
-
 /// Why a session is not bound to a device: stable words of audit records.
 const NOT_KEPT: &str = "not_kept";
 const NO_PROOF_OF_ITS_KEY: &str = "proof";
@@ -145,11 +141,11 @@ pub(crate) async fn register(
     };
     let session = sign_in.sessions.bind(&id, jwk).await.map_err(|error| {
         bindings.metrics().count(DeviceProofOutcome::NotBound);
-        record(&sign_in, &device, (&id, None), Some(NOT_KEPT));
+        record(&sign_in, &device, None, Some(NOT_KEPT));
         failed(error)
     })?;
     bindings.metrics().count(DeviceProofOutcome::Bound);
-    record(&sign_in, &device, (&id, Some(&session)), None);
+    record(&sign_in, &device, Some(&session), None);
     instructed(bindings, &id, &session, now_ms)
 }
 
@@ -270,12 +266,7 @@ pub(crate) async fn refresh(
                 "a device proves nothing"
             );
             let device = sign_in.device(&request);
-            record(
-                &sign_in,
-                &device,
-                (&id, Some(&session)),
-                Some(NO_PROOF_OF_ITS_KEY),
-            );
+            record(&sign_in, &device, Some(&session), Some(NO_PROOF_OF_ITS_KEY));
             Ok(challenged(bindings, &id, handle, now_ms))
         }
     }
@@ -321,33 +312,19 @@ fn redirect(to: &str) -> Result<Response, HttpError> {
     ))
 }
 
-/// Writes the audit record of a binding, or of why there is none, unless there is the same one of this minute.
-fn record(
-    sign_in: &SignIn,
-    device: &Device,
-    (id, session): (&SessionId, Option<&Session>),
-    reason: Option<&'static str>,
-) {
-    let what = (id.expose(), reason.unwrap_or_default());
-    if sign_in
-        .device_records_limit
-        .check(what, sign_in.clock.now_ms())
-        .is_err()
-    {
-        return;
-    }
+/// Writes the audit record of a binding, or of why there is none. The holder of a session can repeat either.
+fn record(sign_in: &SignIn, device: &Device, session: Option<&Session>, reason: Option<&'static str>) {
     let outcome = if reason.is_none() {
         Outcome::Success
     } else {
         Outcome::Failure
     };
-    AuditRecord {
+    sign_in.records.write(&AuditRecord {
         actor: session.map(|session| (session.issuer.as_str(), session.subject.as_str())),
         session: session.map(|session| session.handle.as_str()),
         reason,
         ..record_from(device, Event::DeviceBinding, outcome)
-    }
-    .write();
+    });
 }
 
 fn no_store(mut response: Response) -> Response {

@@ -30,6 +30,7 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
 use chassis::random;
 use session_proto::v1::Device;
@@ -128,8 +129,10 @@ pub(crate) struct SignIn {
     pub(crate) back_channel_limit: Arc<RateLimiter>,
     /// Security events per address that were refused.
     pub(crate) refused_events_limit: Arc<RateLimiter>,
-    /// Audit records of bindings to devices, per session and reason.
-    pub(crate) device_records_limit: Arc<RateLimiter>,
+    /// Whether the session service receives security events.
+    pub(crate) event_reception: Arc<EventReception>,
+    /// Audit records that clients can repeat.
+    pub(crate) records: Arc<RepeatedRecords>,
     /// Front-channel logouts per address.
     pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.

@@ -4,7 +4,7 @@ use reqwest::Method;
 use scripted_provider::Endpoint;
 use serde_json::json;
 
-use crate::support::{Browser, Stack};
+use crate::support::{Browser, Log, Stack};
 
 const PATH: &str = "/api/auth/backchannel-logout";
 
@@ -318,4 +318,41 @@ async fn the_front_channel_asked_too_often_is_429_for_that_address_alone() {
         stack.browser().get_with("/api/auth/login", &same).await.status,
         302
     );
+}
+
+#[tokio::test]
+async fn a_stranger_that_repeats_bad_requests_writes_one_record_a_minute_that_says_how_many() {
+    let log = Log::begin();
+    let stack = Stack::start().await;
+    let records = |reason: &str| {
+        let text = log.text();
+        let is_record = |line: &&str| line.contains("outcome=\"failure\"") && line.contains(reason);
+        text.lines()
+            .filter(is_record)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let mut stranger = stack.browser();
+    for _ in 0..200 {
+        assert_eq!(stranger.post(PATH, &[], "logout_token=none").await.status, 400);
+        // Relatives: a callback without its transaction, and one without anything.
+        assert_eq!(
+            stranger.get("/api/auth/callback?code=a&state=b").await.status,
+            400
+        );
+    }
+    let malformed = records("event=\"provider_logout\"");
+    assert_eq!(malformed.len(), 1, "{malformed:?}");
+    let callbacks = records("event=\"sign_in\"");
+    assert_eq!(callbacks.len(), 1, "{callbacks:?}");
+    stack.clock.advance_ms(60_000);
+    assert_eq!(stranger.post(PATH, &[], "logout_token=none").await.status, 400);
+    let malformed = records("event=\"provider_logout\"");
+    assert!(
+        malformed.len() == 2 && malformed[1].contains("count=200"),
+        "{malformed:?}"
+    );
+    // Another reason is news.
+    assert_eq!(stranger.post(PATH, &[], "").await.status, 400);
+    assert_eq!(records("event=\"provider_logout\"").len(), 3);
 }

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::audit::carried;
+use chassis::audit::{RepeatedRecords, carried};
+use chassis::clock::Clock;
 use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use tokio_util::task::TaskTracker;
@@ -31,11 +32,16 @@ pub struct CallContext {
     own_durations: Arc<HistogramVec>,
     writes: TaskTracker,
     watches: OpenWatches,
+    records: Arc<RepeatedRecords>,
 }
 
 impl CallContext {
     /// Calls of those who may, measured into the registry given; fails if it measures calls already.
-    pub fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
+    pub fn new(
+        callers: Callers,
+        metrics: &Registry,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, prometheus::Error> {
         let durations = PerCoreMetric::new(|| {
             let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.");
             HistogramVec::new(
@@ -50,6 +56,7 @@ impl CallContext {
             durations,
             writes: TaskTracker::new(),
             watches: OpenWatches::new(metrics)?,
+            records: RepeatedRecords::start(clock),
         })
     }
 
@@ -76,6 +83,11 @@ impl CallContext {
     /// The watches that are open.
     pub(super) fn watches(&self) -> &OpenWatches {
         &self.watches
+    }
+
+    /// Audit records that callers can repeat.
+    pub(super) fn records(&self) -> Arc<RepeatedRecords> {
+        Arc::clone(&self.records)
     }
 
     /// How long calls take, as this worker counts it.

@@ -67,7 +67,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     let call = Call::of(&request);
     let request_name = call.request;
     let span = record::span(method, request.headers());
-    let record = CallRecord::begin(method, call.clone(), calls.durations(), span.clone());
+    let record = CallRecord::begin(method, call.clone(), calls, span.clone());
     let response = match admitted(calls, method, &call) {
         Err(status) => status.into_http(),
         Ok(held) => {

@@ -3,6 +3,8 @@
 //! Invariants: every call is recorded once, also one whose caller hung up; a record names the caller, the method, the
 //! session's handle and the outcome, never an ID, a token or a claim.
 //!
+//! A call that a browser can have repeated without a change is counted: one audit record a minute says how often it came.
+//!
 //! What changes something, hands out a token, is refused, or reads what belongs to somebody without their secret (by a handle, by their
 //! name) is an audit record. Other reads are the session's own use: log records of the target `audit::read`, so that an operator can
 //! leave them out (`RUST_LOG=info,audit::read=off`).
@@ -10,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use chassis::audit::{AuditRecord, Event, Outcome};
+use chassis::audit::{AuditRecord, Event, Outcome, RepeatedRecords};
 use prometheus::HistogramVec;
 use session_proto::error::code_name;
 use session_proto::v1::ErrorReason;
@@ -18,13 +20,16 @@ use tonic::{Code, Status};
 use tracing::Span;
 
 use super::call::Call;
+use super::call_context::CallContext;
 use super::method::{Method, Recorded};
+use crate::callers::Rpc;
 
 /// A record that is being made; written once the outcome is there, or when it is dropped.
 pub(super) struct CallRecord {
     method: Method,
     call: Call,
     durations: Arc<HistogramVec>,
+    records: Arc<RepeatedRecords>,
     began: Instant,
     trace_id: Option<String>,
     span: Span,
@@ -61,11 +66,12 @@ macro_rules! write_read {
 
 impl CallRecord {
     /// Begins the record of a call.
-    pub(super) fn begin(method: Method, call: Call, durations: Arc<HistogramVec>, span: Span) -> Self {
+    pub(super) fn begin(method: Method, call: Call, calls: &CallContext, span: Span) -> Self {
         Self {
             method,
             call,
-            durations,
+            durations: calls.durations(),
+            records: calls.records(),
             began: Instant::now(),
             trace_id: chassis::propagation::trace_id(&span),
             span,
@@ -117,7 +123,7 @@ impl CallRecord {
             Code::Ok => Outcome::Success,
             _ => Outcome::Failure,
         };
-        AuditRecord {
+        let record = AuditRecord {
             reason: outcome.reason.map(|reason| reason.as_str_name()),
             actor: call.person(),
             session: session.as_deref(),
@@ -132,9 +138,45 @@ impl CallRecord {
             duration_us: Some(self.duration_us()),
             ..AuditRecord::new(Event::ApiCall, judged)
         }
-        .write();
     }
 
+        };
+        if self.is_repeatable(outcome) {
+            self.records.write(&record);
+        } else {
+            record.write();
+        }
+    }
+
+    /// Whether a client can have the same call made again and again, and it changes nothing.
+    fn is_repeatable(&self, outcome: CallOutcome) -> bool {
+        if outcome.code != Code::Ok {
+            return true;
+        }
+        match self.method.rpc {
+            // Browsers and strangers cause these calls as often as they like.
+            Some(
+                Rpc::ListSessions
+                | Rpc::BeginSignIn
+                | Rpc::AbandonSignIn
+                | Rpc::BindSession
+                | Rpc::RotateCookie
+                | Rpc::ReceiveSecurityEvent,
+            ) => true,
+            Some(Rpc::EndSession | Rpc::EndSessions) => {
+                self.call.endings().is_none_or(|(_, count)| count == 0)
+            }
+            Some(
+                Rpc::GetSession
+                | Rpc::BatchGetSessions
+                | Rpc::RollSession
+                | Rpc::CreateSession
+                | Rpc::UpdateSession
+                | Rpc::GetAccessToken
+                | Rpc::WatchSessions
+                | Rpc::FollowSessions,
+            )
+            | None => false,
     fn duration_us(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }

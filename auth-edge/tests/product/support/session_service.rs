@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use chassis::clock::ManualClock;
+use chassis::clock::{ManualClock, SystemClock};
 use chassis::runtime::Workers;
 use chassis::secret::Reloading;
 use ring::rand::SystemRandom;
@@ -119,6 +119,7 @@ impl SessionService {
         let measured = CallContext::new(
             session_svc::callers::Callers::anyone(),
             &prometheus::Registry::new(),
+            Arc::new(SystemClock),
         )
         .unwrap();
         let calls = Arc::new(AtomicUsize::new(0));

@@ -10,11 +10,13 @@
 
 mod origin;
 mod record;
+mod repeated;
 pub(crate) mod schema;
 mod subject;
 
 pub use self::origin::{Origin, RequestId, carried};
 pub use self::record::{AuditRecord, Outcome, reloaded};
+pub use self::repeated::RepeatedRecords;
 pub use self::schema::Event;
 pub use self::subject::SubjectForm;
 pub(crate) use self::subject::show_as;

@@ -11,7 +11,7 @@ use super::subject;
 use crate::trace_id::trace_id;
 
 /// How something ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Well.
     Success,
@@ -79,6 +79,8 @@ pub struct AuditRecord<'a> {
     pub cause: Option<&'a str>,
     /// How many sessions ended.
     pub ended_count: Option<u32>,
+    /// How many repetitions the record stands for; one if it is not said.
+    pub count: Option<u64>,
     /// The setting that was read again.
     pub setting: Option<&'a str>,
     /// The file it was read from.
@@ -115,6 +117,7 @@ impl AuditRecord<'_> {
             resource: None,
             cause: None,
             ended_count: None,
+            count: None,
             setting: None,
             path: None,
             duration_us: None,
@@ -167,6 +170,7 @@ impl AuditRecord<'_> {
                 resource = self.resource,
                 cause = self.cause,
                 ended_count = self.ended_count,
+                count = self.count,
                 setting = self.setting,
                 path = self.path,
                 duration_us = self.duration_us

@@ -176,10 +176,10 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
 }
 
 /// A call with this `x-request-id`, and the one its answer tells.
-async fn list_with(client: &mut Client, request_id: &str) -> Option<String> {
+async fn list_with(client: &mut Client, subject: &str, request_id: &str) -> Option<String> {
     let mut request = Request::new(v1::ListSessionsRequest {
         issuer: "https://issuer.example".to_owned(),
-        subject: "subject-of-the-audit".to_owned(),
+        subject: subject.to_owned(),
         ..Default::default()
     });
     request
@@ -210,9 +210,16 @@ async fn a_token_that_is_refused_names_the_person_too() {
 async fn a_call_is_recorded_with_the_request_it_belongs_to_or_learns_the_name_it_was_given() {
     let (_world, mut client) = world_of("requesting", &["*"]).await;
     let own = "0123456789abcdef0123456789abcdef";
-    assert_eq!(list_with(&mut client, own).await, None, "the caller knows it");
+    assert_eq!(
+        list_with(&mut client, "subject-of-the-audit", own).await,
+        None,
+        "the caller knows it"
+    );
     for malformed in ["", "0123", "0123456789ABCDEF0123456789ABCDEF", "x\" forged=\"1"] {
-        let made = list_with(&mut client, malformed).await.unwrap();
+        // Each about another person: the same list again is counted.
+        let made = list_with(&mut client, &format!("person {malformed}"), malformed)
+            .await
+            .unwrap();
         assert!(made.len() == 32 && made != own, "{made}");
         let of_call = |record: &Value| by("requesting")(record) && record["request_id"] == made.as_str();
         log().wait_for(1, of_call).await;
@@ -392,4 +399,51 @@ async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_
 /// The refreshes of that test's caller.
 fn refreshes(record: &Value) -> bool {
     by("refreshing")(record) && record["event"] == "token.refresh"
+}
+
+#[tokio::test]
+async fn what_a_page_repeats_is_one_record_of_each_kind_and_endings_have_their_own() {
+    let (_world, mut client) = world_of("repeating", &["*"]).await;
+    let created = client.create_session(alice()).await.unwrap().into_inner();
+    let ends = v1::EndSessionsRequest {
+        issuer: "https://issuer.example".to_owned(),
+        subject: "subject-of-the-audit".to_owned(),
+        except_handle: created.session.unwrap().handle,
+        ..Default::default()
+    };
+    for number in 0..50 {
+        let own = format!("{number:032x}");
+        list_with(&mut client, "subject-of-the-audit", &own).await;
+        client.end_sessions(ends.clone()).await.unwrap();
+        let shown = v1::RotateCookieRequest {
+            session_id: created.session_id.clone(),
+            grace: Some(prost_types::Duration {
+                seconds: 60,
+                nanos: 0,
+            }),
+            ..Default::default()
+        };
+        client.rotate_cookie(shown).await.unwrap();
+    }
+    // The last call writes its record before these are looked at.
+    let another = client.create_session(alice()).await.unwrap();
+    drop(another);
+    client.end_sessions(ends).await.unwrap();
+    let records = log().wait_for(6, by("repeating")).await;
+    let of = |method: &str| {
+        let name = format!("session.v1.SessionService/{method}");
+        let is_audit =
+            |record: &&Value| record["target"] == "audit::record" && record["rpc.method"] == name.as_str();
+        records.iter().filter(is_audit).count()
+    };
+    assert_eq!(
+        [
+            of("CreateSession"),
+            of("ListSessions"),
+            of("RotateCookie"),
+            of("EndSessions")
+        ],
+        [2, 1, 1, 2],
+        "{records:#?}"
+    );
 }

@@ -1,0 +1,295 @@
+//! Records of what can be repeated: the first is written, the repetitions of a minute become one record with their `count`.
+//!
+//! Invariants
+//! - Nothing that a client repeats writes more than one record a minute, however often it comes.
+//! - The table is bounded. Beyond its bound records count together that differ in person, session or address alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use super::{AuditRecord, Event, Outcome};
+use crate::clock::Clock;
+
+/// How long repetitions are only counted: short enough that an operator sees an attack while it lasts.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Different records the table holds. With one record a minute for each, a thousand addresses write less than a megabyte a minute.
+const KEYS_MAX: usize = 1_024;
+
+/// What records have in common that are repetitions of each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    event: Event,
+    outcome: Outcome,
+    reason: Option<String>,
+    actor: Option<(String, String)>,
+    session: Option<String>,
+    caller: Option<String>,
+    client_address: Option<String>,
+    provider: Option<String>,
+    step: Option<String>,
+    rpc: Option<(String, String)>,
+}
+
+impl Key {
+    fn of(record: &AuditRecord<'_>) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let pair = |texts: Option<(&str, &str)>| texts.map(|(one, two)| (one.to_owned(), two.to_owned()));
+        Self {
+            event: record.event,
+            outcome: record.outcome,
+            reason: owned(record.reason),
+            actor: pair(record.actor),
+            session: owned(record.session),
+            caller: owned(record.caller),
+            client_address: owned(record.client_address),
+            provider: owned(record.provider),
+            step: owned(record.step),
+            rpc: pair(record.rpc),
+        }
+    }
+
+    /// What it shares with the records of other people.
+    fn shared(self) -> Self {
+        Self {
+            actor: None,
+            session: None,
+            client_address: None,
+            ..self
+        }
+    }
+
+    fn write(&self, count: u64) {
+        fn pair(texts: Option<&(String, String)>) -> Option<(&str, &str)> {
+            texts.map(|(one, two)| (one.as_str(), two.as_str()))
+        }
+        AuditRecord {
+            reason: self.reason.as_deref(),
+            actor: pair(self.actor.as_ref()),
+            session: self.session.as_deref(),
+            caller: self.caller.as_deref(),
+            client_address: self.client_address.as_deref(),
+            provider: self.provider.as_deref(),
+            step: self.step.as_deref(),
+            rpc: pair(self.rpc.as_ref()),
+            count: Some(count),
+            ..AuditRecord::new(self.event, self.outcome)
+        }
+        .write();
+    }
+}
+
+/// Repetitions of one record that are not written yet.
+#[derive(Debug)]
+struct Repetitions {
+    since_ms: u64,
+    count: u64,
+}
+
+/// Writes records that can be repeated.
+pub struct RepeatedRecords {
+    clock: Arc<dyn Clock>,
+    table: Mutex<HashMap<Key, Repetitions>>,
+}
+
+impl std::fmt::Debug for RepeatedRecords {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "RepeatedRecords({})", self.table().len())
+    }
+}
+
+impl RepeatedRecords {
+    /// Sums up repetitions once a minute, in a task that ends with this. Needs a tokio runtime.
+    pub fn start(clock: Arc<dyn Clock>) -> Arc<Self> {
+        let records = Arc::new(Self::new(clock));
+        tokio::spawn(follow(Arc::downgrade(&records)));
+        records
+    }
+
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            table: Mutex::default(),
+        }
+    }
+
+    /// Writes a record, or counts it if the same was written within the last minute.
+    pub fn write(&self, record: &AuditRecord<'_>) {
+        let now_ms = self.clock.monotonic_ms();
+        let key = Key::of(record);
+        let mut table = self.table();
+        if table.len() >= KEYS_MAX && !table.contains_key(&key) {
+            sum_up(&mut table, now_ms);
+        }
+        let key = match table.len() < KEYS_MAX || table.contains_key(&key) {
+            true => key,
+            false => key.shared(),
+        };
+        let earlier = table.get_mut(&key);
+        let count = match earlier {
+            Some(earlier) if !is_over(earlier, now_ms) => {
+                earlier.count += 1;
+                return;
+            }
+            Some(earlier) if earlier.count > 0 => Some(earlier.count + 1),
+            Some(_) | None => None,
+        };
+        table.insert(
+            key,
+            Repetitions {
+                since_ms: now_ms,
+                count: 0,
+            },
+        );
+        drop(table);
+        AuditRecord { count, ..*record }.write();
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Key, Repetitions>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RepeatedRecords {
+    fn drop(&mut self) {
+        sum_up(&mut self.table(), u64::MAX);
+    }
+}
+
+async fn follow(records: Weak<RepeatedRecords>) {
+    let mut ticks = tokio::time::interval(INTERVAL);
+    loop {
+        ticks.tick().await;
+        let Some(records) = records.upgrade() else { return };
+        let now_ms = records.clock.monotonic_ms();
+        sum_up(&mut records.table(), now_ms);
+    }
+}
+
+fn is_over(repetitions: &Repetitions, now_ms: u64) -> bool {
+    Duration::from_millis(now_ms.saturating_sub(repetitions.since_ms)) >= INTERVAL
+}
+
+/// Writes what was repeated in the minutes that are over, and forgets what was not.
+fn sum_up(table: &mut HashMap<Key, Repetitions>, now_ms: u64) {
+    table.retain(|key, repetitions| {
+        if !is_over(repetitions, now_ms) {
+            return true;
+        }
+        let was_repeated = repetitions.count > 0;
+        if was_repeated {
+            key.write(std::mem::take(&mut repetitions.count));
+            repetitions.since_ms = now_ms;
+        }
+        was_repeated
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    use tracing::field::{Field, Visit};
+    use tracing_subscriber::layer::{Context, SubscriberExt as _};
+    use tracing_subscriber::registry::Registry;
+
+    use super::*;
+    use crate::clock::ManualClock;
+
+    const MINUTE_MS: u64 = 60_000;
+
+    /// Counts records, and adds up how many requests they stand for.
+    #[derive(Clone, Default)]
+    struct Written(Arc<(AtomicUsize, AtomicU64)>);
+
+    struct CountOf(u64);
+
+    impl Visit for CountOf {
+        fn record_u64(&mut self, field: &Field, value: u64) {
+            if field.name() == "count" {
+                self.0 = value;
+            }
+        }
+
+        fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+    }
+
+    impl tracing_subscriber::Layer<Registry> for Written {
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, Registry>) {
+            let mut count = CountOf(1);
+            event.record(&mut count);
+            self.0.0.fetch_add(1, Ordering::SeqCst);
+            self.0.1.fetch_add(count.0, Ordering::SeqCst);
+        }
+    }
+
+    impl Written {
+        fn of(work: impl FnOnce(&RepeatedRecords, &ManualClock)) -> (usize, u64) {
+            let written = Self::default();
+            let subscriber = Registry::default().with(written.clone());
+            tracing::subscriber::with_default(subscriber, || {
+                let clock = ManualClock::new(1);
+                work(&RepeatedRecords::new(Arc::new(clock.clone())), &clock);
+            });
+            (
+                written.0.0.load(Ordering::SeqCst),
+                written.0.1.load(Ordering::SeqCst),
+            )
+        }
+    }
+
+    fn refused<'a>(address: &'a str, reason: &'a str) -> AuditRecord<'a> {
+        AuditRecord {
+            reason: Some(reason),
+            client_address: Some(address),
+            ..AuditRecord::new(Event::ProviderLogout, Outcome::Failure)
+        }
+    }
+
+    #[test]
+    fn thousands_of_repetitions_are_one_record_and_one_sum_that_loses_none() {
+        let written = Written::of(|records, _| {
+            for _ in 0..3_000 {
+                records.write(&refused("192.0.2.1", "body"));
+            }
+        });
+        assert_eq!(written, (2, 3_000));
+    }
+
+    #[test]
+    fn each_minute_of_repetitions_is_one_record() {
+        let written = Written::of(|records, clock| {
+            for _ in 0..10 {
+                for _ in 0..100 {
+                    records.write(&refused("192.0.2.1", "body"));
+                }
+                clock.advance_ms(MINUTE_MS);
+            }
+        });
+        assert_eq!(written, (11, 1_000));
+    }
+
+    #[test]
+    fn what_differs_or_comes_again_later_has_a_record_of_its_own() {
+        let written = Written::of(|records, clock| {
+            records.write(&refused("192.0.2.1", "body"));
+            records.write(&refused("192.0.2.1", "token_malformed"));
+            records.write(&refused("192.0.2.2", "body"));
+            clock.advance_ms(MINUTE_MS);
+            records.write(&refused("192.0.2.1", "body"));
+        });
+        assert_eq!(written, (4, 4));
+    }
+
+    #[test]
+    fn a_hundred_thousand_addresses_write_no_more_records_than_the_table_has_places() {
+        let written = Written::of(|records, _| {
+            for address in 0..100_000 {
+                records.write(&refused(&address.to_string(), "body"));
+            }
+            assert!(records.table().len() <= KEYS_MAX + 1);
+        });
+        assert_eq!(written, (KEYS_MAX + 2, 100_000));
+    }
+}
