@@ -366,7 +366,8 @@ impl Shared<'_> {
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
             refused_events_limit: limit(REFUSED_PER_MINUTE),
-            device_records_limit: limit(RECORDED_PER_MINUTE),
+            event_reception: Arc::default(),
+            records: Arc::clone(&self.records),
             front_channel_limit: limit(settings.rate_limit_login),
             redeemed: Arc::new(RedeemedTransactions::new(
                 settings.sign_in.transaction_duration_secs,

@@ -56,6 +56,7 @@ use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::person_cookie::PersonCookies;
+use crate::sign_in::security_events::EventReception;
 use crate::values::return_to::ReturnTo;
 
 /// Signing in and out.

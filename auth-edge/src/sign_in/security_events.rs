@@ -3,11 +3,14 @@
 //! Invariants
 //! - 202 only once all that the event does is done; what fails for a reason of ours is a 5xx, and its transmitter sends it again.
 //! - Nothing is judged here, so that every edge and every replica answers the same.
+//! - While the session service receives no events, which is the default, requests get 404 without a call to it: the edge asks again
+//!   after a minute.
 //!
 //! Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature; a limit to events
 //! that are taken, for a provider that ends the sessions of a whole company sends as many as there are.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -26,6 +29,26 @@ const TYPE: &str = "application/secevent+jwt";
 const MAX_BODY_BYTES: usize = oidc::MAX_SECURITY_EVENT_BYTES;
 /// Events that one address may send in a minute and have refused.
 pub(crate) const REFUSED_PER_MINUTE: u64 = 600;
+
+/// How long the edge answers 404 by itself once the session service has said that it receives no events.
+const OFF_MS: u64 = 60_000;
+
+/// Whether the session service receives events, as far as this edge knows.
+#[derive(Debug, Default)]
+pub(crate) struct EventReception {
+    off_until_ms: AtomicU64,
+}
+
+impl EventReception {
+    fn is_off(&self, now_ms: u64) -> bool {
+        now_ms < self.off_until_ms.load(Ordering::Relaxed)
+    }
+
+    fn mark_off(&self, now_ms: u64) {
+        let until_ms = now_ms.saturating_add(OFF_MS);
+        self.off_until_ms.store(until_ms, Ordering::Relaxed);
+    }
+}
 
 /// POST of one security event token.
 pub(crate) async fn receive(
@@ -46,6 +69,11 @@ pub(crate) async fn receive(
             retry_after_secs: too_many.retry_after_secs,
             limit: Limit::SecurityEvents,
         })?;
+    let monotonic_ms = sign_in.clock.monotonic_ms();
+    if sign_in.event_reception.is_off(monotonic_ms) {
+        let _ = sign_in.refused_events_limit.check(sender, now_ms);
+        return Err(HttpError::NotFound);
+    }
     if !is_security_event(&head.headers) {
         return Err(HttpError::UnsupportedMediaType {
             accepted: TYPE,
@@ -61,7 +89,11 @@ pub(crate) async fn receive(
     };
     let received = sign_in.sessions.receive_security_event(event).await;
     let received = received.map_err(|error| match error.reason {
-        ErrorReason::ErrUnimplemented => HttpError::NotFound,
+        ErrorReason::ErrUnimplemented => {
+            sign_in.event_reception.mark_off(monotonic_ms);
+            let _ = sign_in.refused_events_limit.check(sender, now_ms);
+            HttpError::NotFound
+        }
         reason => {
             // What cannot be judged may be anybody's invention.
             if reason == ErrorReason::ErrProviderUnavailable {

@@ -138,6 +138,26 @@ async fn where_nobody_is_listened_to_there_is_no_such_address() {
     let gateway = Gateway::start("", &[]).await;
     let mut provider = gateway.stack.browser();
     assert_eq!(push(&mut provider, "token").await.status, 404);
+    let before = gateway.stack.sessions.calls();
+    for token in ["token", "another", ""] {
+        assert_eq!(push(&mut provider, token).await.status, 404);
+    }
+    let form = provider.post(PATH, &[], "token=a").await;
+    assert_eq!(form.status, 404);
+    assert_eq!(
+        gateway.stack.sessions.calls(),
+        before,
+        "no call is made for a stranger"
+    );
+    for _ in 0..600 {
+        push(&mut provider, "token").await;
+    }
+    assert_eq!(push(&mut provider, "token").await.status, 429);
+    // The operator may have switched it on meanwhile: the edge asks again.
+    later(&gateway.stack, 60);
+    let before = gateway.stack.sessions.calls();
+    assert_eq!(push(&mut provider, "token").await.status, 404);
+    assert_eq!(gateway.stack.sessions.calls(), before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -103,7 +103,11 @@ impl CallRecord {
         let turned_away = matches!(outcome.code, Code::Unauthenticated | Code::PermissionDenied);
         // What finds nothing has read nothing.
         let reads_others = self.call.is_administrative() && outcome.code == Code::Ok;
+        // Any client of the edge can post events, also while the service receives none.
+        let is_off =
+            self.method.rpc == Some(Rpc::ReceiveSecurityEvent) && outcome.code == Code::Unimplemented;
         match self.method.recorded {
+            _ if is_off => write_read!(debug, "audit::read", self, outcome),
             Recorded::ForDebugging if !turned_away => write_read!(debug, "audit::open", self, outcome),
             Recorded::AsRead if !(turned_away || reads_others) => {
                 write_read!(info, "audit::read", self, outcome);
@@ -137,9 +141,6 @@ impl CallRecord {
             ended_count: endings.map(|(_, count)| count),
             duration_us: Some(self.duration_us()),
             ..AuditRecord::new(Event::ApiCall, judged)
-        }
-    }
-
         };
         if self.is_repeatable(outcome) {
             self.records.write(&record);
@@ -177,6 +178,9 @@ impl CallRecord {
                 | Rpc::FollowSessions,
             )
             | None => false,
+        }
+    }
+
     fn duration_us(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
