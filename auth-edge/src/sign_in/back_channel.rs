@@ -23,9 +23,9 @@ use crate::http::device::record_from;
 use crate::http::errors::{Handler, HttpError, Limit};
 use crate::http::request;
 use crate::providers::IdentityProvider;
-use crate::sign_in::SignIn;
 use crate::sign_in::refusal::{SignInRefusal, answered, of_logout_token};
 use crate::sign_in::request_id;
+use crate::sign_in::{SignIn, elapsed_ms};
 use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Largest body, in bytes: one signed token.
@@ -102,7 +102,7 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
 /// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was
 /// issued at the latest.
 fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
-    let arrived = Duration::from_millis(sign_in.clock.monotonic_ms().saturating_sub(arrived_ms));
+    let arrived = Duration::from_millis(elapsed_ms(sign_in, arrived_ms));
     let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);
     let issued = Duration::from_secs((sign_in.clock.now_ms() / 1000).saturating_sub(issued_at_latest));
     arrived.max(issued).min(TOLD_AGO_MAX)

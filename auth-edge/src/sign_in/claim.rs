@@ -26,8 +26,8 @@ use session_proto::{error, timestamp};
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
-use crate::sign_in::request_id;
 use crate::sign_in::transaction::Transaction;
+use crate::sign_in::{elapsed_ms, request_id};
 
 /// Keeps names of claims apart from every other hash of a verifier; the challenge is one (RFC 7636, section 4.2).
 const CONTEXT: &[u8] = b"vestibule sign-in claim v1";
@@ -136,10 +136,10 @@ fn no_randomness() -> SessionError {
 
 impl HeldClaim {
     /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the network delay of
-    /// one answer.
+    /// one answer, and never late.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
-        Some(made_ms.saturating_add(sign_in.clock.monotonic_ms().saturating_sub(heard_ms)))
+        Some(made_ms.saturating_add(elapsed_ms(sign_in, heard_ms)))
     }
 
     /// Puts the claim into the request that ends it; the tokens were received at `received_at_ms`.

@@ -183,6 +183,16 @@ impl SignIn {
     }
 }
 
+/// Milliseconds of this edge's clock since `since_ms`, and never more than have passed. Both times are cut to whole milliseconds, so their
+/// difference can be one too many: a logout would seem to be older, and a session younger, than it is.
+fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
+    sign_in
+        .clock
+        .monotonic_ms()
+        .saturating_sub(since_ms)
+        .saturating_sub(1)
+}
+
 /// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562,
 /// section 5.4).
 fn request_id() -> Result<String, HttpError> {
