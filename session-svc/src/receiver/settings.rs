@@ -151,7 +151,9 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     let credentials = credentials(table);
     let authorization_file = table.get("authorization_file").and_then(path);
     let ca_file = table.get("ca_file").and_then(path);
-    let (by_email, drafts) = (table.flag("email"), table.flag("drafts"));
+    // An address that the provider has verified names the person unless the file says otherwise.
+    let by_email = table.get("email").and_then(Value::boolean).unwrap_or(true);
+    let drafts = table.flag("drafts");
     let policy = table.table("policy", EventPolicy::read).unwrap_or_default();
     let issuer = issuer?;
     let settings = TransmitterSettings {

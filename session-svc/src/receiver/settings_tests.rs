@@ -22,9 +22,11 @@ fn a_transmitter_is_read_with_what_is_usual() {
     assert_eq!(one.provider, "https://id.example");
     assert_eq!(one.audience, ["https://edge.example"]);
     assert_eq!(one.delivery, DeliveryMethod::Push(None));
-    assert!(!one.by_email && !one.settings.drafts);
+    assert!(one.by_email && !one.settings.drafts);
     assert_eq!((&one.credentials, &one.authorization_file), (&None, &None));
-    assert!(!file.has_email());
+    assert!(file.has_email());
+    let without = parse(&format!("{BARE}delivery = \"push\"\nemail = false\n")).unwrap();
+    assert!(!without.has_email());
 }
 
 #[test]

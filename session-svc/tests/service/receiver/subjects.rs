@@ -79,16 +79,18 @@ async fn an_event_ends_the_sessions_of_whom_it_names_and_of_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_address_is_nobodys_unless_it_is_verified_and_addresses_are_switched_on() {
+async fn a_verified_address_finds_its_person_unless_addresses_are_switched_off() {
     let email = json!({ "format": "email", "email": "alice@example.com" });
     for (lines, verified, ends) in [
         ("email = true", json!(true), true),
         ("email = true", json!(false), false),
         ("email = true", json!("true"), false),
-        ("", json!(true), false),
+        ("", json!(true), true),
+        ("", json!(false), false),
+        ("email = false", json!(true), false),
         // Of another transmitter alone.
         (
-            "[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\ndelivery = \"poll\"\nemail = true",
+            "email = false\n[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\ndelivery = \"poll\"\nemail = true",
             json!(true),
             false,
         ),

@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
     }
 
     /// `true` or `false`.
-    pub(crate) fn boolean(self) -> Option<bool> {
+    pub fn boolean(self) -> Option<bool> {
         if let DeValue::Boolean(flag) = self.as_toml() {
             return Some(*flag);
         }
