@@ -250,11 +250,12 @@ fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
             S::FORBIDDEN,
             "The request lacks the proof that it comes from this site's own pages.",
         ),
-        R::ErrInvalidArgument => (S::BAD_REQUEST, "The request was not understood."),
+        R::ErrInvalidArgument | R::ErrBoundToAnotherKey => {
+            (S::BAD_REQUEST, "The request was not understood.")
+        }
         R::ErrStaleVersion => (S::CONFLICT, "The session changed meanwhile. Try again."),
         R::ErrSessionTooLarge
         | R::ErrRequestIdReused
-        | R::ErrBoundToAnotherKey
         | R::ErrUnknownCaller
         | R::ErrCallerNotAllowed
         | R::ErrMalformedRequest
@@ -291,9 +292,9 @@ mod tests {
             (ErrorReason::ErrFailedTokenExchange, 403),
             (ErrorReason::ErrProviderUnavailable, 503),
             (ErrorReason::ErrStoreUnavailable, 503),
-        ] {
             (ErrorReason::ErrUnknownEncryptionKey, 503),
             (ErrorReason::ErrBoundToAnotherKey, 400),
+        ] {
             let failure = HttpError::Session {
                 reason,
                 scopes: None,

@@ -121,6 +121,12 @@ pub(crate) async fn page(
     })
 }
 
+/// The challenge is none of ours, or the session is bound to another key already.
+const NO_PROOF_OF_OURS: HttpError = HttpError::Forbidden {
+    code: "device_proof",
+    words: "The proof of the device is not one of a session of ours.",
+};
+
 /// POST: binds the session that the challenge of the proof was made for to the key of the proof.
 pub(crate) async fn register(
     State(sign_in): State<Arc<SignIn>>,
@@ -134,10 +140,7 @@ pub(crate) async fn register(
     let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
         // Counted and not recorded: anybody can send one, as often as they like.
         bindings.metrics().count(DeviceProofOutcome::NotBound);
-        return Err(HttpError::Forbidden {
-            code: "device_proof",
-            words: "The proof of the device is not one of a session of ours.",
-        });
+        return Err(NO_PROOF_OF_OURS);
     };
     let session = sign_in.sessions.bind(&id, jwk).await.map_err(|error| {
         bindings.metrics().count(DeviceProofOutcome::NotBound);
@@ -334,6 +337,9 @@ fn no_store(mut response: Response) -> Response {
 }
 
 fn failed(error: SessionError) -> HttpError {
+    if error.reason == ErrorReason::ErrBoundToAnotherKey {
+        return NO_PROOF_OF_OURS;
+    }
     tracing::warn!(
         error = &error as &dyn std::error::Error,
         "a session is not bound to its device"

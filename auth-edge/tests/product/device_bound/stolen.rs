@@ -120,7 +120,7 @@ async fn nobody_binds_a_session_to_another_key_or_by_an_old_offer() {
     let refused = other.register(&mut browser, &offer).await;
     assert_eq!(
         (refused.status, refused.set_cookies().len()),
-        (500, 0),
+        (403, 0),
         "{refused:?}"
     );
     assert_eq!(
@@ -304,7 +304,7 @@ async fn what_one_session_fails_to_prove_is_always_counted_and_recorded_once_in_
     }
     assert_eq!(recorded(&["success"]), before + 1);
     for _ in 0..5 {
-        assert_eq!(own.register(&mut invited, &offer).await.status, 500);
+        assert_eq!(own.register(&mut invited, &offer).await.status, 403);
     }
     assert_eq!(recorded(&["not_kept"]), 1, "whatever else was recorded");
     assert_eq!(stack.counter("device_proofs_total", "not_bound"), 5);
