@@ -99,6 +99,8 @@ impl ClaimChecks<'_> {
     pub(crate) fn subject(&self) -> Result<&str, IdTokenError> {
         self.text("sub")
             .filter(|sub| !sub.is_empty() && sub.len() <= MAX_SUBJECT_BYTES)
+            // No header can carry them: an upstream would get the request without a subject.
+            .filter(|sub| !sub.chars().any(char::is_control))
             .ok_or(IdTokenError::Subject)
     }
 

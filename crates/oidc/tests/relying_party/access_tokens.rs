@@ -100,6 +100,8 @@ async fn each_claim_wrong_is_the_end_of_an_access_token() {
         (json!({ "sub": null }), "sub"),
         (json!({ "sub": "" }), "sub"),
         (json!({ "sub": "s".repeat(256) }), "sub"),
+        (json!({ "sub": "alice\r\nX-Auth-Subject: bob" }), "sub"),
+        (json!({ "sub": "alice\u{85}" }), "sub"),
         (json!({ "client_id": null }), "client_id"),
         (json!({ "client_id": "" }), "client_id"),
         (json!({ "client_id": ["machine"] }), "client_id"),

@@ -200,7 +200,14 @@ async fn who_and_for_whom_are_checked() {
         .with_claim("azp", json!(CLIENT_ID))
         .await
         .expect("azp is us");
-    for sub in [json!(null), json!(""), json!(7), json!("x".repeat(256))] {
+    for sub in [
+        json!(null),
+        json!(""),
+        json!(7),
+        json!("x".repeat(256)),
+        json!("a\r\nb"),
+        json!("a\u{7f}"),
+    ] {
         assert!(matches!(
             bench.with_claim("sub", sub).await,
             Err(IdTokenError::Subject)
