@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Finding, Remedy, Report, Section};
 use chassis::settings::{Reader, SettingsError, Warning};
+use chassis::terminal::escaped_json;
 use chassis::tool::{self, Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use oidc::{RedirectUrl, RelyingParty};
@@ -56,7 +57,7 @@ impl Tool for DoctorTool {
         let work = async move {
             let report = examined(&settings).await;
             let text = if json {
-                format!("{:#}\n", report.document())
+                escaped_json(&format!("{:#}\n", report.document()))
             } else {
                 report.text()
             };

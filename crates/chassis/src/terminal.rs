@@ -4,13 +4,31 @@
 /// server sent cannot steer the terminal. Control and direction characters are shown as `·`.
 #[must_use]
 pub fn shown(text: &str) -> String {
-    let steers = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     text.chars()
-        .map(|letter| if steers(letter) { '·' } else { letter })
+        .map(|letter| if is_steering(letter) { '·' } else { letter })
         .collect()
+}
+
+/// A JSON document whose strings hold no such characters but as `\u` escapes, which mean the same to a program. Line ends between
+/// members stay.
+#[must_use]
+pub fn escaped_json(document: &str) -> String {
+    let mut escaped = String::with_capacity(document.len());
+    for letter in document.chars() {
+        if letter == '\n' || !is_steering(letter) {
+            escaped.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
+}
+
+fn is_steering(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -21,5 +39,16 @@ mod tests {
     fn a_text_cannot_steer_the_terminal() {
         let nasty = "a\x1b[2Jb\u{9b}31mc\u{202e}d\ne";
         assert_eq!(shown(nasty), "a·[2Jb·31mc·d·e");
+    }
+
+    #[test]
+    fn a_json_document_says_the_same_and_steers_nothing() {
+        let said =
+            serde_json::json!({ "agent": "a\x1b[2Jb\u{9b}31mc\u{202e}d\u{7f}\u{61c}\ne", "ü": ["·", "👩"] });
+        let escaped = escaped_json(&format!("{said:#}\n"));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), said);
+        let lines = escaped.lines().collect::<String>();
+        assert_eq!(shown(&lines), lines, "{escaped}");
+        assert!(escaped.contains("👩") && escaped.contains("\\u202e"), "{escaped}");
     }
 }

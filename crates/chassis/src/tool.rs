@@ -16,6 +16,7 @@ use clap::{ArgMatches, Command};
 use serde_json::json;
 
 use crate::settings::{Reader, SettingsError, Warning};
+use crate::terminal::escaped_json;
 
 /// What is left to do once the settings are read.
 pub type Work = Pin<Box<dyn Future<Output = ExitCode>>>;
@@ -25,10 +26,8 @@ pub const JSON: &str = "json";
 
 /// What a command with [`JSON`] writes when it failed: `reason` for programs, `message` for people.
 pub fn failure_document(reason: &str, message: &str) -> String {
-    format!(
-        "{:#}\n",
-        json!({ "error": { "reason": reason, "message": message } })
-    )
+    let document = json!({ "error": { "reason": reason, "message": message } });
+    escaped_json(&format!("{document:#}\n"))
 }
 
 /// Whether a command was asked for JSON.

@@ -1,9 +1,12 @@
 //! What a command says at its end, and with which exit code.
+//!
+//! Invariant: data of a browser or a provider cannot steer the terminal, with JSON neither.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 pub(super) use chassis::findings::chain;
+use chassis::terminal::{escaped_json, shown};
 use chassis::tool;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::Value;
@@ -106,10 +109,11 @@ pub(super) fn wants_json(given: &ArgMatches) -> bool {
 /// Says how it went. A reader that hung up is no failure of ours.
 pub(super) fn conclude(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCode {
     let (text, exit) = match outcome {
-        Ok(answer) if json => (format!("{:#}\n", answer.json), answer.exit),
+        Ok(answer) if json => (escaped_json(&format!("{:#}\n", answer.json)), answer.exit),
         Ok(answer) => (answer.text, answer.exit),
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "session-svc: {}", failure.text);
+            let lines: Vec<String> = failure.text.lines().map(shown).collect();
+            let _ = writeln!(std::io::stderr(), "session-svc: {}", lines.join("\n"));
             let document = if json {
                 tool::failure_document(&failure.reason, &failure.text)
             } else {
