@@ -5,6 +5,7 @@
 //! - Only the three addresses the client library needs exist below [`ANALYTICS_PREFIX`].
 //! - What passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address.
 //! - Everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds and nothing else.
+//! - A visitor has a share of the batches in flight: slow bodies of one visitor leave room for the others'.
 //!
 //! A person is known to it only by [`Analytics::pseudonym`].
 //!
@@ -24,13 +25,14 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
+use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::slow_client;
+use crate::http::protect::visitors::VisitorShare;
 use crate::http::request::{self, FetchSite};
 use crate::values::reserved::ANALYTICS_PREFIX;
 
@@ -61,6 +63,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Batches in flight at once: at most 64 MB of bodies, however many browsers send.
 const MAX_IN_FLIGHT: usize = 32;
 
+/// How many of them one visitor may have: a page sends one batch at a time, and a person has a few pages.
+const SHARE: VisitorShare = VisitorShare {
+    of_address: 4,
+    of_session: 2,
+};
+
 /// Request headers that pass: what the body is, and what the browser calls itself.
 const PASSED: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::USER_AGENT];
 
@@ -72,7 +80,7 @@ const ANSWERED: [header::HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_A
 pub(crate) struct Analytics {
     settings: AnalyticsSettings,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    in_flight: Arc<Semaphore>,
+    in_flight: ConcurrencyLimit,
 }
 
 impl Analytics {
@@ -94,7 +102,7 @@ impl Analytics {
         Self {
             settings,
             client,
-            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            in_flight: ConcurrencyLimit::new(MAX_IN_FLIGHT, SHARE),
         }
     }
 
@@ -151,9 +159,15 @@ pub(crate) async fn handle(
         return Err(HttpError::Csrf);
     }
     // A queue here would only keep bodies in memory: the client library tries again.
+    let peer = request::peer(&head.extensions);
+    let address = browser
+        .devices
+        .trusted_proxies
+        .client_address(peer, &head.headers);
+    let session = || browser.sessions.named_in(&head.headers);
     let _place = analytics
         .in_flight
-        .try_acquire()
+        .enter(address, session, false)
         .map_err(|_full| HttpError::UpstreamDown)?;
     let body = whole(body).await?;
     let mut passed = http::Request::new(Full::new(body));

@@ -1,7 +1,12 @@
 //! Product analytics: nothing at all when off; when on, three addresses and nothing that tells who somebody is.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use axum::response::IntoResponse as _;
 use reqwest::Method;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::{Stack, Upstream};
 
@@ -167,4 +172,46 @@ async fn a_profile_names_the_project_and_a_pseudonym_that_stays() {
     assert!(!one.body.contains(one.header("x-analytics-id")));
     let stranger = stack.browser().get("/api/auth/me").await;
     assert_eq!(stranger.header("x-analytics-token"), "");
+}
+
+/// A connection from an address of its own.
+async fn from(address: [u8; 4], stack: &Stack) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((address, 0))).unwrap();
+    socket.connect(stack.address().parse().unwrap()).await.unwrap()
+}
+
+/// The status of a whole batch from an address.
+async fn status_from(address: [u8; 4], stack: &Stack) -> String {
+    let mut stream = from(address, stack).await;
+    stream.write_all(BATCH.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    let read = tokio::time::timeout(LONGEST_WAIT, stream.read_exact(&mut head)).await;
+    read.expect("an answer").unwrap();
+    String::from_utf8_lossy(&head[9..]).into_owned()
+}
+
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+const BATCH: &str = "POST /ingest/e/ HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_never_come_take_one_visitors_share_and_the_others_go_on() {
+    let upstream = Upstream::start().await;
+    let stack = stack(&upstream).await;
+    let slow = [127, 0, 0, 2];
+    let mut held = Vec::new();
+    for _ in 0..32 {
+        let mut stream = from(slow, &stack).await;
+        stream
+            .write_all(&BATCH.as_bytes()[..BATCH.len() - 1])
+            .await
+            .unwrap();
+        held.push(stream);
+    }
+    // The share is full as soon as one more is refused.
+    while status_from(slow, &stack).await == "200" {}
+    for other in 3..20 {
+        assert_eq!(status_from([127, 0, 0, other], &stack).await, "200");
+    }
+    drop(held);
 }
