@@ -2,9 +2,10 @@
 //!
 //! Invariants
 //! - Nothing that a client repeats writes more than one record a minute, however often it comes.
-//! - The table is bounded. Beyond its bound records count together that differ in person, session or address alone.
+//! - The table is bounded. Beyond its bound records count together that differ in person, session, address or error alone.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Different records the table holds. With one record a minute for each, a thousand addresses write less than a megabyte a minute.
 const KEYS_MAX: usize = 1_024;
+
+/// Characters of an error by which records differ: a client must not choose how large the table is.
+const ERROR_CHARS_MAX: usize = 256;
 
 /// What records have in common that are repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +34,8 @@ struct Key {
     provider: Option<String>,
     step: Option<String>,
     rpc: Option<(String, String)>,
+    /// What went wrong, with its causes: an operator looks for them by one request ID.
+    error: Option<String>,
 }
 
 impl Key {
@@ -47,6 +53,7 @@ impl Key {
             provider: owned(record.provider),
             step: owned(record.step),
             rpc: pair(record.rpc),
+            error: record.error.map(with_causes),
         }
     }
 
@@ -56,6 +63,7 @@ impl Key {
             actor: None,
             session: None,
             client_address: None,
+            error: None,
             ..self
         }
     }
@@ -78,6 +86,16 @@ impl Key {
         }
         .write();
     }
+}
+
+/// An error with its causes, at most [`ERROR_CHARS_MAX`] of them.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text.chars().take(ERROR_CHARS_MAX).collect()
 }
 
 /// Repetitions of one record that are not written yet.
