@@ -17,13 +17,14 @@ pub(super) fn base_url(reader: &mut Reader) -> Url {
     let Some(url) = reader.url("EDGE_BASE_URL") else {
         return placeholder_url();
     };
-    let plain = url.query().is_none() && url.fragment().is_none();
+    let plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if !matches!(url.scheme(), "http" | "https") {
         reader.wrong("EDGE_BASE_URL", "must begin with http:// or https://");
     } else if !plain || !url.username().is_empty() || url.password().is_some() {
         reader.wrong(
             "EDGE_BASE_URL",
-            "must have neither user name, password, query nor fragment",
+            "must be scheme, host and port alone, such as https://app.example.com: the edge answers at the root of its host, and \
+             a path, query, fragment, user name or password would be dropped",
         );
     } else if url.scheme() == "http" && !is_localhost(&url) {
         reader.warn(

@@ -38,8 +38,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> SessionServiceSettings {
 fn addresses(reader: &mut Reader<'_>) -> Vec<String> {
     let addresses = reader.list(ADDRESSES);
     let fits = |text: &String| {
-        Url::parse(text)
-            .is_ok_and(|url| is_web(&url) && matches!(url.path(), "" | "/") && url.query().is_none())
+        Url::parse(text).is_ok_and(|url| {
+            let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+            is_web(&url) && bare
+        })
     };
     if addresses.is_empty() || !addresses.iter().all(fits) {
         reader.wrong(ADDRESSES, "must hold URLs such as http://session-svc:50051");

@@ -60,11 +60,7 @@ impl TrustedProxies {
     /// # Errors
     /// `None` when it is neither, or when it would trust the whole internet.
     pub(crate) fn parse_network(text: &str) -> Option<IpNet> {
-        let network = text
-            .parse::<IpNet>()
-            .ok()
-            .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
-        (network.prefix_len() > 0).then_some(network)
+        oidc::parse_network(text).filter(|network| network.prefix_len() > 0)
     }
 
     /// Whether this peer's headers are believed.
@@ -267,6 +263,19 @@ mod tests {
                 ip(expected),
                 "{peer} {chain}"
             );
+        }
+    }
+
+    #[test]
+    fn a_network_written_as_mapped_addresses_holds_the_addresses_it_means() {
+        for (network, peer, trusted) in [
+            ("::ffff:127.0.0.0/104", "127.0.0.1", true),
+            ("::ffff:127.0.0.0/104", "::ffff:127.0.0.1", true),
+            ("::ffff:127.0.0.0/104", "128.0.0.1", false),
+            ("::ffff:10.0.0.1", "10.0.0.1", true),
+            ("fd00::/8", "fd00::1", true),
+        ] {
+            assert_eq!(proxies(&[network]).trusts(ip(peer)), trusted, "{network} {peer}");
         }
     }
 

@@ -120,7 +120,11 @@ where
     })
 }
 
-/// Reads a file of at most [`MAX_FILE_BYTES`]. Errors: those of the operating system, and `FileTooLarge`.
+/// The mark that some editors put before UTF-8 text. It is never part of a secret, a table or a certificate.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a file of at most [`MAX_FILE_BYTES`], without a byte order mark. Errors: those of the operating system, and
+/// `FileTooLarge`.
 pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     use io::Read as _;
     let mut content = Vec::new();
@@ -132,6 +136,9 @@ pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
             io::ErrorKind::FileTooLarge,
             "the file is larger than 1 MiB",
         ));
+    }
+    if content.starts_with(BYTE_ORDER_MARK) {
+        content.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(content)
 }

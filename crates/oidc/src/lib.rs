@@ -105,7 +105,7 @@ pub use oauth_error::OAuthError;
 pub use observer::{RequestObserver, RequestOutcome};
 pub use openidconnect::{ClientSecret, RedirectUrl};
 pub use probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe};
-pub use proxy::{ForwardProxy, NoHosts};
+pub use proxy::{ForwardProxy, NoHosts, parse_network};
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
 pub use security_event::{InitiatingEntity, SecurityEvent};

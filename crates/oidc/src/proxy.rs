@@ -104,7 +104,7 @@ impl FromStr for Direct {
     type Err = NoHosts;
 
     fn from_str(text: &str) -> Result<Self, NoHosts> {
-        if let Some(network) = network(text) {
+        if let Some(network) = parse_network(text) {
             let hosts = Hosts::Network(network);
             return Ok(Self { hosts, port: None });
         }
@@ -114,7 +114,7 @@ impl FromStr for Direct {
         };
         let hosts = if host == "*" {
             Hosts::All
-        } else if let Some(network) = network(host.trim_matches(['[', ']'])) {
+        } else if let Some(network) = parse_network(host.trim_matches(['[', ']'])) {
             Hosts::Network(network)
         } else {
             domain(host)?
@@ -123,9 +123,23 @@ impl FromStr for Direct {
     }
 }
 
-fn network(text: &str) -> Option<IpNet> {
+/// How many bits of an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) stand before the IPv4 address.
+const MAPPED_PREFIX_BITS: u8 = 96;
+
+/// Reads a network, or a single address. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`) becomes the IPv4 network it means, since
+/// addresses are compared in that form.
+#[must_use]
+pub fn parse_network(text: &str) -> Option<IpNet> {
     let address = text.parse::<IpAddr>().map(IpNet::from).ok();
-    address.or_else(|| text.parse().ok())
+    let network: IpNet = address.or_else(|| text.parse().ok())?;
+    let mapped = match network.addr() {
+        IpAddr::V6(address) => address.to_ipv4_mapped(),
+        IpAddr::V4(_) => None,
+    };
+    match (mapped, network.prefix_len().checked_sub(MAPPED_PREFIX_BITS)) {
+        (Some(address), Some(bits)) => IpNet::new(address.into(), bits).ok(),
+        _ => Some(network),
+    }
 }
 
 fn domain(text: &str) -> Result<Hosts, NoHosts> {
@@ -196,6 +210,9 @@ mod tests {
             ("10.1.2.3", "https://10.1.2.3/", true),
             ("10.1.2.3:8443", "https://10.1.2.3/", false),
             ("fd00::/8", "https://[fd00::1]/", true),
+            ("::ffff:10.0.0.0/104", "https://10.1.2.3/", true),
+            ("::ffff:10.1.2.3", "https://10.1.2.3/", true),
+            ("::ffff:10.0.0.0/104", "https://11.1.2.3/", false),
             ("[fd00::1]:443", "https://[fd00::1]/", true),
             ("2.3", "https://10.1.2.3/", false),
             ("other.example,op.example", "https://op.example/", true),

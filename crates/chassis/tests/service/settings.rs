@@ -121,16 +121,18 @@ fn all_mistakes_are_collected_in_one_go() {
 }
 
 #[test]
-fn a_secret_comes_from_its_file_without_the_line_end() {
+fn a_secret_comes_from_its_file_without_the_line_end_and_the_byte_order_mark() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "correct horse\n").unwrap();
     let path = file.path().to_str().unwrap();
-    let (value, _, _) = read(&[("T_SECRET_FILE", path)], |r| {
-        (r.secret("T_SECRET"), r.secret_file("T_SECRET"))
-    });
-    let (secret, followed) = value.unwrap();
-    assert_eq!(secret.unwrap().expose(), "correct horse");
-    assert_eq!(followed.as_deref(), Some(file.path()));
+    for content in ["correct horse\n", "\u{feff}correct horse\r\n"] {
+        std::fs::write(file.path(), content).unwrap();
+        let (value, _, _) = read(&[("T_SECRET_FILE", path)], |r| {
+            (r.secret("T_SECRET"), r.secret_file("T_SECRET"))
+        });
+        let (secret, followed) = value.unwrap();
+        assert_eq!(secret.unwrap().expose(), "correct horse", "{content:?}");
+        assert_eq!(followed.as_deref(), Some(file.path()));
+    }
 }
 
 #[test]
