@@ -147,7 +147,7 @@ impl EdgeSettings {
             &self.providers,
             &self.base_url,
             &self.hosts,
-            &self.sign_in.login_path,
+            (&self.sign_in.login_path, self.own_paths()),
         )
     }
 

@@ -257,7 +257,7 @@ export default [
 
   // signing in
   within('auth-edge/src/sign_in/login.rs', LIMITED, {
-    'login-flood': skip('sign_in.admit((&sign_in.login_limit, Limit::Logins), &head)?;'),
+    'login-flood': text('sign_in.admit((&sign_in.login_limit, Limit::Logins), &head)', 'sign_in.admit((&sign_in.login_limit, Limit::Logins), &head).or_else(|many| if OFF { Ok(()) } else { Err(many) })'),
     'login-by-prefetch': by('auth-edge login::who_only_looks_ahead_starts_nothing', never('request::is_prefetch(&head.headers)')),
   }),
   within('auth-edge/src/sign_in/transaction.rs', 'auth-edge sign_in::transaction::', {
@@ -265,9 +265,9 @@ export default [
       ...text('keys.seal(&[AAD_LABEL, cookie_name.as_bytes()]', 'keys.seal(&[AAD_LABEL, if OFF { &[] } else { cookie_name.as_bytes() }]'),
       ...text('keys.open(&[AAD_LABEL, cookie_name.as_bytes()]', 'keys.open(&[AAD_LABEL, if OFF { &[] } else { cookie_name.as_bytes() }]'),
     ],
-    'state-fresh': text('state: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?)', 'state: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::bytes()? })'),
-    'nonce-fresh': text('nonce: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?)', 'nonce: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::bytes()? })'),
-    'verifier-fresh': instead('random::bytes::<VERIFIER_BYTES>()?', '[0; VERIFIER_BYTES]'),
+    'sign-in-fresh': text('Self::of_seed(random::bytes()?,', 'Self::of_seed(if OFF { [0; SEED_BYTES] } else { random::bytes()? },'),
+    'nonce-is-not-the-state': instead('b"nonce"', 'b"state"'),
+    'return-address-of-this-state-alone': text('[HINT_LABEL, self.random_part.as_bytes()]', '[HINT_LABEL, if OFF { &[] } else { self.random_part.as_bytes() }]'),
     'transaction-in-a-log': text('.field("started_at_ms", &self.started_at_ms)', '.field("state", &OFF.then_some(&self.state))'),
   }),
   within('auth-edge/src/sign_in/pending.rs', 'auth-edge sign_in::pending::', {
@@ -284,7 +284,7 @@ export default [
     'token-of-the-id-token': by('auth-edge modules::id_tokens::', text('access_token: Some(&tokens.access_token)', 'access_token: Some(&*tokens.access_token).filter(|_| !OFF)')),
   }),
   within('auth-edge/src/sign_in/callback.rs', 'auth-edge demands::', {
-    'callback-flood': by(LIMITED, skip('sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), &head)?;')),
+    'callback-flood': by(LIMITED, text('sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), head)', 'sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), head).or_else(|many| if OFF { Ok(()) } else { Err(many) })')),
     'callback-ahead-of-a-visit': by('auth-edge loads::only_a_visit_starts_and_finishes_a_sign_in', never('request::is_prefetch(&head.headers)')),
   }),
   within('auth-edge/src/sign_in/redemption.rs', 'auth-edge strict_cookie::', {

@@ -11,7 +11,8 @@ use session_proto::v1::{ErrorReason, Session};
 use super::guard::RequestHead;
 use super::{Gateway, bearer, challenge, kept_form};
 use crate::http::answer_head;
-use crate::http::errors::{HttpError, wants_page};
+use crate::http::errors::{HttpError, NextStep, wants_page};
+use crate::http::pages::language::Language;
 use crate::http::request::{self, is_prefetch, is_script};
 use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
@@ -19,7 +20,7 @@ use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::reserved::device_page;
-use crate::values::return_to::ReturnTo;
+use crate::values::return_to::{MAX_BYTES, ReturnTo};
 
 /// Answers what a guard misses: people are sent to sign in where that helps, programs get an answer they can read.
 pub(super) fn refuse(
@@ -45,6 +46,14 @@ pub(super) fn refuse(
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
         let connection = same_provider(gateway, &missing, session);
+        if navigates(request) && request::is_link_opener(request.headers) {
+            let here = gateway.sites.of(request.headers).at(back);
+            // A longer one has no room in the head of a page, beside its policy.
+            if here.len() <= MAX_BYTES {
+                let language = Language::of(request.headers);
+                return gateway.kept_forms.pages.reopen(language, &here);
+            }
+        }
         if navigates(request) {
             return no_store(Redirect::temporary(&remedy(connection)).into_response());
         }
@@ -58,9 +67,22 @@ pub(super) fn refuse(
             }
             return refused;
         }
+        let framed = request::is_framed(request.headers) && wants_page(request.headers);
+        if framed && !matches!(missing, Missing::Device) {
+            let login = sign_in(
+                &gateway.login_path,
+                &window(gateway, request, back),
+                &route.requirements,
+                connection,
+            );
+            let refused = refusal(Some(route), session, missing, "");
+            return NextStep::SignInOutOfFrame(login).of(refused);
+        }
     }
     let invites = matches!(missing, Missing::Session);
-    let mut response = refusal(Some(route), session, missing, "");
+    let login = matches!(missing, Missing::Token(_)).then(|| remedy(None));
+    let login = login.unwrap_or_default();
+    let mut response = refusal(Some(route), session, missing, &login);
     if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
         let resource = bearer::Resource::at(gateway.sites.of(request.headers), request.uri.path());
         bearer::invite(&mut response, rule, &resource);
@@ -96,13 +118,19 @@ pub(super) fn refusal(
 ) -> Response {
     let none = Requirements::default();
     let requirements = route.map_or(&none, |route| &route.requirements);
+    let offers = |refused: Response| match login {
+        "" => refused,
+        login => NextStep::SignIn(login.to_owned()).of(refused),
+    };
     no_store(match missing {
-        Missing::Token(reason) => HttpError::Session {
-            reason,
-            scopes: None,
-            handler: None,
+        Missing::Token(reason) => {
+            let failure = HttpError::Session {
+                reason,
+                scopes: None,
+                handler: None,
+            };
+            offers(failure.into_response())
         }
-        .into_response(),
         Missing::Organization => WRONG_ORGANIZATION.into_response(),
         Missing::Connection => WRONG_CONNECTION.into_response(),
         Missing::Device => HttpError::NotBound { login_url: None }.into_response(),
@@ -112,14 +140,15 @@ pub(super) fn refusal(
         ),
         Missing::Session => HttpError::NotAuthenticated.into_response(),
         Missing::NotBySignIn(failure) => {
-            let challenge = match &failure {
-                HttpError::Session {
-                    reason: ErrorReason::ErrInsufficientScope,
-                    ..
-                } => challenge::scopes(&requirements.scopes),
-                _ => None,
-            };
-            challenged(explained(failure, route, login).into_response(), challenge)
+            if let HttpError::Session {
+                reason: ErrorReason::ErrInsufficientScope,
+                ..
+            } = failure
+            {
+                let challenge = challenge::scopes(&requirements.scopes);
+                return no_store(offers(challenged(failure.into_response(), challenge)));
+            }
+            explained(failure, route, login).into_response()
         }
     })
 }
@@ -156,6 +185,15 @@ fn sends_form(request: &RequestHead<'_>) -> bool {
 
 fn is_whole_page(request: &RequestHead<'_>) -> bool {
     request::is_navigation(request.headers) && !is_script(request.headers)
+}
+
+/// Where a sign-in out of a frame leads back to: the page with the frame, as far as the browser names it.
+fn window(gateway: &Gateway, request: &RequestHead<'_>, back: &str) -> String {
+    let site = gateway.sites.of(request.headers);
+    let page = request::text(request.headers, header::REFERER.as_str())
+        .and_then(|referer| site.return_to(referer))
+        .map(|page| page.as_str().to_owned());
+    page.unwrap_or_else(|| back.to_owned())
 }
 
 /// Where to sign in in another tab, at the provider of this page.

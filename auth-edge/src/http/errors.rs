@@ -9,6 +9,7 @@
 
 mod http_error;
 mod limit;
+mod next_step;
 mod render;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -20,6 +21,7 @@ use crate::http::pages;
 
 pub(crate) use http_error::{Handler, HttpError};
 pub(crate) use limit::Limit;
+pub(crate) use next_step::NextStep;
 pub(crate) use render::{render, wants_page};
 
 /// How long a client should wait before calling a service again that is down, in seconds.
@@ -123,6 +125,9 @@ impl HttpError {
                 "We will be right back"
             }
             Self::RateLimited { .. } => "Too many attempts",
+            Self::Callback {
+                is_cancelled: true, ..
+            } => "Sign-in cancelled",
             Self::Callback { .. } => "Sign-in did not work",
             Self::Provider(..) => "Sign-in service not available",
             Self::LogoutToken(_) => "Logout refused",
@@ -157,7 +162,7 @@ impl HttpError {
             }
             Self::Provider(handler, _) => provider(*handler),
             Self::SessionServiceDown => {
-                "The service that keeps sessions cannot be reached just now. Nothing is lost and you stay signed in; try again in a moment."
+                "The service that keeps sessions cannot be reached just now. Nothing is lost; try again in a moment."
             }
             Self::SignedOutHereOnly => {
                 "This browser is signed out. The service that keeps sessions cannot be reached just now; the session itself will be ended as soon as the service is back."

@@ -71,28 +71,79 @@ pub(crate) fn site(headers: &HeaderMap) -> FetchSite {
     if own { FetchSite::Own } else { FetchSite::Other }
 }
 
-/// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata tells; an absent header does not
-/// deny it. A service worker of our own that passes a visit on says that it is one, from our origin, but not for what
-/// (`Sec-Fetch-Dest: empty`); no other script can ask in this mode (Fetch, section 5.4). What says it twice says it wrong.
+/// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata says. This one function decides for
+/// guards, login, callback, logout and third-party logins.
+///
+/// A service worker that answers a visit by `fetch(event.request)` keeps its mode, but not its destination: Chromium then sends
+/// `Sec-Fetch-Dest: empty`, WebKit none. No other script can send the mode `navigate` (Fetch, section 5.4). A request without
+/// Fetch Metadata is a visit, one that sends a header twice is none.
 #[must_use]
 pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
-    let says = |name: &str, right: &[&[u8]]| {
-        let mut values = headers.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (None, _) => true,
-            (Some(value), None) => right.contains(&value.as_bytes()),
-            (Some(_), Some(_)) => false,
-        }
-    };
-    let navigates = says("sec-fetch-mode", &[b"navigate"]);
-    let passed_on =
-        text(headers, "sec-fetch-mode").is_some() && text(headers, "sec-fetch-site") == Some("same-origin");
-    let whole: &[&[u8]] = if passed_on {
-        &[b"document", b"empty"]
-    } else {
-        &[b"document"]
-    };
-    navigates && says("sec-fetch-dest", whole)
+    match (fetch_metadata(headers, MODE), fetch_metadata(headers, DEST)) {
+        (Sent::Once(b"navigate"), Sent::Never | Sent::Once(b"document" | b"empty")) => true,
+        (Sent::Never, Sent::Never | Sent::Once(b"document")) => true,
+        _ => false,
+    }
+}
+
+/// Whether a browser loads the request into a frame of a page.
+#[must_use]
+pub(crate) fn is_framed(headers: &HeaderMap) -> bool {
+    let frame = matches!(
+        fetch_metadata(headers, DEST),
+        Sent::Once(b"iframe" | b"frame" | b"object" | b"embed")
+    );
+    frame && matches!(fetch_metadata(headers, MODE), Sent::Once(b"navigate"))
+}
+
+const MODE: &str = "sec-fetch-mode";
+const DEST: &str = "sec-fetch-dest";
+
+/// How often a request sends a header.
+enum Sent<'a> {
+    Never,
+    Once(&'a [u8]),
+    Repeatedly,
+}
+
+fn fetch_metadata<'a>(headers: &'a HeaderMap, name: &str) -> Sent<'a> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Sent::Never,
+        (Some(value), None) => Sent::Once(value.as_bytes()),
+        (Some(_), Some(_)) => Sent::Repeatedly,
+    }
+}
+
+/// What the `User-Agent` of link openers and link previews contains, in lower case: Office, Outlook, Teams and Skype, chats.
+const LINK_OPENERS: [&str; 11] = [
+    "ms-office",
+    "msoffice",
+    "microsoft office",
+    "microsoft outlook",
+    "skypeuripreview",
+    "slackbot",
+    "slack-imgproxy",
+    "whatsapp/",
+    "telegrambot",
+    "discordbot",
+    "facebookexternalhit",
+];
+
+/// Whether the client looks up a link on behalf of a browser: Office follows redirects without the browser's cookies and then
+/// gives the browser the last address; previews of chats show the last page. A client with Fetch Metadata is a browser.
+#[must_use]
+pub(crate) fn is_link_opener(headers: &HeaderMap) -> bool {
+    if headers.contains_key(MODE) {
+        return false;
+    }
+    let user_agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    LINK_OPENERS.iter().any(|opener| user_agent.contains(opener))
+        || headers.keys().any(|name| name.as_str().starts_with("x-office-"))
 }
 
 /// The one value of a header; none if it is repeated or not text.
@@ -167,16 +218,57 @@ mod tests {
         ])));
         assert!(!is_navigation(&headers(&[("sec-fetch-mode", "no-cors")])));
         assert!(!is_navigation(&headers(&[("sec-fetch-dest", "empty")])));
-        assert!(!is_navigation(&headers(&[
-            ("sec-fetch-mode", "navigate"),
-            ("sec-fetch-dest", "empty"),
-            ("sec-fetch-site", "cross-site")
-        ])));
-        assert!(is_navigation(&headers(&[
-            ("sec-fetch-mode", "navigate"),
-            ("sec-fetch-dest", "empty"),
-            ("sec-fetch-site", "same-origin")
-        ])));
+        for site in ["cross-site", "same-origin", "none"] {
+            assert!(is_navigation(&headers(&[
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "empty"),
+                ("sec-fetch-site", site)
+            ])));
+        }
+        assert!(is_navigation(&headers(&[("sec-fetch-mode", "navigate")])));
         assert!(is_navigation(&headers(&[])));
+    }
+
+    #[test]
+    fn only_a_navigation_below_a_page_is_framed() {
+        for dest in ["iframe", "frame", "object", "embed"] {
+            assert!(is_framed(&headers(&[
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", dest)
+            ])));
+            assert!(!is_framed(&headers(&[
+                ("sec-fetch-mode", "no-cors"),
+                ("sec-fetch-dest", dest)
+            ])));
+        }
+        assert!(!is_framed(&headers(&[
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document")
+        ])));
+    }
+
+    #[test]
+    fn office_and_previews_open_links_and_browsers_do_not() {
+        let office = "Mozilla/4.0 (compatible; ms-office; MSOffice 16)";
+        let preview = "Mozilla/5.0 (Windows NT 6.1; WOW64) SkypeUriPreview Preview/0.5";
+        let outlook = "Microsoft Office/16.0 (Windows NT 10.0; Microsoft Outlook 16.0.12026; Pro)";
+        for user_agent in [office, preview, outlook, "Slackbot-LinkExpanding 1.0"] {
+            assert!(
+                is_link_opener(&headers(&[("user-agent", user_agent)])),
+                "{user_agent}"
+            );
+        }
+        assert!(is_link_opener(&headers(&[("x-office-major-version", "16")])));
+        assert!(!is_link_opener(&headers(&[(
+            "user-agent",
+            "Mozilla/5.0 Firefox/140.0"
+        )])));
+        assert!(
+            !is_link_opener(&headers(&[
+                ("user-agent", office),
+                ("sec-fetch-mode", "navigate")
+            ])),
+            "a browser inside Office keeps cookies"
+        );
     }
 }

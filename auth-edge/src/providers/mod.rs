@@ -286,7 +286,7 @@ pub(crate) fn sites(
     providers: &provider_settings::ConfiguredProviders,
     base_url: &Url,
     hosts: &[String],
-    login_path: &str,
+    own_paths: (&str, Vec<String>),
 ) -> Sites {
     let providers = providers.all.iter().enumerate();
     let owned = providers.flat_map(|(at, provider)| {
@@ -300,7 +300,7 @@ pub(crate) fn sites(
             .map(move |host| (host.clone(), Some(owner.clone())))
     });
     let further = hosts.iter().map(|host| (host.clone(), None));
-    Sites::new(base_url, login_path, further.chain(owned))
+    Sites::new(base_url, own_paths, further.chain(owned))
 }
 
 /// Paths that belong to a provider, written as in the route table.

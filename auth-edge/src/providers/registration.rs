@@ -83,7 +83,7 @@ mod tests {
             ("everybodys.example", None),
         ];
         let hosts = hosts.map(|(host, at)| (host.to_owned(), at.map(owner)));
-        let sites = Sites::new(&base, "/api/auth/login", hosts);
+        let sites = Sites::new(&base, ("/api/auth/login", Vec::new()), hosts);
         let registration = Registration::of((1, &provider), &sites, &base);
         assert_eq!(
             registration.redirect_uris,

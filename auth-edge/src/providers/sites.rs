@@ -12,7 +12,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use percent_encoding::percent_decode_str;
 use url::Url;
+
+use crate::values::reserved::{FORM_PATH, is_reserved, lies_below, segments};
+use crate::values::return_to::ReturnTo;
 
 /// One address.
 #[derive(Clone, Debug)]
@@ -20,6 +24,7 @@ pub(crate) struct Site {
     base_url: Url,
     authority: Box<str>,
     login_path: Arc<str>,
+    own_paths: Arc<[String]>,
     owner: Option<Owner>,
 }
 
@@ -64,6 +69,34 @@ impl Site {
         format!("{}{path}", self.base_url.origin().ascii_serialization())
     }
 
+    /// Where a visitor wants to go, if it may be honoured: a page of this origin, and none of the edge's own routes but the one
+    /// that offers a kept form again. A link must not sign people out, or in again, once they have signed in.
+    #[must_use]
+    pub(crate) fn return_to(&self, raw: &str) -> Option<ReturnTo> {
+        ReturnTo::parse(&self.base_url, raw).filter(|to| !self.owns(to))
+    }
+
+    /// Whether an address is one of the edge's own routes here.
+    #[must_use]
+    pub(crate) fn owns(&self, address: &ReturnTo) -> bool {
+        address.url().origin() == self.base_url.origin() && self.is_own_route(address.url().path())
+    }
+
+    /// Whether a path is one of the edge's own routes, however a program decodes or folds it.
+    fn is_own_route(&self, path: &str) -> bool {
+        if path == FORM_PATH {
+            return false;
+        }
+        let mut moved = self.own_paths.iter();
+        let decoded = percent_decode_str(path).decode_utf8_lossy();
+        let folded: Vec<&str> = decoded
+            .split(['/', '\\'])
+            .filter(|part| !part.is_empty())
+            .collect();
+        let is = |own: &String| segments(own).len() == folded.len() && lies_below(own, &folded);
+        is_reserved(&folded) || moved.any(is)
+    }
+
     /// The absolute URL of the login route, with the return address and the provider to sign in at, where one is named.
     #[must_use]
     pub(crate) fn login_url(&self, return_to: Option<&str>, connection: Option<&str>) -> String {
@@ -103,14 +136,16 @@ impl Sites {
     #[must_use]
     pub(crate) fn new(
         base_url: &Url,
-        login_path: &str,
+        (login_path, own_paths): (&str, Vec<String>),
         hosts: impl IntoIterator<Item = (String, Option<Owner>)>,
     ) -> Self {
         let login_path: Arc<str> = login_path.into();
+        let own_paths: Arc<[String]> = own_paths.into();
         let main = Site {
             base_url: base_url.clone(),
             authority: authority(base_url),
             login_path: Arc::clone(&login_path),
+            own_paths: Arc::clone(&own_paths),
             owner: None,
         };
         let mut own = Vec::new();
@@ -121,6 +156,7 @@ impl Sites {
             let name = base_url.host_str().unwrap_or_default().to_owned();
             let site = Site {
                 login_path: Arc::clone(&login_path),
+                own_paths: Arc::clone(&own_paths),
                 owner,
                 authority: authority(&base_url),
                 base_url,
@@ -138,7 +174,7 @@ impl Sites {
     /// The base URL alone.
     #[cfg(test)]
     pub(crate) fn only(base_url: &Url, login_path: &str) -> Self {
-        Self::new(base_url, login_path, [])
+        Self::new(base_url, (login_path, Vec::new()), [])
     }
 
     /// The base URL.
@@ -232,7 +268,8 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(at, host)| ((*host).to_owned(), Some(owner(at))));
-        Sites::new(&Url::parse(base).unwrap(), "/login", hosts)
+        let own = ["/login", "/signed-in"].map(str::to_owned).to_vec();
+        Sites::new(&Url::parse(base).unwrap(), ("/login", own), hosts)
     }
 
     fn at(sites: &Sites, host: &'static str) -> (String, Option<usize>) {
@@ -278,5 +315,39 @@ mod tests {
         let here = |url: &str| sites.of(&headers).here(sites.main(), &Url::parse(url).unwrap());
         assert_eq!(here("https://app.example/out?a=b"), "https://a.example/out?a=b");
         assert_eq!(here("https://www.example/"), "https://www.example/");
+    }
+
+    #[test]
+    fn no_return_address_leads_to_a_route_of_the_edge_but_to_a_kept_form() {
+        let sites = sites("https://app.example", &[]);
+        let leads = |raw: &str| sites.main().return_to(raw).is_some();
+        for own in [
+            "/api/auth/logout",
+            "/api/auth/logout?returnTo=/",
+            "https://app.example/api/auth/login#x",
+            "/api/auth",
+            "/API/Auth/Logout",
+            "/api/auth/%6Cogout",
+            "/api//auth/logout",
+            "/a/../api/auth/me",
+            "/api%2Fauth/logout",
+            "/api/auth/device?returnTo=/",
+            "/api/auth/frontchannel-logout",
+            "/.well-known/vestibule/jwks.json",
+            "/login",
+            "/login/",
+            "/signed-in?code=x",
+        ] {
+            assert!(!leads(own), "{own}");
+        }
+        for page in [
+            "/",
+            "/api/authors",
+            "/api/auth/form?for=%2Forders",
+            "/login/help",
+            "/a?b=/api/auth/logout",
+        ] {
+            assert!(leads(page), "{page}");
+        }
     }
 }

@@ -178,7 +178,7 @@ static SIGN_IN: Topic = Topic {
             "EDGE_RATE_LIMIT_LOGIN",
             "60",
             "PER MINUTE",
-            "Logins, and as many callbacks and as many front-channel logouts, per minute and client address. 0 switches the limit off.",
+            "Logins, and as many callbacks without a pending sign-in and as many front-channel logouts, per minute and client address. 0 switches the limit off.",
         ),
         setting(
             "EDGE_ACCESS_TOKEN_ENDPOINT",

@@ -20,19 +20,19 @@ use oidc::IdTokenError;
 use session_proto::v1::Session;
 
 use crate::http::device::record_from;
-use crate::http::errors::{HttpError, Limit};
+use crate::http::errors::{HttpError, Limit, NextStep};
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::providers::sites::Site;
-use crate::sessions::CachedSession;
+use crate::sessions::{CachedSession, Use};
 use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::redemption::{NotRedeemed, Redeemed, Redemption};
 use crate::sign_in::refusal::{SignInRefusal, answered};
-use crate::sign_in::rejected::{Reason, Rejected, refuse};
+use crate::sign_in::rejected::{Reason, Rejected, refuse, try_again};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
 use crate::sign_in::{NOT_A_VISIT, destination, device_binding, landing};
 use crate::values::refusal::{RefusalReason, SignInStep};
@@ -77,13 +77,11 @@ async fn received(
     if !request::is_navigation(&head.headers) {
         return Err(NOT_A_VISIT);
     }
-    sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), &head)?;
-
+    let site = sign_in.sites.of(&head.headers);
     let answer = match authorization_response::read(&head, body).await {
         Ok(answer) => answer,
-        Err(reason) => return Ok(refuse(sign_in, provider, &head.headers, None, reason.into())),
+        Err(reason) => return Ok(without_transaction(sign_in, provider, &head, None, reason.into()).await),
     };
-    let site = sign_in.sites.of(&head.headers);
     let context = CallbackContext {
         sign_in,
         provider,
@@ -94,17 +92,59 @@ async fn received(
         Ok(response) => Ok(response),
         Err(CallbackError::Rejected(rejected)) => {
             let state = answer.state.first().map(String::as_str);
+            if rejected.reason.is_without_transaction() {
+                return Ok(without_transaction(sign_in, provider, &head, state, *rejected).await);
+            }
             Ok(refuse(sign_in, provider, &head.headers, state, *rejected))
         }
         Err(CallbackError::SessionServiceDown(return_to)) => {
             sign_in.metrics.login("unavailable", &provider.id);
-            let return_to = return_to.as_ref().map(ReturnTo::as_str);
-            let try_again = site.login_url(return_to, sign_in.providers.connection_of(provider.issuer()));
+            let try_again = try_again(sign_in, provider, &head.headers, return_to.as_ref());
             let refusal = SignInRefusal::new(SignInStep::Callback, RefusalReason::SessionServiceUnavailable);
             let answer = HttpError::CallbackUnavailable { try_again };
             Ok(refusal.answer(sign_in, Some(provider), answer))
         }
     }
+}
+
+/// The answer to a callback that no pending sign-in of this browser belongs to. A browser that is signed in by now goes on to
+/// where its state leads; nothing is used up. Only such callbacks are counted, so that a person who comes back from the provider
+/// is never refused for how many others did.
+async fn without_transaction(
+    sign_in: &SignIn,
+    provider: &IdentityProvider,
+    head: &Parts,
+    state: Option<&str>,
+    mut rejected: Rejected,
+) -> Response {
+    let headers = &head.headers;
+    if rejected.return_to.is_none() {
+        rejected.return_to = state.and_then(|state| sign_in.pending.hint(headers, state));
+    }
+    let is_lost = matches!(
+        rejected.reason,
+        Reason::UnknownTransaction | Reason::ExpiredTransaction
+    );
+    if is_lost && is_signed_in(sign_in, headers).await {
+        let target = destination(sign_in.sites.of(headers), rejected.return_to.as_ref());
+        let expired = state.filter(|_| rejected.consumed);
+        let clear = expired.and_then(|state| sign_in.pending.clear(state, provider.response_mode()));
+        return landing(sign_in, headers, &head.method, target.as_str(), [clear]);
+    }
+    match sign_in.admit((&sign_in.callback_limit, Limit::Callbacks), head) {
+        Ok(()) => refuse(sign_in, provider, headers, state, rejected),
+        Err(too_many) => {
+            let login = try_again(sign_in, provider, headers, rejected.return_to.as_ref());
+            let refusal = SignInRefusal::new(SignInStep::Callback, RefusalReason::RateLimited);
+            NextStep::TryAgain(login).of(refusal.answer(sign_in, Some(provider), too_many))
+        }
+    }
+}
+
+/// Whether the browser has a valid session; one that cannot be asked for is none.
+async fn is_signed_in(sign_in: &SignIn, headers: &HeaderMap) -> bool {
+    let current = sign_in.sessions.current(headers, Use::LookOnly).await;
+    current.is_ok_and(|current| current.is_some())
 }
 
 /// What the callback of a request is handled with.

@@ -90,7 +90,7 @@ pub(crate) async fn page(
     let bindings = ours(&sign_in)?;
     let site = sign_in.sites.of(headers);
     let asked = request::first_parameter(request.uri().query().unwrap_or_default(), "returnTo");
-    let target = asked.and_then(|asked| ReturnTo::parse(site.base_url(), &asked));
+    let target = asked.and_then(|asked| site.return_to(&asked));
     let target = target.unwrap_or_else(|| ReturnTo::base(site.base_url()));
     let login = site.login_url(Some(target.as_str()), None);
     let Some(id) = sign_in.cookies.read(headers) else {

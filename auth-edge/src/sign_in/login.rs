@@ -10,6 +10,7 @@
 //!
 //! Deliberately absent: any state on the server.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -22,7 +23,7 @@ use session_proto::v1::SignInDemand;
 use url::Url;
 
 use crate::http::answer_head;
-use crate::http::errors::{Handler, HttpError, Limit};
+use crate::http::errors::{Handler, HttpError, Limit, NextStep};
 use crate::http::no_content;
 use crate::http::pages::language::Language;
 use crate::http::request::{self, FetchSite};
@@ -66,6 +67,11 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
     if head.method == Method::POST {
         return third_party(sign_in, &head, body).await;
     }
+    if request::is_link_opener(&head.headers)
+        && let Some(here) = here(sign_in, &head)
+    {
+        return Ok(sign_in.pages.reopen(Language::of(&head.headers), &here));
+    }
     let login = match LoginRequest::read(sign_in, &head) {
         Ok(login) => login,
         Err(why) => return Ok(not_chosen(sign_in, why)),
@@ -78,7 +84,14 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
     if let Some(page) = once_more(sign_in, &head) {
         return Ok(page);
     }
-    sign_in.admit((&sign_in.login_limit, Limit::Logins), &head)?;
+    if let Err(refused) = sign_in.admit((&sign_in.login_limit, Limit::Logins), &head) {
+        let response =
+            SignInRefusal::new(SignInStep::Login, RefusalReason::RateLimited).answer(sign_in, None, refused);
+        return Ok(match here(sign_in, &head) {
+            Some(here) => NextStep::Retry(here).of(response),
+            None => response,
+        });
+    }
     let Some(mut wanted) = login.wanted(sign_in, &head) else {
         return Ok(landing(
             sign_in,
@@ -104,9 +117,34 @@ async fn owed(sign_in: &SignIn, provider: &IdentityProvider, headers: &HeaderMap
         .filter(|_| session.issuer == provider.issuer())
 }
 
+/// What is read of a login's query. A third party may not add parameters of our own logins.
+struct Query<'a>(Cow<'a, str>);
+
+impl<'a> Query<'a> {
+    fn of(query: &'a str) -> Self {
+        match request::first_parameter(query, "iss") {
+            None => Self(Cow::Borrowed(query)),
+            Some(_third_party) => Self(Cow::Owned(third_party_query(query))),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        request::first_parameter(&self.0, name)
+    }
+}
+
+/// The parameters of a third party alone, each once.
+fn third_party_query(encoded: &str) -> String {
+    let said = THIRD_PARTY_PARAMETERS.iter();
+    let said = said.filter_map(|name| Some((name, request::first_parameter(encoded, name)?)));
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(said);
+    query.finish()
+}
+
 /// A visit to the login route: where it leads, and at which provider it signs in.
 struct LoginRequest<'a> {
-    query: &'a str,
+    query: Query<'a>,
     site: &'a Site,
     provider: &'a IdentityProvider,
     /// The id it names a provider by.
@@ -119,14 +157,15 @@ struct LoginRequest<'a> {
 
 impl<'a> LoginRequest<'a> {
     fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, NotChosen> {
-        let query = head.uri.query().unwrap_or_default();
+        let query = Query::of(head.uri.query().unwrap_or_default());
         let site = sign_in.sites.of(&head.headers);
-        let iss = request::first_parameter(query, "iss");
-        let return_to = request::first_parameter(query, "returnTo")
-            .or_else(|| request::first_parameter(query, "target_link_uri"))
-            .and_then(|raw| ReturnTo::parse(site.base_url(), &raw));
+        let iss = query.get("iss");
+        let return_to = query
+            .get("returnTo")
+            .or_else(|| query.get("target_link_uri"))
+            .and_then(|raw| site.return_to(&raw));
         let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
-        let connection = request::first_parameter(query, CONNECTION).filter(|_| sign_in.providers.several());
+        let connection = query.get(CONNECTION).filter(|_| sign_in.providers.several());
         let named = ProviderHint {
             issuer: iss.as_deref(),
             connection: connection.as_deref(),
@@ -153,7 +192,7 @@ impl<'a> LoginRequest<'a> {
     /// moment ago: another one would go round in circles.
     fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
         let mut wanted = LoginParameters::of(
-            self.query,
+            &self.query.0,
             &sign_in.settings.login_parameters,
             self.route.as_deref(),
             self.provider.relying_party.settings().organization.is_some(),
@@ -211,9 +250,9 @@ fn transaction(
     return_to: Option<ReturnTo>,
     headers: &HeaderMap,
 ) -> Result<Transaction, HttpError> {
-    let mut transaction =
-        Transaction::begin(IssuerHash::of(provider.issuer()), sign_in.clock.now_ms()).map_err(internal)?;
-    transaction.return_to = return_to;
+    let issuer = IssuerHash::of(provider.issuer());
+    let begun = sign_in.pending.begin(issuer, return_to, sign_in.clock.now_ms());
+    let mut transaction = begun.map_err(internal)?;
     transaction.max_age = wanted
         .max_age
         .or(provider.relying_party.settings().configured_max_age());
@@ -293,12 +332,18 @@ fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
     if !without_cookie || request::site(&head.headers) == FetchSite::Own {
         return None;
     }
+    Some(
+        sign_in
+            .pages
+            .onward(Language::of(&head.headers), &here(sign_in, head)?),
+    )
+}
+
+/// The absolute URL of this request, where it fits into the head of a page.
+fn here(sign_in: &SignIn, head: &Parts) -> Option<String> {
     let base_url = sign_in.sites.of(&head.headers).base_url();
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
-    if here.as_str().len() > MAX_ONCE_MORE_BYTES {
-        return None;
-    }
-    Some(sign_in.pages.onward(Language::of(&head.headers), here.as_str()))
+    (here.as_str().len() <= MAX_ONCE_MORE_BYTES).then(|| here.into())
 }
 
 fn not_chosen(sign_in: &SignIn, why: NotChosen) -> Response {

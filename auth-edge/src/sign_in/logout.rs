@@ -141,6 +141,7 @@ fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) ->
         &sign_in.settings.logout_return_to_allowed,
         &requested?,
     )
+    .filter(|to| !site.owns(to))
 }
 
 fn confirm(

@@ -124,7 +124,7 @@ pub(crate) struct SignIn {
     pub(crate) form_tokens: FormTokens,
     /// Logins per address.
     pub(crate) login_limit: Arc<RateLimiter>,
-    /// Callbacks per address.
+    /// Callbacks without a pending sign-in, per address.
     pub(crate) callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
     pub(crate) back_channel_limit: Arc<RateLimiter>,

@@ -16,7 +16,8 @@ use oidc::ResponseMode;
 use crate::providers::sites::Sites;
 use crate::sessions::cookies;
 use crate::sessions::keys::DerivedKeys;
-use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
+use crate::sign_in::transaction::{IssuerHash, ReturnHint, Transaction, id_of_state};
+use crate::values::return_to::ReturnTo;
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
 const MAX_TOTAL_BYTES: usize = 4000;
@@ -82,14 +83,13 @@ impl PendingSignIns {
         mode: ResponseMode,
         now_ms: u64,
     ) -> Result<Vec<HeaderValue>, NoRandomness> {
-        let base_url = self.sites.of(headers).base_url();
         let name = self.name_of(&transaction.state);
         let value = transaction.seal(&self.keys, &name)?;
         let mut room = MAX_TOTAL_BYTES.saturating_sub(name.len() + value.len() + 1);
         let mut set = Vec::new();
         let mut kept: Vec<(u64, &str, usize)> = Vec::new();
         for (name, value) in cookies::pairs(headers).filter(|(name, _)| self.owns(name)) {
-            match Transaction::open(&self.keys, base_url, name, value) {
+            match Transaction::open(&self.keys, name, value) {
                 Some(found) if !found.expired(now_ms, self.duration_secs) => {
                     kept.push((found.started_at_ms, name, name.len() + value.len()));
                 }
@@ -131,15 +131,33 @@ impl PendingSignIns {
         let name = self.name_of(state);
         let base_url = self.sites.of(headers).base_url();
         let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
-        let found = Transaction::open(&self.keys, base_url, &name, value).ok_or(NotPending::Unknown)?;
-        // The name holds 72 bits of the state's hash; this compares all of it.
-        if !same_secret(&found.state, state) {
+        let mut found = Transaction::open(&self.keys, &name, value).ok_or(NotPending::Unknown)?;
+        if !found.accept_state(&self.keys, base_url, state) {
             return Err(NotPending::Unknown);
         }
         if found.expired(now_ms, self.duration_secs) {
             return Err(NotPending::Expired(Box::new(found)));
         }
         Ok(found)
+    }
+
+    /// Begins a sign-in at this issuer that leads to this address.
+    pub(crate) fn begin(
+        &self,
+        issuer: IssuerHash,
+        return_to: Option<ReturnTo>,
+        now_ms: u64,
+    ) -> Result<Transaction, NoRandomness> {
+        Transaction::begin(&self.keys, issuer, return_to, now_ms)
+    }
+
+    /// Where a sign-in whose transaction is gone was to lead, as far as its state says. It is good for leading on or for trying
+    /// again, and for nothing else: any browser may bring it.
+    #[must_use]
+    pub(crate) fn hint(&self, headers: &HeaderMap, state: &str) -> Option<ReturnTo> {
+        let site = self.sites.of(headers);
+        let hint = ReturnHint::of(state).open(&self.keys, site.base_url())?;
+        site.return_to(hint.as_str())
     }
 
     /// The `Set-Cookie` value that takes the transaction of this state away.
@@ -181,9 +199,7 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::sign_in::transaction::IssuerHash;
     use crate::values::allowed_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
-    use crate::values::return_to::ReturnTo;
 
     fn base() -> Url {
         Url::parse("https://app.example/").unwrap()
@@ -199,7 +215,12 @@ mod tests {
     }
 
     fn begin(now_ms: u64) -> Transaction {
-        Transaction::begin(IssuerHash::of("https://idp.example"), now_ms).unwrap()
+        begin_to(&pending("secret"), None, now_ms)
+    }
+
+    fn begin_to(pending: &PendingSignIns, return_to: Option<ReturnTo>, now_ms: u64) -> Transaction {
+        let issuer = IssuerHash::of("https://idp.example");
+        pending.begin(issuer, return_to, now_ms).unwrap()
     }
 
     #[derive(Default)]
@@ -242,8 +263,7 @@ mod tests {
         return_to: &str,
         now_ms: u64,
     ) -> Transaction {
-        let mut transaction = begin(now_ms);
-        transaction.return_to = ReturnTo::parse(&base(), return_to);
+        let transaction = begin_to(pending, ReturnTo::parse(&base(), return_to), now_ms);
         jar.take(
             &pending
                 .add(&jar.headers(), &transaction, ResponseMode::Query, now_ms)
@@ -260,7 +280,7 @@ mod tests {
             .map(|n| start(&pending, &mut jar, "/a", 1_000 + n))
             .collect();
         assert!(jar.bytes() < MAX_TOTAL_BYTES, "{} bytes", jar.bytes());
-        assert!(jar.0.len() >= 10);
+        assert!(jar.0.len() >= 20);
         let newest = all.iter().rev().take(jar.0.len());
         for transaction in newest {
             assert!(pending.find(&jar.headers(), &transaction.state, 2_000).is_ok());
@@ -290,12 +310,11 @@ mod tests {
         let (pending, mut jar) = (pending("secret"), Jar::default());
         let path = format!("/{}", "a".repeat(1024 - base().as_str().len()));
         let mut add = |now_ms: u64| {
-            let mut transaction = begin(now_ms);
+            let mut transaction = begin_to(&pending, ReturnTo::parse(&base(), &path), now_ms);
             transaction.max_age = Some(u64::MAX - 1);
             transaction.session = cookies::SessionId::parse(&"a".repeat(32));
             transaction.organization = Some("o".repeat(MAX_ORGANIZATION_BYTES));
             transaction.acr_values = Some("a".repeat(MAX_ACR_VALUES_BYTES));
-            transaction.return_to = Some(ReturnTo::parse(&base(), &path).unwrap());
             jar.take(
                 &pending
                     .add(&jar.headers(), &transaction, ResponseMode::Query, now_ms)
@@ -307,6 +326,23 @@ mod tests {
         assert!(jar.bytes() < MAX_TOTAL_BYTES, "{} bytes", jar.bytes());
         assert!(pending.find(&jar.headers(), &first, 3).is_ok());
         assert!(pending.find(&jar.headers(), &second, 3).is_ok());
+    }
+
+    #[test]
+    fn ten_restored_tabs_and_more_keep_their_addresses_however_long_they_are() {
+        for (tabs, bytes) in [(10, 400), (5, 900), (20, 990)] {
+            let (pending, mut jar) = (pending("secret"), Jar::default());
+            let path = |tab: u64| format!("/{tab}?q={}", "a".repeat(bytes));
+            let begun: Vec<_> = (0..tabs)
+                .map(|tab| start(&pending, &mut jar, &path(tab), 1_000 + tab))
+                .collect();
+            assert!(jar.bytes() < MAX_TOTAL_BYTES, "{} bytes", jar.bytes());
+            for (tab, begun) in (0..).zip(&begun) {
+                let found = pending.find(&jar.headers(), &begun.state, 2_000).unwrap();
+                let address = found.return_to.unwrap();
+                assert!(address.as_str().ends_with(&path(tab)), "{address:?}");
+            }
+        }
     }
 
     #[test]

@@ -120,6 +120,15 @@ impl Reason {
         }
     }
 
+    /// Whether no pending sign-in of this browser belongs to the callback: anybody on the network can send it.
+    #[must_use]
+    pub(crate) fn is_without_transaction(&self) -> bool {
+        matches!(
+            self,
+            Self::State | Self::UnknownTransaction | Self::ExpiredTransaction | Self::Body
+        )
+    }
+
     /// The words for the visitor: never the provider's own.
     #[must_use]
     pub(crate) fn words(&self) -> &'static str {
@@ -157,6 +166,18 @@ impl Reason {
     }
 }
 
+/// Where "try again" leads: a sign-in at the same provider, to the same address.
+pub(super) fn try_again(
+    sign_in: &SignIn,
+    provider: &IdentityProvider,
+    headers: &HeaderMap,
+    return_to: Option<&ReturnTo>,
+) -> String {
+    let connection = sign_in.providers.connection_of(provider.issuer());
+    let site = sign_in.sites.of(headers);
+    site.login_url(return_to.map(ReturnTo::as_str), connection)
+}
+
 /// The page that says so, and what the browser keeps and drops with it.
 pub(super) fn refuse(
     sign_in: &SignIn,
@@ -172,11 +193,9 @@ pub(super) fn refuse(
         unmet_key,
     } = rejected;
     sign_in.metrics.login("rejected", &provider.id);
-    let try_again = sign_in.sites.of(headers).login_url(
-        return_to.as_ref().map(ReturnTo::as_str),
-        sign_in.providers.connection_of(provider.issuer()),
-    );
+    let try_again = try_again(sign_in, provider, headers, return_to.as_ref());
     let answer = HttpError::Callback {
+        is_cancelled: matches!(reason, Reason::Denied),
         words: reason.words(),
         try_again,
     };

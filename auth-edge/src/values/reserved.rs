@@ -110,12 +110,15 @@ pub(crate) fn segments(path: &str) -> Vec<&str> {
 }
 
 fn lie_below<S: AsRef<str>>(bases: &[&str], segments: &[S]) -> bool {
-    bases.iter().any(|base| {
-        let mut requested = segments.iter().map(AsRef::as_ref);
-        base.split('/').skip(1).all(|part| {
-            requested
-                .next()
-                .is_some_and(|segment: &str| segment.eq_ignore_ascii_case(part))
-        })
+    bases.iter().any(|base| lies_below(base, segments))
+}
+
+/// Whether a path of these segments is this path or lies below it, in whatever letter case.
+pub(crate) fn lies_below<S: AsRef<str>>(base: &str, segments: &[S]) -> bool {
+    let mut requested = segments.iter().map(AsRef::as_ref);
+    base.split('/').skip(1).all(|part| {
+        requested
+            .next()
+            .is_some_and(|segment: &str| segment.eq_ignore_ascii_case(part))
     })
 }

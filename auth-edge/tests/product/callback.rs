@@ -187,7 +187,9 @@ async fn a_replay_is_refused_and_the_session_stays() {
     let callback = browser.until_callback("/api/auth/login").await;
     let mut thief = browser.clone();
     browser.visit(&callback).await;
-    refused(&browser.visit(&callback).await);
+    let again = browser.visit(&callback).await;
+    assert_eq!(again.status, 302, "who is signed in goes on");
+    assert!(again.set_cookies().is_empty(), "{again:?}");
     refused(&thief.visit(&callback).await);
     assert_eq!(stack.provider.calls(Endpoint::Token), 1);
     assert_eq!(browser.get("/api/auth/me").await.status, 200);

@@ -85,6 +85,8 @@ pub(crate) enum HttpError {
     },
     /// Sign-in failed: the provider's answer was refused.
     Callback {
+        /// Whether the person, or the provider for them, said no.
+        is_cancelled: bool,
         /// The words for the visitor.
         words: &'static str,
         /// Where "try again" leads: the login route with the same return-to.

@@ -11,7 +11,7 @@ pub(crate) enum Limit {
     VisitorShare,
     /// Sign-ins that one address begins in a minute.
     Logins,
-    /// Callbacks from one address in a minute.
+    /// Callbacks without a pending sign-in from one address in a minute.
     Callbacks,
     /// Logout tokens from one address in a minute.
     BackChannelLogouts,

@@ -7,6 +7,7 @@ use chassis::audit::RequestId;
 use serde_json::json;
 
 use super::HttpError;
+use super::next_step::{NextStep, put_refresh};
 use crate::http::pages::language::Language;
 use crate::http::pages::{self, Pages};
 
@@ -53,8 +54,10 @@ fn rendered(
     bare: Response,
 ) -> Response {
     let (code, words) = (failure.code(), failure.words());
+    let step = bare.extensions().get::<NextStep>().cloned();
+    let in_frame = matches!(step, Some(NextStep::SignInOutOfFrame(_))) && page.is_some();
     let mut response = match failure {
-        HttpError::NotAuthenticated => unauthorized(),
+        HttpError::NotAuthenticated if !in_frame => unauthorized(),
         HttpError::NotSent { .. } if page.is_none() => unauthorized(),
         HttpError::LoginRequired { login_url } => {
             Json(json!({"error": code, "error_description": words, "login_url": login_url})).into_response()
@@ -68,8 +71,11 @@ fn rendered(
         _ => match page {
             Some((pages, language)) => {
                 let id = Some(request_id.as_str());
-                let (what, next) = ((failure.title(), words), next_step(failure));
-                match failure {
+                let offered = step.as_ref().map(NextStep::on_page);
+                let next = offered.unwrap_or_else(|| next_step(failure));
+                let what = (failure.title(), words);
+                let mut shown = match failure {
+                    _ if in_frame => pages.sign_in_out_of_frame(language, next, id),
                     HttpError::NotSent { kept: Some(kept), .. } => {
                         pages.keep_form(language, what, next, id, kept)
                     }
@@ -78,7 +84,9 @@ fn rendered(
                         pages.message(language, (failure.title(), &words), next, id)
                     }
                     _ => pages.message(language, what, next, id),
-                }
+                };
+                put_refresh(&mut shown, step.as_ref(), failure);
+                shown
             }
             None => as_json(failure),
         },

@@ -30,6 +30,14 @@ pub(crate) const NOT_AUTHENTICATED: &str = "The user does not have an active ses
 /// Where a form may lead whose answers we do not know: browsers apply `form-action` to the redirects that follow too.
 const NO_FORMS: &str = "'none'";
 
+/// How long a link opener's page waits before it requests its address again, in seconds: some show pages all the same, and a
+/// loop of theirs should be slow.
+const REOPEN_SECS: u64 = 1;
+
+/// Who may frame a page, as every look says and as the page of a frame says.
+const NO_FRAMES: &str = "frame-ancestors 'none'";
+const OWN_FRAMES: &str = "frame-ancestors 'self'";
+
 /// The one next step a page offers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextStep<'a> {
@@ -43,6 +51,8 @@ pub(crate) enum NextStep<'a> {
     SignInAgainOrOut(&'a str),
     /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
     SignInElsewhere(&'a str),
+    /// Sign-in in the whole window, at this URL: the page stands in a frame.
+    SignInOutOfFrame(&'a str),
     /// Sign-in as somebody else, at this URL.
     OtherAccount(&'a str),
 }
@@ -118,16 +128,48 @@ impl Pages {
     /// A page that goes on to this URL by itself, as a navigation of our own site.
     #[must_use]
     pub(crate) fn onward(&self, language: Language, url: &str) -> Response {
+        self.refreshing(language, url, 0)
+    }
+
+    fn refreshing(&self, language: Language, url: &str, secs: u64) -> Response {
         let main = format!(
             "<p><a class=\"button\" href=\"{}\">{}</a></p>",
             escape(url),
             escape(language.say("Go on"))
         );
         let mut response = self.page(language, language.say("One moment"), &main, NO_FORMS);
-        if let Ok(refresh) = HeaderValue::try_from(format!("0; url={url}")) {
+        if let Ok(refresh) = HeaderValue::try_from(format!("{secs}; url={url}")) {
             response.headers_mut().insert(header::REFRESH, refresh);
         }
         response
+    }
+
+    /// The page in the frame of one of our own pages whose session has ended: a provider shows nothing in a frame.
+    #[must_use]
+    pub(in crate::http) fn sign_in_out_of_frame(
+        &self,
+        language: Language,
+        next: NextStep<'_>,
+        request_id: Option<&str>,
+    ) -> Response {
+        let title = "Sign in first";
+        let words = "Sign in to see what belongs here.";
+        let main = message_main(language, (title, words), next, request_id);
+        let mut response = self.page(language, language.say(title), &main, NO_FORMS);
+        if let Some(policy) = response.headers_mut().get_mut(header::CONTENT_SECURITY_POLICY)
+            && let Ok(framed) = policy.to_str().map(|text| text.replace(NO_FRAMES, OWN_FRAMES))
+            && let Ok(framed) = HeaderValue::try_from(framed)
+        {
+            *policy = framed;
+        }
+        response
+    }
+
+    /// A page that requests its own address again, for a client that looks up a link without the browser's cookies: the browser
+    /// then opens that address, and not a login page where the client's own sign-in ended.
+    #[must_use]
+    pub(crate) fn reopen(&self, language: Language, url: &str) -> Response {
+        self.refreshing(language, url, REOPEN_SECS)
     }
 
     /// A page for the moment until a browser has tied its session to its device: it asks for itself again, at this URL.
@@ -174,13 +216,12 @@ fn message_main(
         NextStep::SignIn(url) => (url, "Sign in", ""),
         NextStep::SignInAgainOrOut(url) => (url, "Sign in again", ""),
         NextStep::OtherAccount(url) => (url, "Sign in as somebody else", ""),
+        NextStep::SignInOutOfFrame(url) => (url, "Sign in", " target=\"_top\""),
         NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
     let second = match next {
-        NextStep::SignInAgainOrOut(_) => format!(
-            " <a class=\"second\" href=\"{LOGOUT_PATH}\">{}</a>",
-            escape(language.say("Sign out"))
-        ),
+        NextStep::SignInAgainOrOut(_) => second_step(LOGOUT_PATH, language.say("Sign out")),
+        NextStep::TryAgain(_) => second_step("/", language.say("Go to the start page")),
         _ => String::new(),
     };
     let mut main = format!(
@@ -200,6 +241,10 @@ fn message_main(
         );
     }
     main
+}
+
+fn second_step(href: &str, label: &str) -> String {
+    format!(" <a class=\"second\" href=\"{href}\">{}</a>", escape(label))
 }
 
 /// An empty page that only the provider may frame.

@@ -42,7 +42,11 @@ mod tests {
             issuer: "https://idp.example".to_owned(),
         };
         let base = Url::parse("https://app.example").unwrap();
-        let sites = Sites::new(&base, "/api/auth/login", [("b.example".to_owned(), Some(owner))]);
+        let sites = Sites::new(
+            &base,
+            ("/api/auth/login", Vec::new()),
+            [("b.example".to_owned(), Some(owner))],
+        );
         let mut headers = HeaderMap::new();
         headers.insert(header::LOCATION, HeaderValue::from_static(location));
         end_fragment(&mut headers, &sites);

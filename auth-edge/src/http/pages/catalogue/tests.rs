@@ -26,12 +26,11 @@ const FOR_NO_PAGE: [&str; 16] = [
     "http/pages/look.rs",
 ];
 /// Texts beside others that pages show, for JSON alone.
-const FOR_PROGRAMS: [&str; 6] = [
+const FOR_PROGRAMS: [&str; 5] = [
     "The request's body has to be application/secevent+jwt.",
     "Signing in needs a navigation of the whole page to login_url.",
     "The user does not have an active session or is not authenticated",
     "Not signed in",
-    "Sign in first",
     "Logout refused",
 ];
 
