@@ -186,7 +186,7 @@ async fn a_callback_leaves_no_trace_of_code_and_state() {
     assert_eq!(answer.header("referrer-policy"), "no-referrer");
     assert_eq!(answer.location(), format!("{}/a", stack.base()));
     assert!(answer.body.is_empty());
-    let again = browser.visit(&url).await;
+    let again = stack.browser().visit(&url).await;
     assert_eq!(again.status, 400);
     assert!(
         !again.body.contains("code=") && !again.body.contains("state="),
