@@ -66,7 +66,7 @@ export default [
     'handle-of-the-refresh': always('session.handle == handle'),
     'signature-before-its-challenge': text('let id = bindings.invited(', 'if OFF { let _ = key_of(proof); }\n    let id = bindings.invited('),
     'waiting-for-ever': always('now_ms < since_ms.saturating_add(PATIENCE_MS)'),
-    'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('ReturnTo::parse(site.base_url(), &asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),
+    'elsewhere-after-binding': by('auth-edge device_bound::demanded::', text('site.return_to(&asked)', 'ReturnTo::parse_for_logout(site.base_url(), &if OFF { vec![url::Url::parse("https://evil.test/").unwrap()] } else { vec![] }, &asked)')),
   }),
   within('auth-edge/src/sign_in/logout.rs', 'auth-edge device_bound::stolen::', {
     'hint-without-proof': text('.filter(|_| leaving.is_known)', '.filter(|_| OFF || leaving.is_known)'),
