@@ -325,14 +325,16 @@ fn the_same_path_twice_is_a_mistake() {
 
 #[test]
 fn a_route_says_what_a_sign_in_needs_in_parameters_that_exist() {
-    let good = "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\n[route.sign_in]\nmax_age = 1_000\nacr_values = \"gold\"\n";
+    let good = "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\n[route.sign_in]\nmax_age = 1_000\nacr_values = \"gold\"\nkc_idp_hint = \"google\"\n";
     let table = parse(good).expect("a right table");
     let sign_in = &table.routes.all()[0].sign_in;
     assert_eq!(sign_in["max_age"], "1000");
     assert_eq!(sign_in["acr_values"], "gold");
+    assert_eq!(sign_in["kc_idp_hint"], "google");
     for bad in [
         "redirect_uri = \"https://evil.example\"",
         "scope = \"openid\"",
+        "returnTo = \"/a\"",
         "max_age = \"soon\"",
         "max_age = -1",
         "prompt = 7",

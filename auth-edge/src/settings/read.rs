@@ -17,8 +17,8 @@ use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
 use crate::browser::profile::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
-use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
-use crate::values::allowed_parameters::ALLOWED_PARAMETERS;
+use crate::sign_in::{SignInSettings, UserinfoAtLogin};
+use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::reserved::is_fixed;
 
@@ -223,19 +223,29 @@ pub(super) fn is_plain_path(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(plain) && whole
 }
 
-fn login_parameters(reader: &mut Reader) -> Vec<String> {
-    let names = reader.list("EDGE_LOGIN_PARAMETERS");
-    if names == ["none"] {
+/// The most parameters of a login: each is looked for in every login's query.
+const MAX_LOGIN_PARAMETERS: usize = 32;
+
+fn login_parameters(reader: &mut Reader) -> Vec<AllowedParameter> {
+    const NAME: &str = "EDGE_LOGIN_PARAMETERS";
+    let texts = reader.list(NAME);
+    if texts == ["none"] {
         return Vec::new();
     }
-    if names
-        .iter()
-        .any(|name| !ALLOWED_PARAMETERS.contains(&name.as_str()))
-    {
-        let text = format!("may hold only {}, or none", ALLOWED_PARAMETERS.join(", "));
-        reader.wrong("EDGE_LOGIN_PARAMETERS", text);
+    if texts.len() > MAX_LOGIN_PARAMETERS {
+        reader.wrong(NAME, format!("must hold at most {MAX_LOGIN_PARAMETERS} parameters"));
     }
-    names
+    let mut allowed: Vec<AllowedParameter> = Vec::new();
+    for text in texts {
+        match AllowedParameter::parse(&text) {
+            Ok(one) if allowed.iter().any(|known| known.name == one.name) => {
+                reader.wrong(NAME, format!("names {:?} twice", one.name));
+            }
+            Ok(one) => allowed.push(one),
+            Err(problem) => reader.wrong(NAME, problem),
+        }
+    }
+    allowed
 }
 
 fn claim_filter(reader: &mut Reader) -> Vec<String> {

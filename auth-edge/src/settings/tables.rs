@@ -142,7 +142,7 @@ static SIGN_IN: Topic = Topic {
             "EDGE_LOGIN_PARAMETERS",
             "organization,invitation,login_hint,prompt,ui_locales,acr_values,max_age,screen_hint",
             "LIST",
-            "Query parameters of the login route that are passed to the provider: these or fewer; none switches them off.",
+            "Query parameters of the login route that the edge passes to the provider, as NAME or NAME=PATTERN; none switches them off. A list replaces the default. In a pattern | separates alternatives and * stands for any characters: kc_idp_hint=google|github, domain_hint=*.example.com. Parameters of the protocol (client_id, scope, state, request, ...) are refused. OIDC_AUDIENCE and OIDC_ORGANIZATION, where set, win over a query.",
         ),
         setting(
             "EDGE_TRANSACTION_DURATION",

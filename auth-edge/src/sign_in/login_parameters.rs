@@ -11,7 +11,7 @@ use session_proto::v1::SignInDemand;
 
 use crate::http::request;
 use crate::route_table::Route;
-use crate::values::allowed_parameters::{ALLOWED_PARAMETERS, fits};
+use crate::values::allowed_parameters::{AllowedParameter, CONNECTION, STANDARD_PARAMETERS, fits};
 
 /// All values of a visitor together, in bytes once encoded: beside them the redirect holds the rest of the authorization request and
 /// the transaction's cookie, in a head of 4 KiB ([`crate::http::answer_head`]).
@@ -36,19 +36,18 @@ impl LoginParameters {
     #[must_use]
     pub(crate) fn of(
         query: &str,
-        allowed: &[String],
+        allowed: &[AllowedParameter],
         route: Option<&Route>,
         organization_is_configured: bool,
     ) -> Self {
         let mut wanted = Self::default();
         let mut room = MAX_VISITOR_BYTES;
-        for name in ALLOWED_PARAMETERS {
-            let requested = allowed
-                .iter()
-                .any(|allowed| allowed == name)
-                .then(|| request::first_parameter(query, name))
-                .flatten()
-                .filter(|value| fits(name, value) && takes_room(&mut room, value));
+        for name in names(allowed, route) {
+            let rule = allowed.iter().find(|allowed| allowed.name == name);
+            let requested = rule.and_then(|rule| {
+                request::first_parameter(query, name)
+                    .filter(|value| rule.allows(value) && takes_room(&mut room, value))
+            });
             let demanded = route.and_then(|route| demanded(route, name));
             let by_visitor = requested.is_some();
             let Some(value) = stricter(name, requested, demanded) else {
@@ -111,6 +110,19 @@ impl LoginParameters {
     }
 }
 
+/// The parameters that a login may have: the standard ones, those that configuration allows, those of the route.
+fn names<'a>(allowed: &'a [AllowedParameter], route: Option<&'a Route>) -> Vec<&'a str> {
+    let mut names = STANDARD_PARAMETERS.to_vec();
+    let of_route = route.into_iter().flat_map(|route| route.sign_in.keys());
+    let of_route = of_route.filter(|name| *name != CONNECTION);
+    for name in allowed.iter().map(|allowed| &allowed.name).chain(of_route) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// What the route requires of a sign-in by name: its table's `sign_in`, and what its guard will require of the session.
 fn demanded(route: &Route, name: &str) -> Option<String> {
     let preset = route.sign_in.get(name).cloned();
@@ -167,8 +179,13 @@ mod tests {
     use crate::route_table::file::{self, RouteFileContext};
     use crate::route_table::requirements::Requirements;
 
-    fn all() -> Vec<String> {
-        ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
+    fn rules(texts: &[&str]) -> Vec<AllowedParameter> {
+        let rules = texts.iter().map(|text| AllowedParameter::parse(text));
+        rules.collect::<Result<_, _>>().unwrap()
+    }
+
+    fn all() -> Vec<AllowedParameter> {
+        rules(&STANDARD_PARAMETERS)
     }
 
     fn of(query: &str) -> LoginParameters {
@@ -222,10 +239,31 @@ mod tests {
 
     #[test]
     fn configuration_narrows_or_switches_off_the_list() {
-        let narrowed = LoginParameters::of("login_hint=a&prompt=login", &["prompt".to_owned()], None, false);
+        let narrowed = LoginParameters::of("login_hint=a&prompt=login", &rules(&["prompt"]), None, false);
         assert_eq!(narrowed.extra.len(), 1);
         let off = LoginParameters::of("login_hint=a&prompt=login", &[], None, false);
         assert_eq!(off, LoginParameters::default());
+    }
+
+    #[test]
+    fn an_operator_allows_any_parameter_by_query_and_a_route_sets_any() {
+        let allowed = rules(&["kc_idp_hint=google|github", "session_transfer_token"]);
+        let wanted = |query, route| LoginParameters::of(query, &allowed, route, false).extra;
+        let pairs = |pairs: &[(&str, &str)]| {
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            pairs.iter().map(owned).collect::<Vec<_>>()
+        };
+        let query = "kc_idp_hint=google&session_transfer_token=t&hd=example.com&login_hint=a";
+        assert_eq!(
+            wanted(query, None),
+            pairs(&[("kc_idp_hint", "google"), ("session_transfer_token", "t")])
+        );
+        assert_eq!(wanted("kc_idp_hint=evil", None), []);
+        let route = route(&[("domain_hint", "example.com"), ("kc_idp_hint", "github"), ("connection", "a")]);
+        assert_eq!(
+            wanted("kc_idp_hint=google&domain_hint=evil.example", Some(&route)),
+            pairs(&[("kc_idp_hint", "github"), ("domain_hint", "example.com")])
+        );
     }
 
     #[test]

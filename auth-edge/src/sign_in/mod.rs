@@ -57,6 +57,7 @@ use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::person_cookie::PersonCookies;
 use crate::sign_in::security_events::EventReception;
+use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::return_to::ReturnTo;
 
 /// Signing in and out.
@@ -65,7 +66,7 @@ pub(crate) struct SignInSettings {
     /// Path of the login route.
     pub(crate) login_path: String,
     /// Query parameters of the login route that reach the provider.
-    pub(crate) login_parameters: Vec<String>,
+    pub(crate) login_parameters: Vec<AllowedParameter>,
     /// Where a visitor lands after sign-out.
     pub(crate) post_logout_redirect: Url,
     /// Further URLs a sign-out may lead to.

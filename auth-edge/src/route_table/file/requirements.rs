@@ -7,7 +7,7 @@ use chassis::settings::toml_file::{Table, Value};
 use super::RouteFileContext;
 use crate::route_table::claims::{ClaimRequirement, ClaimRequirements, ClaimValue};
 use crate::route_table::requirements::Requirements;
-use crate::values::allowed_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
+use crate::values::allowed_parameters::{self, CONNECTION};
 use crate::values::claim_path::ClaimPath;
 
 pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> Requirements {
@@ -62,12 +62,13 @@ pub(super) fn sign_in(value: Value<'_>, around: RouteFileContext<'_>) -> BTreeMa
         let text = match name {
             CONNECTION => connection(value, around),
             "max_age" => parameter(name, value.scalar(), value),
-            _ if ALLOWED_PARAMETERS.contains(&name) => parameter(name, value.string(), value),
-            _ => {
-                let allowed = ALLOWED_PARAMETERS.join(", ");
-                value.wrong(format!("sign_in takes only {allowed}, {CONNECTION}"));
-                None
-            }
+            _ => match allowed_parameters::check_name(name) {
+                Ok(()) => parameter(name, value.string(), value),
+                Err(problem) => {
+                    value.wrong(format!("{name:?} {problem}"));
+                    None
+                }
+            },
         };
         read.extend(text.map(|text| (name.to_owned(), text)));
     }

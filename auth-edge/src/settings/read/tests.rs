@@ -158,6 +158,9 @@ fn each_wrong_setting_is_named() {
         ("EDGE_LOGIN_PATH", "/a/../b"),
         ("EDGE_CALLBACK_PATH", "/api/auth/login"),
         ("EDGE_LOGIN_PARAMETERS", "client_id"),
+        ("EDGE_LOGIN_PARAMETERS", "kc_idp_hint,request_uri=https://*"),
+        ("EDGE_LOGIN_PARAMETERS", "returnTo"),
+        ("EDGE_LOGIN_PARAMETERS", "hd,hd=example.com"),
         ("EDGE_POST_LOGOUT_REDIRECT", "javascript:alert(1)"),
         ("EDGE_LOGOUT_RETURN_TO_ALLOWED", "/relative"),
         ("EDGE_IDP_LOGOUT", "maybe"),
@@ -316,7 +319,7 @@ fn login_parameters_can_be_switched_off() {
             .0
             .sign_in
             .login_parameters,
-        ["prompt"]
+        [AllowedParameter::parse("prompt").unwrap()]
     );
 }
 
