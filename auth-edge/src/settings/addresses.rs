@@ -1,8 +1,10 @@
 //! Addresses among the settings: our own, and those a sign-out may lead to.
 
 use chassis::settings::Reader;
+use oidc::LogoutTemplate;
 use url::Url;
 
+use crate::sign_in::ProviderLogout;
 use crate::values::reserved::LOGOUT_PATH;
 use crate::values::return_to::ReturnTo;
 
@@ -65,6 +67,43 @@ pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url, callback_pat
                 "must be a path of ours or an absolute http or https URL",
             );
             base.clone()
+        }
+    }
+}
+
+/// The providers whose endpoint for sign-out takes parameters of its own, by the word for them.
+const LOGOUT_PRESETS: [(&str, &str); 2] = [
+    (
+        "auth0",
+        "{issuer}/v2/logout?client_id={client_id}&returnTo={return_to}",
+    ),
+    (
+        "cognito",
+        "{end_session_endpoint}?client_id={client_id}&logout_uri={return_to}",
+    ),
+];
+
+/// What is sent to the provider at sign-out: a word, or a template.
+pub(super) fn provider_logout(reader: &mut Reader) -> ProviderLogout {
+    const NAME: &str = "EDGE_IDP_LOGOUT";
+    let text = reader.text(NAME);
+    match text.to_ascii_lowercase().as_str() {
+        "oidc" => return ProviderLogout::Oidc,
+        "off" => return ProviderLogout::Off,
+        _ => {}
+    }
+    let preset = LOGOUT_PRESETS
+        .iter()
+        .find(|(word, _)| text.eq_ignore_ascii_case(word));
+    let template = preset.map_or(text.as_str(), |(_, template)| template);
+    match template.parse::<LogoutTemplate>() {
+        Ok(template) => ProviderLogout::Template(template),
+        Err(error) => {
+            reader.wrong(
+                NAME,
+                format!("must be oidc, auth0, cognito, off or a template, which {error}"),
+            );
+            ProviderLogout::Oidc
         }
     }
 }

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use oidc::PROTOCOL_CLAIMS;
 
 use super::EdgeSettings;
-use super::addresses::{allowed, base_url, post_logout_redirect};
+use super::addresses::{allowed, base_url, post_logout_redirect, provider_logout};
 use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
@@ -99,16 +99,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             claim_filter: claim_filter(reader),
             transaction_duration_secs: transaction_duration(reader),
             frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
-            provider_logout: choice(
-                reader,
-                "EDGE_IDP_LOGOUT",
-                &[
-                    ("oidc", ProviderLogout::Oidc),
-                    ("auth0", ProviderLogout::Auth0),
-                    ("off", ProviderLogout::Off),
-                ],
-                ProviderLogout::Oidc,
-            ),
+            provider_logout: provider_logout(reader),
         },
         callback_path,
         profile_refetch: choice(

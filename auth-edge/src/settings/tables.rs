@@ -207,8 +207,8 @@ static SIGN_OUT: Topic = Topic {
         setting(
             "EDGE_IDP_LOGOUT",
             "oidc",
-            "oidc|auth0|off",
-            "Whether signing out also ends the provider's session: by RP-initiated logout, by Auth0's /v2/logout, or not.",
+            "oidc|auth0|cognito|off|TEMPLATE",
+            "Whether signing out also ends the provider's session: oidc by RP-initiated logout, auth0 by Auth0's /v2/logout, cognito by Cognito's parameters, off not at all. Or a template for an endpoint with other parameters: {end_session_endpoint}?TargetResource={return_to}. It begins with an https URL, with {issuer} or with {end_session_endpoint}; values of its parameters may hold {client_id} and {return_to}.",
         ),
         setting(
             "EDGE_FRONTCHANNEL_LOGOUT",

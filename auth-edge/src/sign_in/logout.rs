@@ -17,10 +17,11 @@ use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::audit::{AuditRecord, Event, Outcome};
-use oidc::EndSessionRequest;
+use oidc::{EndSessionRequest, ProviderError};
 use serde_json::Value;
 use session_proto::client::SessionError;
 use session_proto::v1::Device;
+use url::Url;
 
 use super::ProviderLogout;
 use crate::http::answer_head;
@@ -274,9 +275,12 @@ async fn provider_logout(
     let id_token = ended.id_token_hint.as_deref();
     let short = id_token.filter(|token| token.len() <= MAX_ID_TOKEN_HINT_BYTES);
     for (id_token_hint, landing) in [(short, landing), (None, landing), (None, start_page)] {
-        let address = match sign_in.settings.provider_logout {
+        let url = match &sign_in.settings.provider_logout {
             ProviderLogout::Off => return None,
-            ProviderLogout::Auth0 => provider.relying_party.auth0_logout_url(landing).map(String::from),
+            ProviderLogout::Template(template) => {
+                let relying_party = &provider.relying_party;
+                relying_party.templated_logout_url(template, landing).await
+            }
             ProviderLogout::Oidc => {
                 let logout_hint = id_token.filter(|_| id_token_hint.is_none()).and_then(logout_hint);
                 let state = state();
@@ -286,9 +290,10 @@ async fn provider_logout(
                     post_logout_redirect_uri: Some(landing),
                     state: state.as_deref(),
                 };
-                end_session_url(provider, &request).await
+                provider.relying_party.end_session_url(&request).await
             }
-        }?;
+        };
+        let address = address(provider, url)?;
         if address.len() <= room {
             return Some(address);
         }
@@ -312,8 +317,9 @@ fn logout_hint(id_token: &str) -> Option<String> {
     (hint.len() <= MAX_LOGOUT_HINT_BYTES).then(|| hint.to_owned())
 }
 
-async fn end_session_url(provider: &IdentityProvider, request: &EndSessionRequest<'_>) -> Option<String> {
-    match provider.relying_party.end_session_url(request).await {
+/// The address of the sign-out there; `None` when the provider offers none or cannot be asked.
+fn address(provider: &IdentityProvider, url: Result<Option<Url>, ProviderError>) -> Option<String> {
+    match url {
         Ok(url) => url.map(String::from),
         Err(error) => {
             tracing::warn!(

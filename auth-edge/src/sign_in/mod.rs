@@ -35,6 +35,7 @@ use chassis::clock::Clock;
 use chassis::random;
 use session_proto::v1::Device;
 use tokio::sync::Semaphore;
+use oidc::LogoutTemplate;
 use url::Url;
 
 use self::pending::PendingSignIns;
@@ -86,12 +87,12 @@ pub(crate) struct SignInSettings {
 }
 
 /// What is sent to the provider when somebody signs out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderLogout {
     /// RP-initiated logout at the discovered `end_session_endpoint`.
     Oidc,
-    /// Auth0's `/v2/logout`.
-    Auth0,
+    /// An endpoint with parameters of its own.
+    Template(LogoutTemplate),
     /// Nothing.
     Off,
 }

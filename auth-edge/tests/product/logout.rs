@@ -2,6 +2,7 @@
 
 use scripted_provider::Endpoint;
 use serde_json::json;
+use url::Url;
 
 use crate::support::{Answer, Browser, Stack};
 
@@ -245,6 +246,44 @@ async fn auth0_style_logout_is_there_by_configuration() {
         answer.location().contains("/v2/logout?") && answer.location().contains("returnTo="),
         "{answer:?}"
     );
+}
+
+#[tokio::test]
+async fn a_provider_with_parameters_of_its_own_gets_them_and_no_others() {
+    for (setting, leads, back) in [
+        ("cognito", "/front/finish?client_id=vestibule&", "logout_uri"),
+        (
+            "{end_session_endpoint}?TargetResource={return_to}",
+            "/front/finish?",
+            "TargetResource",
+        ),
+        (
+            "{issuer}/old/logout?redirect_uri={return_to}",
+            "/old/logout?",
+            "redirect_uri",
+        ),
+    ] {
+        let stack = Stack::with(&[("EDGE_IDP_LOGOUT", setting)]).await;
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        let answer = browser.visit("/api/auth/logout").await;
+        let location = Url::parse(answer.location()).unwrap();
+        let begins = format!("{}{leads}", stack.provider.issuer());
+        assert!(location.as_str().starts_with(&begins), "{setting}: {location}");
+        let named = location.query_pairs().find(|(name, _)| name == back);
+        assert_eq!(named.unwrap().1, format!("{}/", stack.base()), "{setting}");
+        assert!(!location.as_str().contains("post_logout_redirect_uri"), "{setting}");
+        assert!(clears(&answer));
+    }
+    // Without the endpoint the sign-out ends here.
+    let stack = Stack::with(&[("EDGE_IDP_LOGOUT", "cognito")]).await;
+    stack.provider.script(|script| {
+        script.metadata.insert("end_session_endpoint".into(), json!(null));
+    });
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let answer = browser.visit("/api/auth/logout").await;
+    assert_eq!(answer.location(), format!("{}/", stack.base()));
 }
 
 /// Whether the answer takes both pending sign-ins away, with these attributes.

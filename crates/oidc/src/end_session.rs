@@ -39,15 +39,6 @@ pub(crate) fn address(endpoint: &EndSessionUrl, client_id: &str, request: &EndSe
     url
 }
 
-/// Auth0's own logout address.
-pub(crate) fn auth0_address(issuer: &str, client_id: &str, return_to: &str) -> Option<Url> {
-    let mut url = Url::parse(&format!("{}/v2/logout", issuer.trim_end_matches('/'))).ok()?;
-    url.query_pairs_mut()
-        .append_pair("client_id", client_id)
-        .append_pair("returnTo", return_to);
-    Some(url)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,7 @@ mod json;
 mod jws;
 mod key_refetch;
 mod key_set;
+mod logout_template;
 mod logout_token;
 mod metadata;
 mod nested_json;
@@ -99,6 +100,7 @@ pub use error::{
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;
 pub use jws::{unverified_issuer, unverified_token_id};
+pub use logout_template::{LogoutTemplate, LogoutTemplateError};
 pub use logout_token::LogoutToken;
 pub use metadata::{DISCOVERY_DOCUMENT, Metadata};
 pub use oauth_error::OAuthError;

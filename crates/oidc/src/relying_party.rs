@@ -26,7 +26,7 @@ use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::ProviderCache;
 use crate::{
     ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
-    IdToken, IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
+    IdToken, IdTokenError, LogoutTemplate, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
     RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
     end_session, grant, request_object, userinfo,
 };
@@ -294,9 +294,21 @@ impl RelyingParty {
         Ok(endpoint.map(|endpoint| end_session::address(endpoint, &self.settings.client_id, request)))
     }
 
-    /// The `/v2/logout` address of an Auth0-style provider; needs no metadata.
-    pub fn auth0_logout_url(&self, return_to: &str) -> Option<Url> {
-        end_session::auth0_address(&self.settings.issuer, &self.settings.client_id, return_to)
+    /// Where to send the browser to end the session of a provider with parameters of its own; `None` when the template names
+    /// an endpoint that the provider does not offer. Metadata are read only for such a template.
+    pub async fn templated_logout_url(
+        &self,
+        template: &LogoutTemplate,
+        return_to: &str,
+    ) -> Result<Option<Url>, ProviderError> {
+        let metadata = match template.needs_metadata() {
+            true => Some(self.metadata().await?),
+            false => None,
+        };
+        let endpoint = metadata.as_ref().and_then(|metadata| metadata.end_session_endpoint.as_ref());
+        let endpoint = endpoint.map(|endpoint| endpoint.url());
+        let settings = &self.settings;
+        Ok(template.address(&settings.issuer, endpoint, &settings.client_id, return_to))
     }
 
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
