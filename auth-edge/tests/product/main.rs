@@ -72,4 +72,5 @@ mod support;
 mod traces;
 mod upstream_answers;
 mod upstream_tokens;
+mod vendors;
 mod visits;

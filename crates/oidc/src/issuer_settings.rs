@@ -54,12 +54,13 @@ impl IssuerSettings for ProviderSettings {
     const DOCUMENT: &'static str = DISCOVERY_DOCUMENT;
 
     fn document_url(&self) -> Option<Url> {
-        Metadata::address(&self.issuer)
+        self.metadata_address()
     }
 
     fn judge(&self, document: &Map<String, Value>) -> Result<Metadata, ProviderError> {
         let mutual_tls = matches!(self.client_auth, ClientAuth::TlsClientAuth { .. });
-        Metadata::from_document(document, &self.issuer, mutual_tls)
+        let document = self.with_configured_endpoints(document.clone());
+        Metadata::from_document(&document, &self.issuer, mutual_tls)
     }
 
     fn jwks_uri(metadata: &Metadata) -> &Url {

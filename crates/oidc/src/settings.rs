@@ -5,8 +5,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+use url::Url;
+
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
+use crate::metadata::Metadata;
 use crate::{
     AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver,
 };
@@ -16,6 +20,10 @@ use crate::{
 pub struct ProviderSettings {
     /// Issuer identifier, compared byte by byte with what the provider says.
     pub issuer: String,
+    /// Where the metadata are; `None` is below the issuer (Discovery 4.1).
+    pub metadata_url: Option<Url>,
+    /// Endpoints that take the place of those in the metadata, by the metadata's names. Each has passed the https rule.
+    pub endpoints: Vec<(&'static str, Url)>,
     /// What people call the provider; `None` where nobody said.
     pub name: Option<String>,
     /// Client identifier.
@@ -72,6 +80,8 @@ impl ProviderSettings {
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
+            metadata_url: None,
+            endpoints: Vec::new(),
             name: None,
             client_id: client_id.into(),
             client_auth: ClientAuth::None,
@@ -97,6 +107,23 @@ impl ProviderSettings {
             proxy: None,
             observer: None,
         }
+    }
+
+    /// Where the metadata are.
+    pub(crate) fn metadata_address(&self) -> Option<Url> {
+        let configured = self.metadata_url.clone();
+        configured.or_else(|| Metadata::address(&self.issuer))
+    }
+
+    /// The provider's metadata with the endpoints that configuration gives, which are for clients with a certificate too.
+    pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
+        for (name, url) in &self.endpoints {
+            document.insert((*name).to_owned(), url.as_str().into());
+            if let Some(Value::Object(aliases)) = document.get_mut("mtls_endpoint_aliases") {
+                aliases.remove(*name);
+            }
+        }
+        document
     }
 
     /// Everything that proves who this client is.

@@ -28,6 +28,11 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     if let Some(auth) = auth {
         settings.client_auth = auth;
     }
+    settings.metadata_url = address(reader, "OIDC_METADATA_URL");
+    settings.endpoints = ENDPOINTS
+        .into_iter()
+        .filter_map(|(setting, member)| Some((member, address(reader, setting)?)))
+        .collect();
     settings.name = name(reader);
     settings.assertion_audience = match reader.text("OIDC_ASSERTION_AUDIENCE").as_str() {
         "issuer" => AssertionAudience::Issuer,
@@ -124,6 +129,26 @@ fn issuer(reader: &mut Reader<'_>) -> String {
         Some(_) => {}
     }
     issuer
+}
+
+/// The endpoints that have a setting, and what the provider's metadata call them.
+const ENDPOINTS: [(&str, &str); 5] = [
+    ("OIDC_AUTHORIZATION_ENDPOINT", "authorization_endpoint"),
+    ("OIDC_TOKEN_ENDPOINT", "token_endpoint"),
+    ("OIDC_JWKS_URI", "jwks_uri"),
+    ("OIDC_USERINFO_ENDPOINT", "userinfo_endpoint"),
+    ("OIDC_END_SESSION_ENDPOINT", "end_session_endpoint"),
+];
+
+/// An address of the provider. It may have a query, as some providers' have.
+fn address(reader: &mut Reader<'_>, name: &str) -> Option<Url> {
+    let url = reader.url(name)?;
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        reader.wrong(name, "must contain neither credentials nor a fragment");
+    } else if !oidc::endpoint_is_secure(&url) {
+        reader.wrong(name, "must use https; http is allowed on loopback only");
+    }
+    Some(url)
 }
 
 fn scope(reader: &mut Reader<'_>) -> String {

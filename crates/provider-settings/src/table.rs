@@ -27,6 +27,27 @@ pub static TOPIC: Topic = Topic {
             "Issuer identifier, byte for byte as the provider writes it. Required; https outside loopback.",
         ),
         setting(
+            "OIDC_METADATA_URL",
+            "",
+            "URL",
+            "Where the provider's metadata are, if not at OIDC_ISSUER_URL with /.well-known/openid-configuration: the address that pods reach, where browsers use another. The issuer in the metadata still has to equal OIDC_ISSUER_URL.",
+        ),
+        setting(
+            "OIDC_AUTHORIZATION_ENDPOINT",
+            "",
+            "URL",
+            "Replaces the authorization_endpoint of the metadata, and so do the four settings below their members. https outside loopback.",
+        ),
+        setting("OIDC_TOKEN_ENDPOINT", "", "URL", "Replaces the token_endpoint."),
+        setting("OIDC_JWKS_URI", "", "URL", "Replaces the jwks_uri."),
+        setting("OIDC_USERINFO_ENDPOINT", "", "URL", "Replaces the userinfo_endpoint."),
+        setting(
+            "OIDC_END_SESSION_ENDPOINT",
+            "",
+            "URL",
+            "Replaces the end_session_endpoint.",
+        ),
+        setting(
             PROVIDER_NAME,
             "",
             "TEXT",

@@ -14,7 +14,7 @@ use crate::http_client::HttpClient;
 use crate::metadata::DISCOVERY_DOCUMENT;
 use crate::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs};
 use crate::{
-    AuthorizationRequest, BuildError, EndSessionRequest, Metadata, ProviderError, ProviderSettings,
+    AuthorizationRequest, BuildError, EndSessionRequest, ProviderError, ProviderSettings,
     RefreshError, ResponseMode, TokenError, random,
 };
 
@@ -40,7 +40,7 @@ impl RelyingParty {
     /// Asks for the discovery document, past the cache. `now` is in seconds since the Unix epoch.
     pub async fn probe_discovery(&self, now: u64) -> Option<DiscoveryProbe> {
         let endpoint = DISCOVERY_DOCUMENT;
-        let url = Metadata::address(&self.settings.issuer)?;
+        let url = self.settings.metadata_address()?;
         let http = match self.http_for_probes() {
             Ok(http) => http,
             Err(error) => return Some(DiscoveryProbe::failed(url, error)),
@@ -54,7 +54,9 @@ impl RelyingParty {
                 DiscoveryProbe {
                     url,
                     document: match response.status {
-                        200 => response.json(),
+                        200 => response
+                            .json()
+                            .map(|document| self.settings.with_configured_endpoints(document)),
                         _ => Err(response.status_error()),
                     },
                     location: probed.location.clone(),

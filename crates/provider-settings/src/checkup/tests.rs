@@ -470,3 +470,22 @@ async fn a_pushed_request_that_is_refused_says_nothing_of_the_client() {
         assert_ne!(request.verdict, Fits, "{told}: {request:?}");
     }
 }
+
+#[tokio::test]
+async fn metadata_and_endpoints_at_configured_addresses_are_what_is_judged() {
+    let provider = ScriptedProvider::start();
+    let issuer = "http://127.0.0.1:1";
+    provider.script(|script| {
+        script.metadata.insert("issuer".into(), json!(issuer));
+        script.metadata.insert("jwks_uri".into(), json!("http://127.0.0.1:1/keys"));
+    });
+    let address = |endpoint| provider.url(endpoint).parse().unwrap();
+    let party = RelyingParty::new(ProviderSettings {
+        metadata_url: Some(address(Endpoint::Discovery)),
+        endpoints: vec![("jwks_uri", address(Endpoint::Jwks))],
+        client_auth: ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned())),
+        ..ProviderSettings::new(issuer, CLIENT_ID)
+    });
+    let examined = examine(&party.unwrap(), ALWAYS, 1_800_000_000).await;
+    assert!(examined.usable && examined.answered, "{:?}", examined.findings);
+}

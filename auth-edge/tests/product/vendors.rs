@@ -1,0 +1,4 @@
+//! Providers as their vendors' public documents describe them: addresses, claims and parameters that differ from the standard.
+
+mod addresses;
+mod stand_in;

@@ -1,0 +1,45 @@
+//! A stack whose two services read one table of a file of providers, so that what the table says counts for both.
+
+use std::io::Write as _;
+
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
+use tempfile::NamedTempFile;
+use tokio::net::TcpListener;
+
+use crate::support::Stack;
+
+/// The stack and the files it was started with.
+pub(super) struct StandIn {
+    pub(super) stack: Stack,
+    _secret: NamedTempFile,
+    _file: NamedTempFile,
+}
+
+impl StandIn {
+    /// The provider, under an issuer identifier of the vendor's form, with further lines of its table and settings of the edge.
+    pub(super) async fn start(
+        provider: ScriptedProvider,
+        issuer: &str,
+        lines: &str,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let mut secret = NamedTempFile::new().unwrap();
+        writeln!(secret, "{CLIENT_SECRET}").unwrap();
+        let mut file = NamedTempFile::new().unwrap();
+        write!(
+            file,
+            "default = \"vendor\"\n[[provider]]\nid = \"vendor\"\nissuer_url = \"{issuer}\"\nclient_id = \"{CLIENT_ID}\"\n\
+             client_secret_file = \"{}\"\nhttp_timeout_ms = 2000\n{lines}\n",
+            secret.path().display()
+        )
+        .unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        let settings = [&[("OIDC_PROVIDERS", path.as_str())], settings].concat();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self {
+            stack: Stack::at(provider, listener, &settings).await,
+            _secret: secret,
+            _file: file,
+        }
+    }
+}
