@@ -55,7 +55,10 @@ impl HttpError {
             Self::NotFound => S::NOT_FOUND,
             Self::MethodNotAllowed(_) => S::METHOD_NOT_ALLOWED,
             Self::NotAuthenticated | Self::NotSent { .. } | Self::LoginRequired { .. } => S::UNAUTHORIZED,
-            Self::BadRequest(_) | Self::Callback { .. } | Self::LogoutToken(_) => S::BAD_REQUEST,
+            Self::BadRequest(_)
+            | Self::Callback { .. }
+            | Self::CallbackForGood { .. }
+            | Self::LogoutToken(_) => S::BAD_REQUEST,
             Self::Csrf
             | Self::CrossSite
             | Self::Forbidden { .. }
@@ -94,7 +97,9 @@ impl HttpError {
             Self::Overloaded(_) => "overloaded",
             Self::UnsupportedMediaType { .. } => "unsupported_media_type",
             Self::RateLimited { .. } => "rate_limited",
-            Self::Callback { .. } | Self::CallbackUnavailable { .. } => Handler::Callback.code(),
+            Self::Callback { .. } | Self::CallbackForGood { .. } | Self::CallbackUnavailable { .. } => {
+                Handler::Callback.code()
+            }
             Self::Provider(handler, _) => handler.code(),
             Self::LogoutToken(_) => "invalid_request",
             Self::SessionServiceDown => "ERR_SESSION_SERVICE_UNAVAILABLE",
@@ -128,7 +133,7 @@ impl HttpError {
             Self::Callback {
                 is_cancelled: true, ..
             } => "Sign-in cancelled",
-            Self::Callback { .. } => "Sign-in did not work",
+            Self::Callback { .. } | Self::CallbackForGood { .. } => "Sign-in did not work",
             Self::Provider(..) => "Sign-in service not available",
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
@@ -173,6 +178,7 @@ impl HttpError {
             | Self::NotSent { words, .. }
             | Self::UnsupportedMediaType { words, .. }
             | Self::Callback { words, .. }
+            | Self::CallbackForGood { words }
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
             Self::NotBound { .. } => {

@@ -3,6 +3,8 @@
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use oidc::{IdTokenError, TokenError, UserinfoError};
+use session_proto::client::SessionError;
+use session_proto::v1::ErrorReason;
 
 use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
 use crate::providers::IdentityProvider;
@@ -97,6 +99,11 @@ impl Reason {
         !matches!(self, Self::OtherProvider | Self::Issuer | Self::Metadata(_))
     }
 
+    /// Whether trying again brings the same.
+    fn is_for_good(&self) -> bool {
+        matches!(self, Self::Session(error) if is_too_large(error))
+    }
+
     /// Its name among the reasons there are.
     #[must_use]
     pub(crate) fn stable(&self) -> RefusalReason {
@@ -115,6 +122,7 @@ impl Reason {
             Self::Exchange(error) => refusal::of_token(error),
             Self::IdToken(error) => refusal::of_id_token(error),
             Self::Userinfo(error) => refusal::of_userinfo(error),
+            Self::Session(error) if is_too_large(error) => RefusalReason::SessionTooLarge,
             Self::Session(_) => RefusalReason::Session,
             Self::Body => RefusalReason::Body,
         }
@@ -144,6 +152,7 @@ impl Reason {
                 "You signed in with an account that does not belong to the expected organization."
             }
             Self::IdToken(IdTokenError::NoAuthTime) => PROVIDER_TELLS_NO_TIME,
+            Self::Session(error) if is_too_large(error) => TOO_MUCH_TO_KEEP,
             Self::OtherProvider | Self::Issuer => {
                 "An answer came that is not from the service you are signing in at. It was ignored, and your sign-in there goes on: finish it, or start again."
             }
@@ -164,6 +173,17 @@ impl Reason {
             | Self::Session(_) => "The answer of the service that signs you in was not accepted. Try again.",
         }
     }
+}
+
+/// A person has more groups or other claims than a session may hold.
+const TOO_MUCH_TO_KEEP: &str = "Your account has more groups, roles or other data than a sign-in here can hold (the limit SESSION_MAX_BYTES). Signing in again will not help; tell whoever runs this site.";
+
+/// Whether the session is beyond a limit that trying again does not change.
+fn is_too_large(error: &SessionError) -> bool {
+    matches!(
+        error.reason,
+        ErrorReason::ErrSessionTooLarge | ErrorReason::ErrRequestTooLarge
+    )
 }
 
 /// Where "try again" leads: a sign-in at the same provider, to the same address.
@@ -194,10 +214,15 @@ pub(super) fn refuse(
     } = rejected;
     sign_in.metrics.login("rejected", &provider.id);
     let try_again = try_again(sign_in, provider, headers, return_to.as_ref());
-    let answer = HttpError::Callback {
-        is_cancelled: matches!(reason, Reason::Denied),
-        words: reason.words(),
-        try_again,
+    let words = reason.words();
+    let answer = if reason.is_for_good() {
+        HttpError::CallbackForGood { words }
+    } else {
+        HttpError::Callback {
+            is_cancelled: matches!(reason, Reason::Denied),
+            words,
+            try_again,
+        }
     };
     let refusal = SignInRefusal::caused(SignInStep::Callback, reason.stable(), reason);
     let mut response = refusal.answer(sign_in, Some(provider), answer);

@@ -152,8 +152,10 @@ reasons! {
     UserinfoSubject = "userinfo_subject",
     /// Userinfo cannot be read, or is not signed as it should be.
     UserinfoAnswer = "userinfo_answer",
-    /// The session service refused the session, for its size or form.
+    /// The session service refused the session, for its form.
     Session = "session",
+    /// The session would be larger than the session service allows.
+    SessionTooLarge = "session_too_large",
 
     /// The logout token's `typ` is of another kind of token.
     TokenType = "token_type",

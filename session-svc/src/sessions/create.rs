@@ -13,7 +13,7 @@ use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
-use crate::keeper::{Edit, REQUEST_KEPT_MS};
+use crate::keeper::{Edit, KeeperError, REQUEST_KEPT_MS};
 use crate::session::change::ChangeKind;
 use crate::session::{
     AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
@@ -92,6 +92,20 @@ impl NewSession {
         }
         Ok(())
     }
+}
+
+/// The session without its ID token, where it is too large with it: the token repeats the claims and only hints at sign-out whom
+/// the provider signs out.
+fn smaller(mut session: Session, error: KeeperError) -> Result<Session, SessionsError> {
+    let is_too_large = matches!(error, KeeperError::TooLarge { .. });
+    if !is_too_large || session.tokens.id_token.take().is_none() {
+        return Err(error.into());
+    }
+    tracing::warn!(
+        session = %session.handle,
+        "the session is larger than SESSION_MAX_BYTES with its ID token, and is kept without it"
+    );
+    Ok(session)
 }
 
 impl Sessions {
@@ -235,8 +249,15 @@ impl Sessions {
         new: &NewSession,
         theft_at_ms: Option<u64>,
     ) -> Result<(SessionId, Session), SessionsError> {
-        let session = self.begin(&id, new, theft_at_ms);
-        match self.keeper.insert_young(&session, self.limits.max_bytes).await? {
+        let mut session = self.begin(&id, new, theft_at_ms);
+        let inserted = match self.keeper.insert_young(&session, self.limits.max_bytes).await {
+            Err(error) => {
+                session = smaller(session, error)?;
+                self.keeper.insert_young(&session, self.limits.max_bytes).await?
+            }
+            Ok(inserted) => inserted,
+        };
+        match inserted {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Barred => {
                 self.take_back(&session).await;
@@ -253,8 +274,15 @@ impl Sessions {
     ) -> Result<(SessionId, Session), SessionsError> {
         for _ in 0..ID_ATTEMPTS {
             let id = self.random_id()?;
-            let session = self.begin(&id, new, theft_at_ms);
-            if self.keeper.insert(&session, self.limits.max_bytes).await? == Inserted::Done {
+            let mut session = self.begin(&id, new, theft_at_ms);
+            let inserted = match self.keeper.insert(&session, self.limits.max_bytes).await {
+                Err(error) => {
+                    session = smaller(session, error)?;
+                    self.keeper.insert(&session, self.limits.max_bytes).await?
+                }
+                Ok(inserted) => inserted,
+            };
+            if inserted == Inserted::Done {
                 return Ok((id, session));
             }
         }

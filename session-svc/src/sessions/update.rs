@@ -17,13 +17,13 @@ pub struct Update {
 }
 
 impl Sessions {
-    /// Replaces claims or attributes. `StaleVersion` if the session changed since the version given. Tokens for APIs, which can
-    /// be had again, are let go where the session would otherwise be too large.
+    /// Replaces claims or attributes. `StaleVersion` if the session changed since the version given. Where the
+    /// session would otherwise be too large, tokens for APIs, which can be had again, and the ID token, a hint for sign-out, go.
     pub async fn update(&self, handle: Handle, update: Update) -> Result<Session, SessionsError> {
         let session = self.keeper.load(handle).await?;
-        let has_api_tokens = !session.tokens.api.is_empty();
+        let can_be_smaller = !session.tokens.api.is_empty() || session.tokens.id_token.is_some();
         match self.write_update(session.clone(), &update, false).await {
-            Err(SessionsError::TooLarge { .. }) if has_api_tokens => {
+            Err(SessionsError::TooLarge { .. }) if can_be_smaller => {
                 self.write_update(session, &update, true).await
             }
             written => written,
@@ -34,13 +34,14 @@ impl Sessions {
         &self,
         session: Session,
         update: &Update,
-        drops_api_tokens: bool,
+        makes_smaller: bool,
     ) -> Result<Session, SessionsError> {
         let mut refused = None;
         let edit = |session: &mut Session| match update.apply(session) {
             Ok(()) => {
-                if drops_api_tokens {
+                if makes_smaller {
                     session.tokens.api.clear();
+                    session.tokens.id_token = None;
                 }
                 Edit::Write
             }

@@ -128,6 +128,53 @@ async fn a_session_larger_than_the_bound_is_refused() {
     );
 }
 
+#[tokio::test]
+async fn a_session_too_large_with_its_id_token_is_kept_without_it() {
+    let mut world = world().await;
+    for request_id in ["", "a request with a name of its own"] {
+        let tokens = v1::TokenSet {
+            id_token: "i".repeat(3_500),
+            ..alice().tokens.unwrap()
+        };
+        let created = world
+            .create(v1::CreateSessionRequest {
+                user: claims(serde_json::json!({"sub": "alice", "groups": "g".repeat(2_000)})),
+                tokens: Some(tokens),
+                request_id: request_id.to_owned(),
+                ..alice()
+            })
+            .await;
+        let ended = world.one.end_session(end(&created.session_id)).await.unwrap();
+        assert_eq!(ended.into_inner().id_token_hint, "", "{request_id:?}");
+    }
+}
+
+#[tokio::test]
+async fn claims_that_grow_take_the_place_of_the_id_token() {
+    let mut world = world().await;
+    let tokens = v1::TokenSet {
+        id_token: "i".repeat(2_000),
+        ..alice().tokens.unwrap()
+    };
+    let created = world
+        .create(v1::CreateSessionRequest {
+            tokens: Some(tokens),
+            ..alice()
+        })
+        .await;
+    let grown = v1::UpdateSessionRequest {
+        session_id: created.session_id.clone(),
+        user: claims(serde_json::json!({"sub": "alice", "groups": "g".repeat(2_500)})),
+        update_mask: Some(prost_types::FieldMask {
+            paths: vec!["user".to_owned()],
+        }),
+        ..Default::default()
+    };
+    world.one.update_session(grown).await.unwrap();
+    let ended = world.one.end_session(end(&created.session_id)).await.unwrap();
+    assert_eq!(ended.into_inner().id_token_hint, "");
+}
+
 // conformance: B-143
 #[tokio::test]
 async fn a_logout_that_came_before_its_session_still_ends_it_and_no_later_login() {

@@ -92,6 +92,11 @@ pub(crate) enum HttpError {
         /// Where "try again" leads: the login route with the same return-to.
         try_again: String,
     },
+    /// Sign-in failed, and will fail as often as it is tried.
+    CallbackForGood {
+        /// The words for the visitor.
+        words: &'static str,
+    },
     /// The session service is down at the end of a sign-in: nothing was created.
     CallbackUnavailable {
         /// Where "try again" leads.
