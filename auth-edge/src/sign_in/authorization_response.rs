@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! - A parameter that came twice, or as a list (`code[]`), is seen to have come more than once.
-//! - Everything but the four parameters is ignored: a token in a response, above all, is never looked at.
+//! - Everything but the four parameters, and `user` in a form, is ignored: a token in a response, above all, is never looked at.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -24,6 +24,8 @@ pub(super) struct AuthorizationResponse {
     pub(super) code: Values,
     pub(super) iss: Values,
     pub(super) error: Values,
+    /// What a form says of the person; unsigned.
+    pub(super) user: Values,
 }
 
 /// The values of one parameter.
@@ -32,7 +34,11 @@ pub(super) type Values = Vec<String>;
 /// Reads what the provider sent, from wherever it is.
 pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationResponse, Reason> {
     if head.method != Method::POST {
-        return Ok(parse(head.uri.query().unwrap_or_default()));
+        let answer = parse(head.uri.query().unwrap_or_default());
+        return Ok(AuthorizationResponse {
+            user: Values::new(),
+            ..answer
+        });
     }
     if !super::is_form(&head.headers) {
         return Err(Reason::Body);
@@ -92,6 +98,7 @@ fn parse(encoded: &str) -> AuthorizationResponse {
             "code" => &mut answer.code,
             "iss" => &mut answer.iss,
             "error" => &mut answer.error,
+            "user" => &mut answer.user,
             _ => continue,
         };
         // Two are enough to know that there is more than one, or may be.

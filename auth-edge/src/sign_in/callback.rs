@@ -30,6 +30,7 @@ use crate::sessions::{CachedSession, Use};
 use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::pending::NotPending;
+use crate::sign_in::posted_name;
 use crate::sign_in::redemption::{NotRedeemed, Redeemed, Redemption};
 use crate::sign_in::refusal::{SignInRefusal, answered};
 use crate::sign_in::rejected::{Reason, Rejected, refuse, try_again};
@@ -197,6 +198,10 @@ async fn finish(
         head: head.clone(),
         transaction: transaction.clone(),
         code: code.to_owned(),
+        posted_name: posted_name::claims(
+            answer.user.first().map(String::as_str),
+            &provider.relying_party.settings().scope,
+        ),
     };
     let redeemed = redemption.once_over_all_edges().await;
     let redeemed = redeemed.map_err(|not_redeemed| match not_redeemed {

@@ -13,6 +13,7 @@ pub(crate) mod login;
 pub(crate) mod login_parameters;
 pub(crate) mod logout;
 pub(crate) mod pending;
+mod posted_name;
 mod promised_claims;
 pub(crate) mod redeemed_transactions;
 mod redemption;

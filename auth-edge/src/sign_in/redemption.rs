@@ -41,6 +41,8 @@ pub(super) struct Redemption {
     pub(super) transaction: Transaction,
     /// The code.
     pub(super) code: String,
+    /// Names that came with it, unsigned.
+    pub(super) posted_name: Map<String, Value>,
 }
 
 /// The session of a sign-in.
@@ -105,7 +107,8 @@ impl Redemption {
         let userinfo = self.userinfo(&tokens, &id_token).await;
         let userinfo = userinfo.map_err(Reason::Userinfo)?;
         let replaces = self.transaction.session.clone();
-        let mut request = create_request(sign_in, &self.head, replaces, tokens, id_token, userinfo);
+        let user = self.user(&tokens, userinfo);
+        let mut request = create_request(sign_in, &self.head, replaces, tokens, id_token, user);
         claim.put_into(&mut request, received_at_ms);
         match sign_in.sessions.create(request).await {
             Ok((id, session)) => Ok(Redeemed {
@@ -176,6 +179,14 @@ impl Redemption {
         }
     }
 
+    /// The claims that the session keeps. Of a token that was verified they are there; without them the session service refuses.
+    fn user(&self, tokens: &TokenSet, userinfo: Option<Map<String, Value>>) -> String {
+        let claims = of_id_token(&tokens.id_token);
+        let filter = &self.sign_in.settings.claim_filter;
+        let user = claims.and_then(|claims| user(&claims, userinfo, self.posted_name.clone(), filter).ok());
+        user.unwrap_or_default()
+    }
+
     async fn ask_userinfo(
         &self,
         tokens: &TokenSet,
@@ -196,7 +207,7 @@ fn create_request(
     had: Option<SessionId>,
     tokens: TokenSet,
     id_token: IdToken,
-    userinfo: Option<Map<String, Value>>,
+    user: String,
 ) -> CreateSessionRequest {
     let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
     let replaces_session_id = sign_in
@@ -205,12 +216,9 @@ fn create_request(
         .or(had)
         .map(|id| id.expose().to_owned())
         .unwrap_or_default();
-    let user = of_id_token(&tokens.id_token)
-        .and_then(|claims| user(&claims, userinfo, &sign_in.settings.claim_filter).ok());
     CreateSessionRequest {
         issuer: id_token.iss,
-        // Of a token that was verified it is there; without it the session service refuses.
-        user: user.unwrap_or_default(),
+        user,
         tokens: Some(v1::TokenSet {
             access_token: tokens.access_token,
             token_type: tokens.token_type,

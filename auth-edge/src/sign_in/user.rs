@@ -17,20 +17,24 @@ pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
-/// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's. It comes first,
-/// which makes the stored session smallest.
+/// ID-token claims, then userinfo over them, then `further` claims that neither has, without the filtered ones; `sub` always stays
+/// the ID token's. It comes first, which makes the stored session smallest.
 ///
 /// # Errors
 /// The claims are no text of a JSON object.
 pub(crate) fn user(
     claims: &str,
     userinfo: Option<Map<String, Value>>,
+    further: Map<String, Value>,
     filter: &[String],
 ) -> Result<String, Error> {
     let mut user: RawClaims = serde_json::from_str(claims)?;
     let subject = user.remove("sub");
     for (claim, value) in userinfo.unwrap_or_default() {
         user.insert(claim, to_raw_value(&value)?);
+    }
+    for (claim, value) in further {
+        user.entry(claim).or_insert(to_raw_value(&value)?);
     }
     user.retain(|claim, _| claim != "sub" && !filter.iter().any(|filtered| filtered == claim));
     let others = serde_json::to_string(&user)?;
@@ -52,10 +56,12 @@ mod tests {
         let id_token = r#"{"sub": "ada", "iss": "x", "nonce": "n", "name": "A", "rate": 1.10}"#;
         let userinfo = json!({"sub": "eve", "name": "Ada", "email": "a@example.test", "iss": "y"});
         let filter = ["iss".to_owned(), "nonce".to_owned(), "sub".to_owned()];
-        let user = user(id_token, userinfo.as_object().cloned(), &filter).unwrap();
+        let further = json!({"sub": "eve", "name": "Eve", "given_name": "Ada"});
+        let further = further.as_object().cloned().unwrap();
+        let user = user(id_token, userinfo.as_object().cloned(), further, &filter).unwrap();
         assert_eq!(
             user,
-            r#"{"sub":"ada","email":"a@example.test","name":"Ada","rate":1.10}"#
+            r#"{"sub":"ada","email":"a@example.test","given_name":"Ada","name":"Ada","rate":1.10}"#
         );
     }
 }

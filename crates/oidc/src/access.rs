@@ -9,8 +9,8 @@ use url::Url;
 use crate::dpop::{Nonces, Request};
 use crate::http_client::{HttpClient, ProviderResponse};
 use crate::{
-    AssertionAudience, BuildError, ClientAuth, ClientSecret, Credentials, ProviderError, ProviderSettings,
-    random,
+    AssertionAudience, BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError,
+    ProviderSettings, random,
 };
 
 /// Where tokens are issued, and so where the key is shown that they are bound to.
@@ -57,19 +57,19 @@ impl Access {
     pub(crate) async fn post(
         &self,
         nonces: &Nonces,
-        token_endpoint: &Url,
+        metadata: &Metadata,
         (endpoint, url): (&'static str, &Url),
         fields: &[(&str, &str)],
         now: u64,
         timeout: Duration,
     ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
-        let audience = self.assertion_audience(token_endpoint);
+        let audience = self.assertion_audience(&metadata.token_endpoint);
+        let auth = self.auth().for_methods(&metadata.token_endpoint_auth_methods);
         let mut repeated = false;
         loop {
             let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
-            let proof = self
-                .auth()
+            let proof = auth
                 .prove(&self.settings.client_id, audience, &token_id, now)
                 .map_err(|_| ProviderError::ClientAssertion)?;
             let bound = endpoint == TOKEN_ENDPOINT;

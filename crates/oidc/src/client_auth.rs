@@ -13,6 +13,8 @@ use crate::client_key::{ClientKeys, SigningFailed};
 /// The client authentication method.
 #[derive(Clone, Debug)]
 pub enum ClientAuth {
+    /// The one of the next two that the provider's metadata list; Basic where they list both or nothing.
+    SecretByMetadata(ClientSecret),
     /// `client_secret_basic`: HTTP Basic with form-encoded parts.
     SecretBasic(ClientSecret),
     /// `client_secret_post`: in the body.
@@ -51,7 +53,7 @@ impl ClientAuth {
     #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
-            Self::SecretBasic(_) => "client_secret_basic",
+            Self::SecretByMetadata(_) | Self::SecretBasic(_) => "client_secret_basic",
             Self::SecretPost(_) => "client_secret_post",
             Self::PrivateKeyJwt(_) => "private_key_jwt",
             Self::TlsClientAuth { .. } => "tls_client_auth",
@@ -59,9 +61,25 @@ impl ClientAuth {
         }
     }
 
+    /// The method for a provider whose metadata list these (`token_endpoint_auth_methods_supported`).
+    #[must_use]
+    pub fn for_methods(&self, methods: &[String]) -> Self {
+        let Self::SecretByMetadata(secret) = self else {
+            return self.clone();
+        };
+        let lists = |name: &str| methods.iter().any(|method| method == name);
+        if lists("client_secret_post") && !lists("client_secret_basic") {
+            Self::SecretPost(secret.clone())
+        } else {
+            Self::SecretBasic(secret.clone())
+        }
+    }
+
     pub(crate) fn secret(&self) -> Option<&ClientSecret> {
         match self {
-            Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
+            Self::SecretByMetadata(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => {
+                Some(secret)
+            }
             Self::PrivateKeyJwt(_) | Self::TlsClientAuth { .. } | Self::None => None,
         }
     }
@@ -76,7 +94,7 @@ impl ClientAuth {
     ) -> Result<Proof, SigningFailed> {
         let id = || ("client_id", client_id.to_owned());
         Ok(match self {
-            Self::SecretBasic(secret) => Proof {
+            Self::SecretByMetadata(secret) | Self::SecretBasic(secret) => Proof {
                 authorization: Some(basic(client_id, secret.secret())),
                 fields: Vec::new(),
             },
@@ -122,6 +140,24 @@ mod tests {
 
     use super::*;
     use crate::ClientKey;
+
+    #[test]
+    fn a_secret_is_shown_as_the_metadata_list_it_and_by_basic_otherwise() {
+        let secret = || ClientSecret::new("a secret".to_owned());
+        for (listed, method) in [
+            (&[][..], "client_secret_basic"),
+            (&["client_secret_post"], "client_secret_post"),
+            (&["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+            (&["private_key_jwt"], "client_secret_basic"),
+            (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
+        ] {
+            let listed: Vec<String> = listed.iter().map(|&name: &&str| name.to_owned()).collect();
+            let chosen = ClientAuth::SecretByMetadata(secret()).for_methods(&listed);
+            assert_eq!(chosen.method(), method, "{listed:?}");
+            let named = ClientAuth::SecretBasic(secret()).for_methods(&listed);
+            assert_eq!(named.method(), "client_secret_basic", "a named method stays");
+        }
+    }
 
     #[test]
     fn an_assertion_is_for_one_audience_once_and_for_a_minute() {

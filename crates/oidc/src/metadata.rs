@@ -35,6 +35,8 @@ pub struct Metadata {
     pub id_token_signing_algs: Vec<String>,
     /// `userinfo_signing_alg_values_supported`; empty when it is not told.
     pub userinfo_signing_algs: Vec<String>,
+    /// `token_endpoint_auth_methods_supported`; empty when it is not told.
+    pub token_endpoint_auth_methods: Vec<String>,
     /// `token_endpoint_auth_signing_alg_values_supported`; empty when it is not told.
     pub token_endpoint_auth_signing_algs: Vec<String>,
     /// `response_modes_supported`; empty when it is not told.
@@ -100,6 +102,7 @@ impl Metadata {
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
             id_token_signing_algs: list("id_token_signing_alg_values_supported"),
             userinfo_signing_algs: list("userinfo_signing_alg_values_supported"),
+            token_endpoint_auth_methods: list("token_endpoint_auth_methods_supported"),
             token_endpoint_auth_signing_algs: list("token_endpoint_auth_signing_alg_values_supported"),
             response_modes: list("response_modes_supported"),
             requires_pushed_requests: says("require_pushed_authorization_requests"),

@@ -88,7 +88,7 @@ pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
         (ClientAuth::PrivateKeyJwt(_), AssertionAudience::TokenEndpoint) => {
             "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there, and some providers want their issuer as its audience: OIDC_ASSERTION_AUDIENCE=issuer"
         }
-        (ClientAuth::SecretBasic(_), _) => {
+        (ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_), _) => {
             "check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and whether the provider wants the secret in the body: OIDC_CLIENT_AUTH_METHOD=client_secret_post"
         }
         (ClientAuth::SecretPost(_), _) => {

@@ -86,7 +86,8 @@ impl RelyingParty {
         let credentials = self.credentials();
         match credentials.auth {
             ClientAuth::PrivateKeyJwt(keys) => Some(keys.public_jwks()),
-            ClientAuth::SecretBasic(_)
+            ClientAuth::SecretByMetadata(_)
+            | ClientAuth::SecretBasic(_)
             | ClientAuth::SecretPost(_)
             | ClientAuth::TlsClientAuth { .. }
             | ClientAuth::None => credentials.request_keys.map(|keys| keys.public_jwks()),
@@ -345,7 +346,7 @@ impl RelyingParty {
     ) -> Result<ProviderResponse, ProviderError> {
         let access = self.access.load_full();
         access
-            .post(&self.nonces, &metadata.token_endpoint, at, fields, now, timeout)
+            .post(&self.nonces, metadata, at, fields, now, timeout)
             .await
     }
 

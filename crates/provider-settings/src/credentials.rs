@@ -15,6 +15,9 @@ const GOOD_SECRET_CHARS: usize = 32;
 pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     let method = reader.text("OIDC_CLIENT_AUTH_METHOD");
     match method.as_str() {
+        "client_secret_basic" if !reader.is_given("OIDC_CLIENT_AUTH_METHOD") => {
+            secret(reader, &method).map(ClientAuth::SecretByMetadata)
+        }
         "client_secret_basic" => secret(reader, &method).map(ClientAuth::SecretBasic),
         "client_secret_post" => secret(reader, &method).map(ClientAuth::SecretPost),
         "private_key_jwt" => keys(reader, "private_key_jwt").map(ClientAuth::PrivateKeyJwt),

@@ -126,6 +126,7 @@ struct Unusable {
 fn current(before: Credentials, files: &CredentialFiles) -> Result<Credentials, Unusable> {
     let secret = || files.secret.as_deref().map(secret).transpose();
     let auth = match before.auth {
+        ClientAuth::SecretByMetadata(old) => ClientAuth::SecretByMetadata(secret()?.unwrap_or(old)),
         ClientAuth::SecretBasic(old) => ClientAuth::SecretBasic(secret()?.unwrap_or(old)),
         ClientAuth::SecretPost(old) => ClientAuth::SecretPost(secret()?.unwrap_or(old)),
         ClientAuth::PrivateKeyJwt(_) => ClientAuth::PrivateKeyJwt(keys(files)?),

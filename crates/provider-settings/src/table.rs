@@ -70,7 +70,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_CLIENT_AUTH_METHOD",
             "client_secret_basic",
             "client_secret_basic|client_secret_post|private_key_jwt|tls_client_auth|none",
-            "How this client proves who it is.",
+            "How this client proves who it is. Unless it is set, client_secret_post is used at a provider whose metadata list that and not client_secret_basic.",
         ),
         setting(
             "OIDC_ASSERTION_AUDIENCE",

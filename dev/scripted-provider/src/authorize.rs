@@ -71,6 +71,7 @@ pub(crate) fn authorize(state: &State, request: &Recorded) -> Response {
         ));
     }
     if get("response_mode").as_deref() == Some("form_post") {
+        answer.extend(memory.script.posted.iter().cloned());
         return form(&back, &answer);
     }
     back.query_pairs_mut().extend_pairs(answer);

@@ -109,6 +109,8 @@ pub struct Script {
     pub callback_iss: Option<String>,
     /// Leaves `iss` out of the authorization response.
     pub no_callback_iss: bool,
+    /// Further fields of a posted authorization response, such as Apple's `user`.
+    pub posted: Vec<(&'static str, String)>,
     /// Patches the ID token's claims.
     pub claims: Claims,
     /// Patches the ID token's header before signing.
@@ -167,6 +169,7 @@ impl Default for Script {
             authorize_error: None,
             callback_iss: None,
             no_callback_iss: false,
+            posted: Vec::new(),
             claims: Claims::new(),
             header: Claims::new(),
             id_token: IdTokenShape::Right,

@@ -39,10 +39,10 @@ pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
 
 /// What is known of an access token (RFC 7662); as much of a refresh token, which is active too.
 pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
-    if !is_our_client(request) {
+    let memory = state.lock();
+    if !is_our_client(&memory, request) {
         return unauthorized_client();
     }
-    let memory = state.lock();
     let token = request.param("token").unwrap_or_default();
     let mut said = Claims::new();
     let known = memory
@@ -73,10 +73,10 @@ pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
 
 /// Forgets a token.
 pub(crate) fn revoke(state: &State, request: &Recorded) -> Response {
-    if !is_our_client(request) {
+    let mut memory = state.lock();
+    if !is_our_client(&memory, request) {
         return unauthorized_client();
     }
-    let mut memory = state.lock();
     let token = request.param("token").unwrap_or_default();
     memory.refresh_tokens.remove(token);
     memory.access_tokens.remove(token);

@@ -63,7 +63,7 @@ pub(super) fn credentials(
 /// What to look at when the provider does not believe who we are.
 fn mend(settings: &ProviderSettings) -> Remedy {
     match settings.client_auth {
-        ClientAuth::SecretBasic(_) | ClientAuth::SecretPost(_) => Remedy::set(
+        ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_) | ClientAuth::SecretPost(_) => Remedy::set(
             "OIDC_CLIENT_SECRET",
             format!(
                 "copy the secret of the client {:?} again; see that OIDC_CLIENT_ID is right",

@@ -1,0 +1,74 @@
+//! The name that a provider posts beside the code and nowhere else. Sign in with Apple does so once, when a person first uses
+//! the application.
+//!
+//! Invariants
+//! - The provider has not signed it, so it never replaces a claim of the ID token or of userinfo, and brings names alone.
+//! - It counts only where the scope asks for `name`, which is no scope of OpenID Connect: at other providers nothing is taken from
+//!   a form that passes through the browser.
+
+use serde_json::{Map, Value};
+
+/// The scope by which an operator asks for it.
+const SCOPE: &str = "name";
+
+/// The longest member in bytes: two names and an e-mail address.
+const MAX_BYTES: usize = 4096;
+
+/// The longest single name in characters.
+const MAX_NAME_CHARS: usize = 128;
+
+/// The claims of the `user` member, as far as it holds names: `{"name": {"firstName": "Ada", "lastName": "Lovelace"}}`.
+pub(super) fn claims(user: Option<&str>, scope: &str) -> Map<String, Value> {
+    let mut claims = Map::new();
+    let asked = scope.split(' ').any(|word| word == SCOPE);
+    let user = user.filter(|user| asked && user.len() <= MAX_BYTES);
+    let Some(user) = user.and_then(|user| serde_json::from_str::<Value>(user).ok()) else {
+        return claims;
+    };
+    let part = |member: &str| {
+        let name = user["name"][member].as_str()?.trim();
+        let fits = name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control);
+        (fits && !name.is_empty()).then(|| name.to_owned())
+    };
+    let (given, middle, family) = (part("firstName"), part("middleName"), part("lastName"));
+    let whole: Vec<&str> = [&given, &middle, &family].into_iter().flatten().map(String::as_str).collect();
+    if !whole.is_empty() {
+        claims.insert("name".to_owned(), whole.join(" ").into());
+    }
+    for (claim, value) in [("given_name", given), ("middle_name", middle), ("family_name", family)] {
+        claims.extend(value.map(|value| (claim.to_owned(), value.into())));
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(user: &str, scope: &str) -> Value {
+        Value::Object(claims(Some(user), scope))
+    }
+
+    #[test]
+    fn names_are_taken_where_the_scope_asks_for_them_and_nothing_else_is() {
+        let apple = r#"{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"a@example.test","sub":"eve"}"#;
+        assert_eq!(
+            told(apple, "openid name email"),
+            json!({"name": "Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace"})
+        );
+        assert_eq!(told(apple, "openid profile email"), json!({}));
+        assert_eq!(
+            told(r#"{"name":{"firstName":" ","lastName":"L"}}"#, "name"),
+            json!({"name": "L", "family_name": "L"})
+        );
+        let long = format!(r#"{{"name":{{"firstName":"{}"}}}}"#, "a".repeat(129));
+        let huge = format!(r#"{{"name":{{"firstName":"A"}},"x":"{}"}}"#, "a".repeat(MAX_BYTES));
+        let control = r#"{"name":{"firstName":"a\u0007"}}"#;
+        for user in ["", "null", "[]", "{", r#"{"name":"Ada"}"#, r#"{"name":{"firstName":7}}"#, &long, &huge, control] {
+            assert_eq!(told(user, "openid name"), json!({}), "{user}");
+        }
+        assert_eq!(claims(None, "openid name"), Map::new());
+    }
+}
