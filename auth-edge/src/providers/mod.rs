@@ -42,7 +42,13 @@ const MAX_SOURCES_BYTES: usize = 1_024;
 const MAX_OPEN_QUESTIONS: usize = 64;
 
 impl IdentityProvider {
-    /// Its issuer identifier.
+    /// Whether sessions and messages of this issuer are its own: it is configured, or that of an allowed tenant.
+    #[must_use]
+    pub(crate) fn is_issuer(&self, issuer: &str) -> bool {
+        self.relying_party.settings().is_issuer(issuer)
+    }
+
+    /// Its configured issuer identifier.
     #[must_use]
     pub(crate) fn issuer(&self) -> &str {
         &self.relying_party.settings().issuer
@@ -155,7 +161,7 @@ impl IdentityProviders {
     #[must_use]
     pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&IdentityProvider> {
         let mut all = self.all.iter().map(Arc::as_ref);
-        all.find(|provider| provider.issuer() == issuer)
+        all.find(|provider| provider.is_issuer(issuer))
     }
 
     /// The one a session of this issuer came from; `None` when it is not configured any more.
@@ -171,7 +177,8 @@ impl IdentityProviders {
     /// The id to sign in with again whoever has a session of this issuer; `None` where there is nothing to choose.
     #[must_use]
     pub(crate) fn connection_of(&self, issuer: &str) -> Option<&str> {
-        let provider = self.by_issuer(issuer).filter(|_| self.several)?;
+        let mut all = self.all.iter().filter(|_| self.several);
+        let provider = all.find(|provider| provider.is_issuer(issuer) || provider.issuer() == issuer)?;
         Some(&provider.id)
     }
 
@@ -187,7 +194,7 @@ impl IdentityProviders {
         return_to: Option<&ReturnTo>,
     ) -> Result<&IdentityProvider, NotChosen> {
         let by_issuer = match named.issuer {
-            Some(issuer) => Some(self.position(|one| one.issuer() == issuer, NotChosen::OtherIssuer)?),
+            Some(issuer) => Some(self.position(|one| one.is_issuer(issuer) || one.issuer() == issuer, NotChosen::OtherIssuer)?),
             None => None,
         };
         if !self.several {

@@ -54,7 +54,7 @@ impl AuthorizationResponse {
     /// Only to learn what was promised the provider's metadata is read.
     pub(super) async fn check_issuer(&self, relying_party: &RelyingParty) -> Result<(), Reason> {
         match self.iss.as_slice() {
-            [iss] if *iss == relying_party.settings().issuer => Ok(()),
+            [iss] if relying_party.settings().is_issuer(iss) => Ok(()),
             [] => {
                 let metadata = relying_party.metadata().await.map_err(Reason::Metadata)?;
                 check_issuer_parameter(&metadata, None).map_err(|_missing| Reason::Issuer)

@@ -114,7 +114,7 @@ async fn owed(sign_in: &SignIn, provider: &IdentityProvider, headers: &HeaderMap
     let session = sign_in.sessions.get(&id).await.ok()?;
     session
         .sign_in_demand
-        .filter(|_| session.issuer == provider.issuer())
+        .filter(|_| provider.is_issuer(&session.issuer))
 }
 
 /// What is read of a login's query. A third party may not add parameters of our own logins.

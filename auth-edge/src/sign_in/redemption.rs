@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use chassis::audit::carried;
-use oidc::{Expected, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError};
+use oidc::{Expected, GroupsError, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError};
 use serde_json::{Map, Value};
 use session_proto::timestamp;
 use session_proto::v1::{self, CreateSessionRequest, Session};
@@ -28,6 +28,9 @@ use crate::sign_in::{SignIn, UserinfoAtLogin};
 /// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
 /// whose token request, keys and userinfo are bounded each by that timeout.
 const TIMEOUTS_WAITED: u32 = 2;
+
+/// The claim that a provider leaves out where a person has too many groups.
+const GROUPS: &str = "groups";
 
 /// What a code is redeemed with.
 pub(super) struct Redemption {
@@ -107,7 +110,11 @@ impl Redemption {
         let userinfo = self.userinfo(&tokens, &id_token).await;
         let userinfo = userinfo.map_err(Reason::Userinfo)?;
         let replaces = self.transaction.session.clone();
-        let user = self.user(&tokens, userinfo);
+        let mut further = self.posted_name.clone();
+        if let Some(groups) = self.groups(&tokens, &id_token).await.map_err(Reason::Groups)? {
+            further.insert(GROUPS.to_owned(), groups.into());
+        }
+        let user = self.user(&tokens, userinfo, further);
         let mut request = create_request(sign_in, &self.head, replaces, tokens, id_token, user);
         claim.put_into(&mut request, received_at_ms);
         match sign_in.sessions.create(request).await {
@@ -180,11 +187,36 @@ impl Redemption {
     }
 
     /// The claims that the session keeps. Of a token that was verified they are there; without them the session service refuses.
-    fn user(&self, tokens: &TokenSet, userinfo: Option<Map<String, Value>>) -> String {
+    fn user(
+        &self,
+        tokens: &TokenSet,
+        userinfo: Option<Map<String, Value>>,
+        further: Map<String, Value>,
+    ) -> String {
         let claims = of_id_token(&tokens.id_token);
         let filter = &self.sign_in.settings.claim_filter;
-        let user = claims.and_then(|claims| user(&claims, userinfo, self.posted_name.clone(), filter).ok());
+        let user = claims.and_then(|claims| user(&claims, userinfo, further, filter).ok());
         user.unwrap_or_default()
+    }
+
+    /// The groups of the person, where the ID token leaves them out because there are too many.
+    async fn groups(&self, tokens: &TokenSet, id_token: &IdToken) -> Result<Option<Vec<String>>, GroupsError> {
+        let names = id_token.claims.get("_claim_names");
+        if names.and_then(|names| names.get(GROUPS)).is_none() {
+            return Ok(None);
+        }
+        let now = self.sign_in.clock.now_ms() / 1000;
+        let relying_party = &self.provider.relying_party;
+        let groups = relying_party
+            .groups(&tokens.token_type, &tokens.access_token, now)
+            .await?;
+        if groups.is_none() {
+            tracing::warn!(
+                provider = self.provider.id,
+                "the ID token leaves out the claim groups because the person has too many: set OIDC_GROUPS_URL, or have the provider send only groups that are assigned to the application"
+            );
+        }
+        Ok(groups)
     }
 
     async fn ask_userinfo(

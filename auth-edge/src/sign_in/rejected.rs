@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use oidc::{IdTokenError, TokenError, UserinfoError};
+use oidc::{GroupsError, IdTokenError, TokenError, UserinfoError};
 use session_proto::client::SessionError;
 use session_proto::v1::ErrorReason;
 
@@ -58,6 +58,9 @@ pub(crate) enum Reason {
     /// Userinfo could not be had or was refused.
     #[error("userinfo was refused")]
     Userinfo(#[source] UserinfoError),
+    /// The groups of the person could not be had.
+    #[error("the groups of the person could not be had")]
+    Groups(#[source] GroupsError),
     /// The session service refused what the provider said, for its size or form.
     #[error("the session service refused the session")]
     Session(#[source] session_proto::client::SessionError),
@@ -101,7 +104,11 @@ impl Reason {
 
     /// Whether trying again brings the same.
     fn is_for_good(&self) -> bool {
-        matches!(self, Self::Session(error) if is_too_large(error))
+        match self {
+            Self::Groups(GroupsError::NotAllowed { .. } | GroupsError::TooMany) => true,
+            Self::Session(error) => is_too_large(error),
+            _ => false,
+        }
     }
 
     /// Its name among the reasons there are.
@@ -122,6 +129,8 @@ impl Reason {
             Self::Exchange(error) => refusal::of_token(error),
             Self::IdToken(error) => refusal::of_id_token(error),
             Self::Userinfo(error) => refusal::of_userinfo(error),
+            Self::Groups(GroupsError::Provider(error)) => refusal::of_provider(error),
+            Self::Groups(GroupsError::NotAllowed { .. } | GroupsError::TooMany) => RefusalReason::Groups,
             Self::Session(error) if is_too_large(error) => RefusalReason::SessionTooLarge,
             Self::Session(_) => RefusalReason::Session,
             Self::Body => RefusalReason::Body,
@@ -153,11 +162,13 @@ impl Reason {
             }
             Self::IdToken(IdTokenError::NoAuthTime) => PROVIDER_TELLS_NO_TIME,
             Self::Session(error) if is_too_large(error) => TOO_MUCH_TO_KEEP,
+            Self::Groups(GroupsError::NotAllowed { .. } | GroupsError::TooMany) => GROUPS_UNKNOWN,
             Self::OtherProvider | Self::Issuer => {
                 "An answer came that is not from the service you are signing in at. It was ignored, and your sign-in there goes on: finish it, or start again."
             }
             Self::Metadata(_)
             | Self::Exchange(TokenError::Provider(_))
+            | Self::Groups(GroupsError::Provider(_))
             | Self::Userinfo(
                 UserinfoError::Provider(_)
                 | UserinfoError::Token(IdTokenError::Provider(_) | IdTokenError::UnknownKey),
@@ -177,6 +188,9 @@ impl Reason {
 
 /// A person has more groups or other claims than a session may hold.
 const TOO_MUCH_TO_KEEP: &str = "Your account has more groups, roles or other data than a sign-in here can hold (the limit SESSION_MAX_BYTES). Signing in again will not help; tell whoever runs this site.";
+
+/// The provider left out the person's groups, and they cannot be read elsewhere.
+const GROUPS_UNKNOWN: &str = "You belong to more groups than the service that signs you in sends along (the claim groups), and this site may not read them there. Signing in again will not help; tell whoever runs this site.";
 
 /// Whether the session is beyond a limit that trying again does not change.
 fn is_too_large(error: &SessionError) -> bool {

@@ -152,6 +152,8 @@ reasons! {
     UserinfoSubject = "userinfo_subject",
     /// Userinfo cannot be read, or is not signed as it should be.
     UserinfoAnswer = "userinfo_answer",
+    /// The ID token leaves out the person's groups, and they cannot be read elsewhere.
+    Groups = "groups",
     /// The session service refused the session, for its form.
     Session = "session",
     /// The session would be larger than the session service allows.

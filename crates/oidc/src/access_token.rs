@@ -68,7 +68,7 @@ impl VerifiedAccessToken {
         settings: &ProviderSettings,
     ) -> Result<Self, AccessTokenError> {
         let checks = checks(&claims, settings);
-        checks.issuer(&settings.issuer)?;
+        checks.issuer_of(settings, false)?;
         checks.instant("exp").ok_or(IdTokenError::Expired)?;
         checks.instant("iat").ok_or(AccessTokenError::IssuedAt)?;
         let sub = checks.subject()?.to_owned();
@@ -87,7 +87,7 @@ impl VerifiedAccessToken {
     ) -> Result<Self, AccessTokenError> {
         let checks = checks(&claims, settings);
         if claims.contains_key("iss") {
-            checks.issuer(&settings.issuer)?;
+            checks.issuer_of(settings, false)?;
         }
         let token_type = claims.get("token_type").map(Value::as_str);
         let presents = |text: &str| text.eq_ignore_ascii_case("Bearer") || text.eq_ignore_ascii_case("DPoP");
@@ -118,7 +118,7 @@ impl VerifiedAccessToken {
             return Err(IdTokenError::Expired.into());
         }
         Ok(Self {
-            iss: settings.issuer.clone(),
+            iss: checks.text("iss").unwrap_or(&settings.issuer).to_owned(),
             client_id: client_id(&checks)?.to_owned(),
             exp,
             auth_time: checks.instant("auth_time"),

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::IdTokenError;
 use crate::json::seconds;
+use crate::{IdTokenError, ProviderSettings};
 
 /// Claims that serve the protocol and are left out of a session's user by default.
 pub const PROTOCOL_CLAIMS: [&str; 11] = [
@@ -46,6 +46,26 @@ impl ClaimChecks<'_> {
             Ok(())
         } else {
             Err(IdTokenError::Issuer)
+        }
+    }
+
+    /// The token's issuer, if it is this provider's. With many tenants it is the tenant's own, and a `tid` claim names the same
+    /// tenant; `tid_required` tells whether a token without one is refused.
+    pub(crate) fn issuer_of(
+        &self,
+        settings: &ProviderSettings,
+        tid_required: bool,
+    ) -> Result<&str, IdTokenError> {
+        let Some(tenants) = &settings.tenants else {
+            self.issuer(&settings.issuer)?;
+            return Ok(self.text("iss").unwrap_or_default());
+        };
+        let issuer = self.text("iss").ok_or(IdTokenError::Issuer)?;
+        let tenant = tenants.tenant(issuer).ok_or(IdTokenError::Issuer)?;
+        match self.claims.get("tid") {
+            Some(tid) if tid != tenant => Err(IdTokenError::Issuer),
+            None if tid_required => Err(IdTokenError::Issuer),
+            _ => Ok(issuer),
         }
     }
 

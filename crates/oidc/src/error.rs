@@ -282,6 +282,29 @@ impl IdTokenError {
     }
 }
 
+/// Why a person's groups could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupsError {
+    /// No usable answer.
+    #[error("the groups of the person could not be read")]
+    Provider(#[from] ProviderError),
+    /// The access token does not allow it.
+    #[error(
+        "the claim groups is missing because the person has too many, and the person's access token may not read them at OIDC_GROUPS_URL (status {status}): \
+         grant the application the delegated permission GroupMember.Read.All or User.Read, and ask for a token for Microsoft Graph; or have the provider send only \
+         groups that are assigned to the application; or set OIDC_GROUPS_URL=off, and people sign in without groups"
+    )]
+    NotAllowed {
+        /// The status of the answer.
+        status: u16,
+    },
+    /// There are more pages than are read.
+    #[error(
+        "the claim groups is missing because the person has too many, and there are more than a session can hold: have the provider send only groups that are assigned to the application"
+    )]
+    TooMany,
+}
+
 /// Userinfo was refused (OpenID Connect Core 5.3).
 #[derive(Debug, thiserror::Error)]
 pub enum UserinfoError {

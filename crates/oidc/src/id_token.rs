@@ -134,13 +134,13 @@ impl IdToken {
         settings: &ProviderSettings,
         auth_time: Option<u64>,
     ) -> Result<Self, IdTokenError> {
-        checks.issuer(&settings.issuer)?;
+        let iss = checks.issuer_of(settings, true)?.to_owned();
         checks.audience(&settings.client_id)?;
         checks.validity()?;
         let iat = checks.issued_at()?;
         let sub = checks.subject()?.to_owned();
         Ok(Self {
-            iss: settings.issuer.clone(),
+            iss,
             sub,
             sid: checks
                 .text("sid")

@@ -60,7 +60,7 @@ impl IssuerSettings for ProviderSettings {
     fn judge(&self, document: &Map<String, Value>) -> Result<Metadata, ProviderError> {
         let mutual_tls = matches!(self.client_auth, ClientAuth::TlsClientAuth { .. });
         let document = self.with_configured_endpoints(document.clone());
-        Metadata::from_document(&document, &self.issuer, mutual_tls)
+        Metadata::from_document(&document, &self.issuer_of_metadata(), mutual_tls)
     }
 
     fn jwks_uri(metadata: &Metadata) -> &Url {

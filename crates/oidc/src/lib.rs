@@ -71,6 +71,7 @@ mod signal_poll;
 mod signal_stream;
 mod span;
 mod subject_identifier;
+mod tenants;
 mod token_set;
 mod token_target;
 mod transmitter;
@@ -94,7 +95,7 @@ pub use dpop_proof::{DpopProofError, ExpectedProof, PROOF_WINDOW_SECS, VerifiedP
 pub use end_session::EndSessionRequest;
 pub use endpoint::endpoint_is_secure;
 pub use error::{
-    AccessTokenError, BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage,
+    AccessTokenError, BuildError, GroupsError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage,
     ProviderError, RefreshError, TokenError, UserinfoError,
 };
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
@@ -126,6 +127,7 @@ pub use signal_stream::{
     NewStream, StreamChange, StreamConfiguration, StreamDelivery, ToldStatus, WantedDelivery,
 };
 pub use subject_identifier::{ComplexSubject, EventSubject, SimpleSubject, SubjectError, SubjectIdentifier};
+pub use tenants::{AllowedTenants, TenantRule};
 pub use token_set::{RefreshedTokens, TokenSet};
 pub use token_target::{ApiTokenGrant, TokenTarget, is_resource};
 pub use transmitter::{Transmitter, TransmitterSettings};

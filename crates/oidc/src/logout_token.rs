@@ -55,7 +55,7 @@ impl LogoutToken {
             now,
             tolerance_secs: settings.clock_tolerance_secs,
         };
-        checks.issuer(&settings.issuer)?;
+        let iss = checks.issuer_of(settings, false)?.to_owned();
         checks.audience(&settings.client_id)?;
         let exp = checks.validity()?;
         let iat = checks.issued_at()?;
@@ -90,7 +90,7 @@ impl LogoutToken {
             return Err(LogoutTokenError::Nobody);
         }
         Ok(Self {
-            iss: settings.issuer.clone(),
+            iss,
             sub,
             sid,
             jti: jti.to_owned(),

@@ -1,6 +1,7 @@
 //! The relying party: one provider, one client registration.
 
 mod api_tokens;
+mod groups;
 mod probing;
 mod resource;
 mod signed;
@@ -250,8 +251,8 @@ impl RelyingParty {
             tolerance_secs: 0,
         };
         checks
-            .issuer(&self.settings.issuer)
-            .and_then(|()| checks.audience(&self.settings.client_id))
+            .issuer_of(&self.settings, false)
+            .and_then(|_issuer| checks.audience(&self.settings.client_id))
             .map_err(UserinfoError::Token)?;
         userinfo::about(claims, expected_sub)
     }

@@ -2,6 +2,7 @@
 //!
 //! Reading and judging the settings is the caller's part (crate `provider-settings`); this is only their shape.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
 use crate::metadata::Metadata;
 use crate::{
-    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver,
+    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver, TenantRule,
 };
 
 /// Everything configured about the provider and this client's registration with it.
@@ -20,6 +21,10 @@ use crate::{
 pub struct ProviderSettings {
     /// Issuer identifier, compared byte by byte with what the provider says.
     pub issuer: String,
+    /// The tenants whose issuers count as this one; `None` where there is one issuer.
+    pub tenants: Option<TenantRule>,
+    /// Where a person's groups are listed, for ID tokens that leave them out because there are too many.
+    pub groups_url: Option<Url>,
     /// Where the metadata are; `None` is below the issuer (Discovery 4.1).
     pub metadata_url: Option<Url>,
     /// Endpoints that take the place of those in the metadata, by the metadata's names. Each has passed the https rule.
@@ -80,6 +85,8 @@ impl ProviderSettings {
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
+            tenants: None,
+            groups_url: None,
             metadata_url: None,
             endpoints: Vec::new(),
             name: None,
@@ -106,6 +113,24 @@ impl ProviderSettings {
             ca_file: None,
             proxy: None,
             observer: None,
+        }
+    }
+
+    /// Whether this is the provider's issuer, or that of one of its allowed tenants.
+    #[must_use]
+    pub fn is_issuer(&self, issuer: &str) -> bool {
+        match &self.tenants {
+            None => issuer == self.issuer,
+            Some(tenants) => tenants.tenant(issuer).is_some(),
+        }
+    }
+
+    /// The issuer that the provider's metadata have to name.
+    #[must_use]
+    pub fn issuer_of_metadata(&self) -> Cow<'_, str> {
+        match &self.tenants {
+            None => Cow::Borrowed(&self.issuer),
+            Some(tenants) => Cow::Owned(tenants.pattern()),
         }
     }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use oidc::{
-    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, BuildError, ForwardProxy, LogoutTokenTyp,
-    PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
+    AcceptedAlgorithms, AllowedTenants, ApiTokenGrant, AssertionAudience, BuildError, ForwardProxy,
+    LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
+    TenantRule,
 };
 use url::Url;
 
@@ -28,6 +29,8 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     if let Some(auth) = auth {
         settings.client_auth = auth;
     }
+    settings.tenants = tenants(reader, &settings.issuer);
+    settings.groups_url = groups_url(reader, &settings.issuer);
     settings.metadata_url = address(reader, "OIDC_METADATA_URL");
     settings.endpoints = ENDPOINTS
         .into_iter()
@@ -149,6 +152,49 @@ fn address(reader: &mut Reader<'_>, name: &str) -> Option<Url> {
         reader.wrong(name, "must use https; http is allowed on loopback only");
     }
     Some(url)
+}
+
+/// The rule for a provider with many tenants.
+fn tenants(reader: &mut Reader<'_>, issuer: &str) -> Option<TenantRule> {
+    const NAME: &str = "OIDC_TENANTS";
+    let ids = reader.list(NAME);
+    if ids.is_empty() {
+        return None;
+    }
+    let plain = |id: &String| id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let allowed = if ids == ["*"] {
+        AllowedTenants::Any
+    } else {
+        if !ids.iter().all(plain) {
+            reader.wrong(NAME, "must be * or ids of tenants, such as 9188040d-6c67-4c5b-b112-36a304b66dad");
+        }
+        AllowedTenants::Listed(ids)
+    };
+    let rule = TenantRule::new(issuer, allowed);
+    if rule.is_none() {
+        reader.wrong(
+            NAME,
+            "is for an OIDC_ISSUER_URL for many tenants, such as https://login.microsoftonline.com/organizations/v2.0; leave it out for one tenant",
+        );
+    }
+    rule
+}
+
+/// Microsoft Graph, by which an access token that Entra ID issues without a resource of its own reads its person's groups.
+const GRAPH: &str =
+    "https://graph.microsoft.com/v1.0/me/transitiveMemberOf/microsoft.graph.group?$select=id&$top=999";
+
+/// Where a person's groups are read. No other provider's token goes to Microsoft unless an operator says so.
+fn groups_url(reader: &mut Reader<'_>, issuer: &str) -> Option<Url> {
+    const NAME: &str = "OIDC_GROUPS_URL";
+    if reader.text(NAME).eq_ignore_ascii_case("off") {
+        return None;
+    }
+    if reader.is_given(NAME) {
+        return address(reader, NAME);
+    }
+    let is_entra = Url::parse(issuer).is_ok_and(|url| url.host_str() == Some("login.microsoftonline.com"));
+    is_entra.then(|| Url::parse(GRAPH).ok()).flatten()
 }
 
 fn scope(reader: &mut Reader<'_>) -> String {

@@ -27,6 +27,18 @@ pub static TOPIC: Topic = Topic {
             "Issuer identifier, byte for byte as the provider writes it. Required; https outside loopback.",
         ),
         setting(
+            "OIDC_TENANTS",
+            "",
+            "LIST",
+            "Whose people may sign in where OIDC_ISSUER_URL is an address for many tenants, such as https://login.microsoftonline.com/organizations/v2.0: the ids of tenants, or * for all. The issuer of a token then has to be the address of an allowed tenant, which the claim tid names too; the issuer of the session is that address.",
+        ),
+        setting(
+            "OIDC_GROUPS_URL",
+            "",
+            "URL",
+            "Where to read a person's groups when an ID token leaves the claim groups out because there are too many (_claim_names), with the person's access token. At https://login.microsoftonline.com Microsoft Graph is the default; off leaves the claim out.",
+        ),
+        setting(
             "OIDC_METADATA_URL",
             "",
             "URL",

@@ -21,11 +21,13 @@ pub enum Endpoint {
     Introspection,
     /// `pushed_authorization_request_endpoint`.
     Par,
+    /// Where the groups of a person are listed, as Microsoft Graph lists them.
+    Groups,
 }
 
 impl Endpoint {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Discovery,
         Self::Jwks,
         Self::Authorize,
@@ -35,6 +37,7 @@ impl Endpoint {
         Self::Revocation,
         Self::Introspection,
         Self::Par,
+        Self::Groups,
     ];
 
     /// Its path, unlike any convention on purpose.
@@ -49,6 +52,7 @@ impl Endpoint {
             Self::Revocation => "/back/forget",
             Self::Introspection => "/back/inspect",
             Self::Par => "/back/push",
+            Self::Groups => "/back/groups",
         }
     }
 }

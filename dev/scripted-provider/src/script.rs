@@ -145,6 +145,8 @@ pub struct Script {
     pub dpop: bool,
     /// The nonce proofs have to repeat; `None` asks for none.
     pub dpop_nonce: Option<String>,
+    /// The groups of the person, which the provider lists by pages of 100.
+    pub groups: Vec<String>,
     /// Whole answers by endpoint.
     pub answers: HashMap<Endpoint, Answer>,
     /// How long an endpoint thinks before it does anything.
@@ -187,6 +189,7 @@ impl Default for Script {
             introspection_jwt: false,
             dpop: false,
             dpop_nonce: None,
+            groups: Vec::new(),
             answers: HashMap::new(),
             delays: HashMap::new(),
         }

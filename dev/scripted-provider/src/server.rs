@@ -17,9 +17,15 @@ use crate::{Endpoint, Recorded, authorize, dpop, token, userinfo};
 
 /// All endpoints.
 pub(crate) fn router(state: Arc<State>) -> Router {
-    Endpoint::ALL
-        .into_iter()
-        .fold(Router::new(), |router, endpoint| {
+    let all = Endpoint::ALL.into_iter();
+    // Issuers with a path have their metadata below it.
+    let below = [
+        (Endpoint::Discovery, "/{a}/.well-known/openid-configuration"),
+        (Endpoint::Discovery, "/{a}/{b}/.well-known/openid-configuration"),
+    ];
+    all.map(|endpoint| (endpoint, endpoint.path()))
+        .chain(below)
+        .fold(Router::new(), |router, (endpoint, path)| {
             let handler = move |Shared(state): Shared<Arc<State>>,
                                 method: Method,
                                 RawQuery(query): RawQuery,
@@ -28,7 +34,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
                 let request = recorded(&method, query.as_deref(), &headers, &body);
                 answer(&state, endpoint, request).await
             };
-            router.route(endpoint.path(), routing::any(handler))
+            router.route(path, routing::any(handler))
         })
         .with_state(state)
 }
@@ -90,6 +96,7 @@ fn well_behaved(state: &State, endpoint: Endpoint, request: &Recorded) -> Respon
             StatusCode::METHOD_NOT_ALLOWED.into_response()
         }
         Endpoint::Userinfo => userinfo::userinfo(state, request),
+        Endpoint::Groups => userinfo::groups(state, request),
     }
 }
 

@@ -71,6 +71,24 @@ pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
     Json(Value::Object(said)).into_response()
 }
 
+/// A page of the groups of the person an access token stands for, with a link to the next one.
+pub(crate) fn groups(state: &State, request: &Recorded) -> Response {
+    const ON_A_PAGE: usize = 100;
+    let memory = state.lock();
+    let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    if !token.is_some_and(|token| memory.access_tokens.contains_key(token)) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let skip: usize = request.param("$skiptoken").and_then(|text| text.parse().ok()).unwrap_or_default();
+    let page = memory.script.groups.iter().skip(skip).take(ON_A_PAGE);
+    let mut body = json!({ "value": page.map(|id| json!({ "id": id })).collect::<Vec<_>>() });
+    if skip + ON_A_PAGE < memory.script.groups.len() {
+        let path = crate::Endpoint::Groups.path();
+        body["@odata.nextLink"] = json!(format!("{}{path}?$skiptoken={}", state.issuer, skip + ON_A_PAGE));
+    }
+    Json(body).into_response()
+}
+
 /// Forgets a token.
 pub(crate) fn revoke(state: &State, request: &Recorded) -> Response {
     let mut memory = state.lock();

@@ -2,7 +2,6 @@
 //!
 //! Invariant: where there are several, a token is shown to the issuer of its session and to nobody else.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,20 +171,20 @@ impl<P: RefreshProvider + ?Sized> RefreshProvider for Arc<P> {
 pub enum RefreshProviders {
     /// One for every session.
     Only(Arc<dyn RefreshProvider>),
-    /// Each for the sessions of its own issuer.
-    Each(Arc<HashMap<String, Arc<dyn RefreshProvider>>>),
+    /// Each for the sessions of its own issuer, or of an issuer of its tenants.
+    Each(Arc<Vec<(RelyingParty, Arc<dyn RefreshProvider>)>>),
 }
 
 impl RefreshProviders {
     /// Those that a file lists, or the one of the plain variables.
     #[must_use]
     pub fn of_parties(listed: bool, parties: Vec<RelyingParty>) -> Self {
-        let mut each: HashMap<String, Arc<dyn RefreshProvider>> = HashMap::new();
+        let mut each: Vec<(RelyingParty, Arc<dyn RefreshProvider>)> = Vec::new();
         for party in parties {
             if !listed {
                 return Self::Only(Arc::new(party));
             }
-            each.insert(party.settings().issuer.clone(), Arc::new(party));
+            each.push((party.clone(), Arc::new(party)));
         }
         Self::Each(Arc::new(each))
     }
@@ -200,7 +199,11 @@ impl RefreshProviders {
     pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn RefreshProvider>> {
         match self {
             Self::Only(provider) => Some(provider),
-            Self::Each(each) => each.get(issuer),
+            Self::Each(each) => {
+                let mut all = each.iter();
+                let found = all.find(|(party, _)| party.settings().is_issuer(issuer));
+                found.map(|(_, provider)| provider)
+            }
         }
     }
 }

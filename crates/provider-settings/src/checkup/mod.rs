@@ -102,7 +102,7 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
         findings.extend(tokens::keys(&keys, &accepted));
     }
     findings.extend(judge(document, settings, part));
-    let usable = said == settings.issuer && matches!(metadata, Some(Ok(_)));
+    let usable = said == settings.issuer_of_metadata() && matches!(metadata, Some(Ok(_)));
     Examined {
         findings,
         usable,

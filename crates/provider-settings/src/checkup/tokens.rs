@@ -11,7 +11,8 @@ const PROOF_ALGORITHM: &str = "ES256";
 /// Whether the document is the configured issuer's, byte for byte (OpenID Connect Discovery 4.3).
 pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "issuer";
-    let ours = settings.issuer.as_str();
+    let ours = settings.issuer_of_metadata();
+    let ours = ours.as_ref();
     let Some(said) = document.text("issuer") else {
         return Finding::problem(
             id,
@@ -32,7 +33,7 @@ pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSetting
     let (found, advice) = if said.contains('{') {
         (
             format!("the document is for many tenants: it calls its issuer {said}"),
-            "write the address with your own tenant's id".to_owned(),
+            "write the address with your own tenant's id, or name the tenants in OIDC_TENANTS".to_owned(),
         )
     } else if said.trim_end_matches('/') == ours.trim_end_matches('/') {
         (

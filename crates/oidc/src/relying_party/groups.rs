@@ -1,0 +1,65 @@
+//! The groups of a person whose ID token leaves them out because there are too many (Microsoft Entra ID: more than 200, told by
+//! `_claim_names`, OpenID Connect Core 5.6.2).
+//!
+//! Invariants
+//! - They are read from the configured address alone, never from one that a token names: the access token goes there.
+//! - Pages are followed inside the origin of that address, and there is a most of them.
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::RelyingParty;
+use crate::{GroupsError, ProviderError};
+
+/// What errors call the address.
+const ENDPOINT: &str = "groups";
+
+/// The most pages read: with 999 groups on each, more than a session can hold.
+const MAX_PAGES: usize = 4;
+
+impl RelyingParty {
+    /// The ids of the groups that the person of this access token belongs to, directly or not. `None` where no address for them
+    /// is configured.
+    ///
+    /// # Errors
+    /// They could not be read.
+    pub async fn groups(
+        &self,
+        token_type: &str,
+        access_token: &str,
+        now: u64,
+    ) -> Result<Option<Vec<String>>, GroupsError> {
+        let Some(first) = self.settings.groups_url.clone() else {
+            return Ok(None);
+        };
+        let origin = first.origin();
+        let (mut groups, mut next) = (Vec::new(), Some(first));
+        for _ in 0..MAX_PAGES {
+            let Some(url) = next.take() else {
+                return Ok(Some(groups));
+            };
+            let access = self.access.load_full();
+            let token = (token_type, access_token);
+            let answer = access.get_with_token(&self.nonces, ENDPOINT, &url, token, now).await?;
+            match answer.status {
+                200 => {}
+                401 | 403 => return Err(GroupsError::NotAllowed { status: answer.status }),
+                _ => return Err(answer.status_error().into()),
+            }
+            let page: Map<String, Value> = answer.json()?;
+            let listed = page.get("value").and_then(Value::as_array);
+            let listed = listed.ok_or(ProviderError::Malformed { endpoint: ENDPOINT })?;
+            let ids = listed.iter().filter_map(|group| group.get("id")?.as_str());
+            groups.extend(ids.map(str::to_owned));
+            let link = page.get("@odata.nextLink").and_then(Value::as_str);
+            next = link.and_then(|link| Url::parse(link).ok());
+            if next.as_ref().is_some_and(|url| url.origin() != origin) {
+                return Err(ProviderError::Malformed { endpoint: ENDPOINT }.into());
+            }
+        }
+        match next {
+            None => Ok(Some(groups)),
+            Some(_) => Err(GroupsError::TooMany),
+        }
+    }
+}
