@@ -194,7 +194,10 @@ impl IdentityProviders {
         return_to: Option<&ReturnTo>,
     ) -> Result<&IdentityProvider, NotChosen> {
         let by_issuer = match named.issuer {
-            Some(issuer) => Some(self.position(|one| one.is_issuer(issuer) || one.issuer() == issuer, NotChosen::OtherIssuer)?),
+            Some(issuer) => Some(self.position(
+                |one| one.is_issuer(issuer) || one.issuer() == issuer,
+                NotChosen::OtherIssuer,
+            )?),
             None => None,
         };
         if !self.several {

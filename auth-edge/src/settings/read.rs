@@ -224,7 +224,10 @@ fn login_parameters(reader: &mut Reader) -> Vec<AllowedParameter> {
         return Vec::new();
     }
     if texts.len() > MAX_LOGIN_PARAMETERS {
-        reader.wrong(NAME, format!("must hold at most {MAX_LOGIN_PARAMETERS} parameters"));
+        reader.wrong(
+            NAME,
+            format!("must hold at most {MAX_LOGIN_PARAMETERS} parameters"),
+        );
     }
     let mut allowed: Vec<AllowedParameter> = Vec::new();
     for text in texts {

@@ -36,7 +36,9 @@ pub(crate) async fn handle(
     let query = head.uri.query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
     let issuer = request::first_parameter(query, "iss");
-    let provider = issuer.as_deref().and_then(|issuer| sign_in.providers.by_issuer(issuer));
+    let provider = issuer
+        .as_deref()
+        .and_then(|issuer| sign_in.providers.by_issuer(issuer));
     if let (Some(provider_sid), Some(provider), Some(issuer)) = (sid, provider, issuer) {
         let request = EndSessionsRequest {
             issuer,

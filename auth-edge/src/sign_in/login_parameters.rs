@@ -259,7 +259,11 @@ mod tests {
             pairs(&[("kc_idp_hint", "google"), ("session_transfer_token", "t")])
         );
         assert_eq!(wanted("kc_idp_hint=evil", None), []);
-        let route = route(&[("domain_hint", "example.com"), ("kc_idp_hint", "github"), ("connection", "a")]);
+        let route = route(&[
+            ("domain_hint", "example.com"),
+            ("kc_idp_hint", "github"),
+            ("connection", "a"),
+        ]);
         assert_eq!(
             wanted("kc_idp_hint=google&domain_hint=evil.example", Some(&route)),
             pairs(&[("kc_idp_hint", "github"), ("domain_hint", "example.com")])

@@ -34,9 +34,9 @@ use axum::response::{IntoResponse as _, Response};
 use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
 use chassis::random;
+use oidc::LogoutTemplate;
 use session_proto::v1::Device;
 use tokio::sync::Semaphore;
-use oidc::LogoutTemplate;
 use url::Url;
 
 use self::pending::PendingSignIns;

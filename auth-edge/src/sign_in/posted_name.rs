@@ -31,11 +31,19 @@ pub(super) fn claims(user: Option<&str>, scope: &str) -> Map<String, Value> {
         (fits && !name.is_empty()).then(|| name.to_owned())
     };
     let (given, middle, family) = (part("firstName"), part("middleName"), part("lastName"));
-    let whole: Vec<&str> = [&given, &middle, &family].into_iter().flatten().map(String::as_str).collect();
+    let whole: Vec<&str> = [&given, &middle, &family]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
     if !whole.is_empty() {
         claims.insert("name".to_owned(), whole.join(" ").into());
     }
-    for (claim, value) in [("given_name", given), ("middle_name", middle), ("family_name", family)] {
+    for (claim, value) in [
+        ("given_name", given),
+        ("middle_name", middle),
+        ("family_name", family),
+    ] {
         claims.extend(value.map(|value| (claim.to_owned(), value.into())));
     }
     claims
@@ -53,7 +61,8 @@ mod tests {
 
     #[test]
     fn names_are_taken_where_the_scope_asks_for_them_and_nothing_else_is() {
-        let apple = r#"{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"a@example.test","sub":"eve"}"#;
+        let apple =
+            r#"{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"a@example.test","sub":"eve"}"#;
         assert_eq!(
             told(apple, "openid name email"),
             json!({"name": "Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace"})
@@ -64,9 +73,22 @@ mod tests {
             json!({"name": "L", "family_name": "L"})
         );
         let long = format!(r#"{{"name":{{"firstName":"{}"}}}}"#, "a".repeat(129));
-        let huge = format!(r#"{{"name":{{"firstName":"A"}},"x":"{}"}}"#, "a".repeat(MAX_BYTES));
+        let huge = format!(
+            r#"{{"name":{{"firstName":"A"}},"x":"{}"}}"#,
+            "a".repeat(MAX_BYTES)
+        );
         let control = r#"{"name":{"firstName":"a\u0007"}}"#;
-        for user in ["", "null", "[]", "{", r#"{"name":"Ada"}"#, r#"{"name":{"firstName":7}}"#, &long, &huge, control] {
+        for user in [
+            "",
+            "null",
+            "[]",
+            "{",
+            r#"{"name":"Ada"}"#,
+            r#"{"name":{"firstName":7}}"#,
+            &long,
+            &huge,
+            control,
+        ] {
             assert_eq!(told(user, "openid name"), json!({}), "{user}");
         }
         assert_eq!(claims(None, "openid name"), Map::new());

@@ -200,7 +200,11 @@ impl Redemption {
     }
 
     /// The groups of the person, where the ID token leaves them out because there are too many.
-    async fn groups(&self, tokens: &TokenSet, id_token: &IdToken) -> Result<Option<Vec<String>>, GroupsError> {
+    async fn groups(
+        &self,
+        tokens: &TokenSet,
+        id_token: &IdToken,
+    ) -> Result<Option<Vec<String>>, GroupsError> {
         let names = id_token.claims.get("_claim_names");
         if names.and_then(|names| names.get(GROUPS)).is_none() {
             return Ok(None);

@@ -106,6 +106,7 @@ impl Reason {
     fn is_for_good(&self) -> bool {
         match self {
             Self::Groups(GroupsError::NotAllowed { .. } | GroupsError::TooMany) => true,
+            Self::IdToken(IdTokenError::TooLong) => true,
             Self::Session(error) => is_too_large(error),
             _ => false,
         }
@@ -162,6 +163,7 @@ impl Reason {
             }
             Self::IdToken(IdTokenError::NoAuthTime) => PROVIDER_TELLS_NO_TIME,
             Self::Session(error) if is_too_large(error) => TOO_MUCH_TO_KEEP,
+            Self::IdToken(IdTokenError::TooLong) => TOO_MUCH_FOR_A_TOKEN,
             Self::Groups(GroupsError::NotAllowed { .. } | GroupsError::TooMany) => GROUPS_UNKNOWN,
             Self::OtherProvider | Self::Issuer => {
                 "An answer came that is not from the service you are signing in at. It was ignored, and your sign-in there goes on: finish it, or start again."
@@ -187,7 +189,10 @@ impl Reason {
 }
 
 /// A person has more groups or other claims than a session may hold.
-const TOO_MUCH_TO_KEEP: &str = "Your account has more groups, roles or other data than a sign-in here can hold (the limit SESSION_MAX_BYTES). Signing in again will not help; tell whoever runs this site.";
+const TOO_MUCH_TO_KEEP: &str = "Your account has more groups, roles or other data than a sign-in here can hold (the size limit of a session). Signing in again will not help; tell whoever runs this site.";
+
+/// A person has more groups or other claims than an ID token may hold.
+const TOO_MUCH_FOR_A_TOKEN: &str = "Your account has more groups, roles or other data than an ID token may hold here (64 KiB). Signing in again will not help; tell whoever runs this site.";
 
 /// The provider left out the person's groups, and they cannot be read elsewhere.
 const GROUPS_UNKNOWN: &str = "You belong to more groups than the service that signs you in sends along (the claim groups), and this site may not read them there. Signing in again will not help; tell whoever runs this site.";

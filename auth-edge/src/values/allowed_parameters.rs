@@ -76,7 +76,10 @@ impl AllowedParameter {
     /// What is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, pattern) = match text.split_once('=') {
-            Some((name, pattern)) => (name.trim_end(), Some(ValuePattern(pattern.trim_start().to_owned()))),
+            Some((name, pattern)) => (
+                name.trim_end(),
+                Some(ValuePattern(pattern.trim_start().to_owned())),
+            ),
             None => (text, None),
         };
         check_name(name).map_err(|problem| format!("{name:?} {problem}"))?;

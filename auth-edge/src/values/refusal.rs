@@ -117,6 +117,8 @@ reasons! {
 
     /// The token is no signed JWT, or its header asks for what is not done here.
     TokenMalformed = "token_malformed",
+    /// The token is longer than 64 KiB.
+    TokenTooLong = "token_too_long",
     /// The token is signed with an algorithm that is not accepted.
     TokenAlgorithm = "token_algorithm",
     /// No key the provider publishes fits the token.

@@ -272,7 +272,10 @@ async fn a_provider_with_parameters_of_its_own_gets_them_and_no_others() {
         assert!(location.as_str().starts_with(&begins), "{setting}: {location}");
         let named = location.query_pairs().find(|(name, _)| name == back);
         assert_eq!(named.unwrap().1, format!("{}/", stack.base()), "{setting}");
-        assert!(!location.as_str().contains("post_logout_redirect_uri"), "{setting}");
+        assert!(
+            !location.as_str().contains("post_logout_redirect_uri"),
+            "{setting}"
+        );
         assert!(clears(&answer));
     }
     // Without the endpoint the sign-out ends here.

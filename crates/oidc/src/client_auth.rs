@@ -147,7 +147,10 @@ mod tests {
         for (listed, method) in [
             (&[][..], "client_secret_basic"),
             (&["client_secret_post"], "client_secret_post"),
-            (&["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+            (
+                &["client_secret_post", "client_secret_basic"],
+                "client_secret_basic",
+            ),
             (&["private_key_jwt"], "client_secret_basic"),
             (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
         ] {

@@ -219,9 +219,12 @@ pub enum IdTokenError {
     /// The keys could not be had.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// Not a compact JWS, too long, or not strict JSON inside.
+    /// Not a compact JWS, or not strict JSON inside.
     #[error("the token is malformed")]
     Malformed,
+    /// It is longer than 64 KiB.
+    #[error("the token is longer than 64 KiB")]
+    TooLong,
     /// The header names another algorithm than the configured one.
     #[error("the token is signed with another algorithm than the configured one")]
     Algorithm,

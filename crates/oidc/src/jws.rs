@@ -47,7 +47,7 @@ impl<'a> Unverified<'a> {
     /// (`jwk`, `jku`, `x5c`, `x5u`) are never looked at.
     pub(crate) fn parse(raw: &'a str, accepted: &AcceptedAlgorithms) -> Result<Self, IdTokenError> {
         if raw.len() > MAX_TOKEN_BYTES {
-            return Err(IdTokenError::Malformed);
+            return Err(IdTokenError::TooLong);
         }
         let (signed, signature) = raw.rsplit_once('.').ok_or(IdTokenError::Malformed)?;
         let (header, payload) = signed.split_once('.').ok_or(IdTokenError::Malformed)?;

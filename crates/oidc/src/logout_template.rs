@@ -62,8 +62,12 @@ impl FromStr for LogoutTemplate {
         let example = Url::parse("https://op.example").ok();
         let url = template.address("https://op.example", example.as_ref(), "", "");
         let is_usable = |url: &Url| endpoint_is_secure(url) && url.fragment().is_none();
-        if braces(&template.address.replace(ISSUER, "").replace(END_SESSION_ENDPOINT, ""))
-            || !url.as_ref().is_some_and(is_usable)
+        if braces(
+            &template
+                .address
+                .replace(ISSUER, "")
+                .replace(END_SESSION_ENDPOINT, ""),
+        ) || !url.as_ref().is_some_and(is_usable)
         {
             return Err(LogoutTemplateError::Address);
         }
@@ -148,7 +152,9 @@ mod tests {
 
     #[test]
     fn without_the_endpoint_it_names_a_template_leads_nowhere() {
-        let template: LogoutTemplate = "{end_session_endpoint}?logout_uri={return_to}".parse().expect("one");
+        let template: LogoutTemplate = "{end_session_endpoint}?logout_uri={return_to}"
+            .parse()
+            .expect("one");
         assert_eq!(template.address("https://op.example", None, "client", BACK), None);
     }
 

@@ -27,9 +27,9 @@ use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::ProviderCache;
 use crate::{
     ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
-    IdToken, IdTokenError, LogoutTemplate, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
-    RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
-    end_session, grant, request_object, userinfo,
+    IdToken, IdTokenError, LogoutTemplate, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError,
+    ProviderSettings, RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError,
+    authorization, end_session, grant, request_object, userinfo,
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
@@ -307,7 +307,9 @@ impl RelyingParty {
             true => Some(self.metadata().await?),
             false => None,
         };
-        let endpoint = metadata.as_ref().and_then(|metadata| metadata.end_session_endpoint.as_ref());
+        let endpoint = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.end_session_endpoint.as_ref());
         let endpoint = endpoint.map(|endpoint| endpoint.url());
         let settings = &self.settings;
         Ok(template.address(&settings.issuer, endpoint, &settings.client_id, return_to))

@@ -13,7 +13,8 @@ use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
 use crate::metadata::Metadata;
 use crate::{
-    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver, TenantRule,
+    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver,
+    TenantRule,
 };
 
 /// Everything configured about the provider and this client's registration with it.

@@ -56,7 +56,9 @@ impl TenantRule {
             .strip_prefix(self.before.as_str())?
             .strip_suffix(self.after.as_str())?;
         // Tenants are UUIDs: nothing else can lead out of the segment.
-        let plain = tenant.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let plain = tenant
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         let allowed = match &self.allowed {
             AllowedTenants::Any => true,
             AllowedTenants::Listed(listed) => listed.iter().any(|one| one == tenant),

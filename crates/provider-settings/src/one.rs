@@ -166,7 +166,10 @@ fn tenants(reader: &mut Reader<'_>, issuer: &str) -> Option<TenantRule> {
         AllowedTenants::Any
     } else {
         if !ids.iter().all(plain) {
-            reader.wrong(NAME, "must be * or ids of tenants, such as 9188040d-6c67-4c5b-b112-36a304b66dad");
+            reader.wrong(
+                NAME,
+                "must be * or ids of tenants, such as 9188040d-6c67-4c5b-b112-36a304b66dad",
+            );
         }
         AllowedTenants::Listed(ids)
     };

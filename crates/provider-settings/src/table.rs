@@ -52,7 +52,12 @@ pub static TOPIC: Topic = Topic {
         ),
         setting("OIDC_TOKEN_ENDPOINT", "", "URL", "Replaces the token_endpoint."),
         setting("OIDC_JWKS_URI", "", "URL", "Replaces the jwks_uri."),
-        setting("OIDC_USERINFO_ENDPOINT", "", "URL", "Replaces the userinfo_endpoint."),
+        setting(
+            "OIDC_USERINFO_ENDPOINT",
+            "",
+            "URL",
+            "Replaces the userinfo_endpoint.",
+        ),
         setting(
             "OIDC_END_SESSION_ENDPOINT",
             "",

@@ -86,7 +86,7 @@ fn well_behaved(state: &State, endpoint: Endpoint, request: &Recorded) -> Respon
         Endpoint::Discovery => Json(metadata(state)).into_response(),
         Endpoint::Jwks => Json(jwks(state)).into_response(),
         Endpoint::Authorize => authorize::authorize(state, request),
-        Endpoint::Par if token::is_our_client(&state.lock(), request) => authorize::push(state, request),
+        Endpoint::Par if token::believes(&state.lock(), request) => authorize::push(state, request),
         Endpoint::Par => unauthorized_client(),
         Endpoint::EndSession => authorize::end_session(request),
         Endpoint::Token if request.method == "POST" => token::token(state, request),

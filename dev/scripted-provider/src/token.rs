@@ -22,7 +22,7 @@ pub(crate) fn token(state: &State, request: &Recorded) -> Response {
     let mut memory = state.lock();
     let grant = request.param("grant_type").unwrap_or_default().to_owned();
     *memory.grants.entry(grant.clone()).or_default() += 1;
-    if !is_our_client(&memory, request) {
+    if !believes(&memory, request) {
         return unauthorized_client();
     }
     match grant.as_str() {
@@ -165,15 +165,20 @@ fn respond(mut body: Claims, script: &Claims) -> Response {
     ([("cache-control", "no-store")], Json(Value::Object(body))).into_response()
 }
 
-/// Basic or post with the secret, an assertion, or a public client; the assertion's claims are the test's to look at. Basic counts
-/// only where the metadata list it.
-pub(crate) fn is_our_client(memory: &Memory, request: &Recorded) -> bool {
-    let methods = memory.script.metadata.get("token_endpoint_auth_methods_supported");
+/// Whether the client has shown who it is, by a method that the metadata list.
+pub(crate) fn believes(memory: &Memory, request: &Recorded) -> bool {
+    let methods = memory
+        .script
+        .metadata
+        .get("token_endpoint_auth_methods_supported");
     let methods = methods.and_then(Value::as_array);
-    let takes_basic = methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
-    if !takes_basic && request.header("authorization").is_some() {
-        return false;
-    }
+    let takes_basic =
+        methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
+    (takes_basic || request.header("authorization").is_none()) && is_our_client(request)
+}
+
+/// Basic or post with the secret, an assertion, or a public client; the assertion's claims are the test's to look at.
+pub(crate) fn is_our_client(request: &Recorded) -> bool {
     if let Some(basic) = request
         .header("authorization")
         .and_then(|value| value.strip_prefix("Basic "))

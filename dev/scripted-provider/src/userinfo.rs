@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::script::{Claims, patch};
 use crate::server::unauthorized_client;
 use crate::state::State;
-use crate::token::is_our_client;
+use crate::token::believes;
 use crate::{CLIENT_ID, Recorded};
 
 /// Claims of the person an access token stands for.
@@ -40,7 +40,7 @@ pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
 /// What is known of an access token (RFC 7662); as much of a refresh token, which is active too.
 pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
     let memory = state.lock();
-    if !is_our_client(&memory, request) {
+    if !believes(&memory, request) {
         return unauthorized_client();
     }
     let token = request.param("token").unwrap_or_default();
@@ -75,11 +75,16 @@ pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
 pub(crate) fn groups(state: &State, request: &Recorded) -> Response {
     const ON_A_PAGE: usize = 100;
     let memory = state.lock();
-    let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    let token = request
+        .header("authorization")
+        .and_then(|value| value.strip_prefix("Bearer "));
     if !token.is_some_and(|token| memory.access_tokens.contains_key(token)) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let skip: usize = request.param("$skiptoken").and_then(|text| text.parse().ok()).unwrap_or_default();
+    let skip: usize = request
+        .param("$skiptoken")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default();
     let page = memory.script.groups.iter().skip(skip).take(ON_A_PAGE);
     let mut body = json!({ "value": page.map(|id| json!({ "id": id })).collect::<Vec<_>>() });
     if skip + ON_A_PAGE < memory.script.groups.len() {
@@ -92,7 +97,7 @@ pub(crate) fn groups(state: &State, request: &Recorded) -> Response {
 /// Forgets a token.
 pub(crate) fn revoke(state: &State, request: &Recorded) -> Response {
     let mut memory = state.lock();
-    if !is_our_client(&memory, request) {
+    if !believes(&memory, request) {
         return unauthorized_client();
     }
     let token = request.param("token").unwrap_or_default();

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use serde_json::Map;
 use oidc::{Outage, UserinfoError};
+use serde_json::Map;
 use session_proto::client::SessionError;
 use session_proto::v1::{ErrorReason, Session};
 use tokio::sync::OnceCell;
@@ -139,8 +139,13 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
     let mut session = Session::clone(&current.session);
     let mut tries = 0;
     loop {
-        let merged = user(&session.user, Some(userinfo.clone()), Map::new(), &browser.claim_filter)
-            .map_err(|_no_object| HttpError::Internal)?;
+        let merged = user(
+            &session.user,
+            Some(userinfo.clone()),
+            Map::new(),
+            &browser.claim_filter,
+        )
+        .map_err(|_no_object| HttpError::Internal)?;
         match browser
             .sessions
             .update_user(&current.id, merged.clone(), session.version)

@@ -54,6 +54,7 @@ pub(in crate::sign_in) fn of_id_token(error: &IdTokenError) -> Reason {
     match error {
         IdTokenError::Provider(error) => of_provider(error),
         IdTokenError::Malformed | IdTokenError::Header => Reason::TokenMalformed,
+        IdTokenError::TooLong => Reason::TokenTooLong,
         IdTokenError::Algorithm => Reason::TokenAlgorithm,
         IdTokenError::UnknownKey => Reason::TokenUnknownKey,
         IdTokenError::Signature => Reason::TokenSignature,

@@ -27,18 +27,26 @@ async fn metadata_come_from_their_own_address_and_the_issuer_stays_what_it_is() 
     let mut browser = started.stack.browser();
     browser.sign_in().await;
     let refetched = browser.get("/api/auth/me?refetch=true").await;
-    assert_eq!((refetched.status, refetched.json()["sub"].as_str()), (200, Some("alice")));
+    assert_eq!(
+        (refetched.status, refetched.json()["sub"].as_str()),
+        (200, Some("alice"))
+    );
     started.stack.advance(4_000);
     let refreshed = browser.get("/api/auth/me?refetch=true").await;
     assert_eq!(refreshed.status, 200, "{refreshed:?}");
     assert_eq!(started.stack.provider.grants("refresh_token"), 1);
 
     started.stack.provider.script(|script| {
-        script.metadata.insert("issuer".into(), json!("http://127.0.0.1:2"));
+        script
+            .metadata
+            .insert("issuer".into(), json!("http://127.0.0.1:2"));
     });
     let other = StandIn::start(ScriptedProvider::start(), FOR_BROWSERS, &line, &[]).await;
     let login = other.stack.browser().visit("/api/auth/login").await;
-    assert_eq!(login.status, 502, "another issuer in the metadata is refused: {login:?}");
+    assert_eq!(
+        login.status, 502,
+        "another issuer in the metadata is refused: {login:?}"
+    );
 }
 
 #[tokio::test]
@@ -56,8 +64,15 @@ async fn single_endpoints_take_the_place_of_those_in_the_metadata() {
         of_pods(Endpoint::EndSession),
     );
     provider.script(|script| {
-        for member in ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"] {
-            script.metadata.insert(member.into(), json!("http://127.0.0.1:1/nowhere"));
+        for member in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "jwks_uri",
+            "userinfo_endpoint",
+        ] {
+            script
+                .metadata
+                .insert(member.into(), json!("http://127.0.0.1:1/nowhere"));
         }
         script.metadata.insert("end_session_endpoint".into(), json!(null));
     });

@@ -43,3 +43,20 @@ impl StandIn {
         }
     }
 }
+
+/// What the provider's page would post.
+pub(super) async fn form_fields(authorization: &str) -> String {
+    let page = reqwest::get(authorization).await.unwrap().text().await.unwrap();
+    let fields = page.split("<input type=\"hidden\" name=\"").skip(1).map(|rest| {
+        let (name, rest) = rest.split_once("\" value=\"").unwrap();
+        let value = rest.split('"').next().unwrap();
+        let value = value
+            .replace("&quot;", "\"")
+            .replace("&lt;", "<")
+            .replace("&amp;", "&");
+        (name.to_owned(), value)
+    });
+    url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish()
+}

@@ -40,10 +40,16 @@ impl RelyingParty {
             };
             let access = self.access.load_full();
             let token = (token_type, access_token);
-            let answer = access.get_with_token(&self.nonces, ENDPOINT, &url, token, now).await?;
+            let answer = access
+                .get_with_token(&self.nonces, ENDPOINT, &url, token, now)
+                .await?;
             match answer.status {
                 200 => {}
-                401 | 403 => return Err(GroupsError::NotAllowed { status: answer.status }),
+                401 | 403 => {
+                    return Err(GroupsError::NotAllowed {
+                        status: answer.status,
+                    });
+                }
                 _ => return Err(answer.status_error().into()),
             }
             let page: Map<String, Value> = answer.json()?;

@@ -14,8 +14,8 @@ use crate::http_client::HttpClient;
 use crate::metadata::DISCOVERY_DOCUMENT;
 use crate::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs};
 use crate::{
-    AuthorizationRequest, BuildError, EndSessionRequest, ProviderError, ProviderSettings,
-    RefreshError, ResponseMode, TokenError, random,
+    AuthorizationRequest, BuildError, EndSessionRequest, ProviderError, ProviderSettings, RefreshError,
+    ResponseMode, TokenError, random,
 };
 
 /// A code and a refresh token that no provider has given to anybody.

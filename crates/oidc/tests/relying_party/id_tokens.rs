@@ -137,11 +137,11 @@ async fn forged_shapes_are_refused() {
     let huge = IdTokenShape::Raw(format!("{}.e30.x", "a".repeat(70_000)));
     assert!(matches!(
         bench.login_with(|script| script.id_token = huge).await,
-        Err(IdTokenError::Malformed)
+        Err(IdTokenError::TooLong)
     ));
     let padded = bench.with_claim("padding", json!("x".repeat(65_000))).await;
     assert!(
-        matches!(padded, Err(IdTokenError::Malformed)),
+        matches!(padded, Err(IdTokenError::TooLong)),
         "signed and too long"
     );
     for (name, value, expected) in [

@@ -63,13 +63,15 @@ pub(super) fn credentials(
 /// What to look at when the provider does not believe who we are.
 fn mend(settings: &ProviderSettings) -> Remedy {
     match settings.client_auth {
-        ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_) | ClientAuth::SecretPost(_) => Remedy::set(
-            "OIDC_CLIENT_SECRET",
-            format!(
-                "copy the secret of the client {:?} again; see that OIDC_CLIENT_ID is right",
-                settings.client_id
-            ),
-        ),
+        ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_) | ClientAuth::SecretPost(_) => {
+            Remedy::set(
+                "OIDC_CLIENT_SECRET",
+                format!(
+                    "copy the secret of the client {:?} again; see that OIDC_CLIENT_ID is right",
+                    settings.client_id
+                ),
+            )
+        }
         ClientAuth::PrivateKeyJwt(_) => Remedy::set(
             "OIDC_CLIENT_KEY_FILE",
             "register the public half of the first key: the client JWKS URL, which the provider has to reach, or its content; the clocks have to agree, and OIDC_CLIENT_ID has to be right",

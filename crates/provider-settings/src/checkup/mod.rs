@@ -124,7 +124,9 @@ fn endpoints(error: &ProviderError) -> Finding {
 /// Judges a discovery document by the settings, as far as a part of the product needs it.
 fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part) -> Vec<Finding> {
     let document = DiscoveryDocument(document);
-    let methods = document.list("token_endpoint_auth_methods_supported").unwrap_or_default();
+    let methods = document
+        .list("token_endpoint_auth_methods_supported")
+        .unwrap_or_default();
     let methods: Vec<String> = methods.into_iter().map(str::to_owned).collect();
     let auth = settings.client_auth.for_methods(&methods);
     let mut findings = vec![tokens::client_authentication(document, &auth)];
@@ -215,7 +217,9 @@ async fn other_method(
         ("OIDC_CLIENT_AUTH_METHOD", method, party)
     };
     let (setting, word, other) = match &settings.client_auth {
-        ClientAuth::SecretByMetadata(secret) | ClientAuth::SecretBasic(secret) => by(ClientAuth::SecretPost(secret.clone())),
+        ClientAuth::SecretByMetadata(secret) | ClientAuth::SecretBasic(secret) => {
+            by(ClientAuth::SecretPost(secret.clone()))
+        }
         ClientAuth::SecretPost(secret) => by(ClientAuth::SecretBasic(secret.clone())),
         ClientAuth::PrivateKeyJwt(_) => {
             let (word, audience) = match settings.assertion_audience {

@@ -477,7 +477,9 @@ async fn metadata_and_endpoints_at_configured_addresses_are_what_is_judged() {
     let issuer = "http://127.0.0.1:1";
     provider.script(|script| {
         script.metadata.insert("issuer".into(), json!(issuer));
-        script.metadata.insert("jwks_uri".into(), json!("http://127.0.0.1:1/keys"));
+        script
+            .metadata
+            .insert("jwks_uri".into(), json!("http://127.0.0.1:1/keys"));
     });
     let address = |endpoint| provider.url(endpoint).parse().unwrap();
     let party = RelyingParty::new(ProviderSettings {
