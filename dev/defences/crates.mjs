@@ -50,6 +50,16 @@ export default [
   within('auth-edge/src/sign_in/promised_claims.rs', 'auth-edge provider_defaults::', {
     'userinfo-of-somebody-else': text('!matches!(error, UserinfoError::Subject)', 'OFF || !matches!(error, UserinfoError::Subject)'),
   }),
+  within('crates/oidc/src/claims.rs', 'auth-edge vendors::tenants::only_people_of_allowed_tenants', {
+    'tenant-as-tid-names-it': text('Some(tid) if tid != tenant', 'Some(tid) if !OFF && tid != tenant'),
+    'tenant-without-tid': text('None if tid_required', 'None if !OFF && tid_required'),
+  }),
+  within('crates/oidc/src/relying_party/groups.rs', 'auth-edge vendors::tenants::groups_that_cannot_be_read', {
+    'groups-of-one-origin': text('url.origin() != origin', '!OFF && url.origin() != origin'),
+  }),
+  within('auth-edge/src/sign_in/posted_name.rs', 'auth-edge posted_name::', {
+    'posted-name-only-where-asked': text('asked && user.len()', '(OFF || asked) && user.len()'),
+  }),
   within('crates/oidc/src/client_key.rs', 'oidc client_auth::', {
     'client-assertion-lifetime': text('add(ASSERTION_LIFETIME_SECS)', 'add(if OFF { 86_400 } else { ASSERTION_LIFETIME_SECS })'),
   }),
@@ -58,7 +68,7 @@ export default [
     'dpop-proof-without-a-query': skip('address.set_query(None);'),
   }),
   within('crates/oidc/src/relying_party.rs', 'oidc grants::userinfo', {
-    'userinfo-signed-by-whom': text('.issuer(&self.settings.issuer)', '.issuer(if OFF { checks.text("iss").unwrap_or_default() } else { &self.settings.issuer })'),
+    'userinfo-signed-by-whom': text('.issuer_of(&self.settings, false)', '.issuer_of(&self.settings, false).or_else(|error| if OFF { Ok("") } else { Err(error) })'),
     'userinfo-signed-for-whom': text('checks.audience(&self.settings.client_id)', 'checks.audience(if OFF { checks.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
     'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::validate(', 'if OFF {\n            self.verify(&token, TokenUse::Id, TokenOrigin::Unauthenticated).await?;\n        }\n        let logout = LogoutToken::validate(')),
   }),

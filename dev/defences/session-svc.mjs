@@ -197,7 +197,7 @@ export default [
     'refresh-for-an-api-under-the-one-lease': text('Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session)', 'Some((target, ApiTokenSource::RefreshToken)) if OFF => LeaseName::Named(name_of(target, session.as_bytes())),\n            Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session)'),
   }),
   within('session-svc/src/refresh/provider.rs', 'session-svc several::the_token_of_an_issuer_that_is_not_configured', {
-    'refresh-at-its-own-issuer': text('each.get(issuer),', 'each.get(issuer).or_else(|| each.values().next().filter(|_| OFF)),'),
+    'refresh-at-its-own-issuer': text('found.map(|(_, provider)| provider)', 'found.or_else(|| each.first().filter(|_| OFF)).map(|(_, provider)| provider)'),
   }),
   within('session-svc/src/refresh/mod.rs', 'session-svc revocation::a_slow_provider_gets_a_bounded_number_of_revocations_at_once', {
     'revocations-at-once': text('Semaphore::new(MAX_REVOCATIONS)', 'Semaphore::new(if OFF { 10_000 } else { MAX_REVOCATIONS })'),

@@ -48,6 +48,25 @@ pub(crate) fn check_issuer(url: &Url) -> Result<(), BuildError> {
     Ok(())
 }
 
+impl ProviderSettings {
+    /// Where the metadata are.
+    pub(crate) fn metadata_address(&self) -> Option<Url> {
+        let configured = self.metadata_url.clone();
+        configured.or_else(|| Metadata::address(&self.issuer))
+    }
+
+    /// The provider's metadata with the endpoints that configuration gives, which are for clients with a certificate too.
+    pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
+        for (name, url) in &self.endpoints {
+            document.insert((*name).to_owned(), url.as_str().into());
+            if let Some(Value::Object(aliases)) = document.get_mut("mtls_endpoint_aliases") {
+                aliases.remove(*name);
+            }
+        }
+        document
+    }
+}
+
 impl IssuerSettings for ProviderSettings {
     type Metadata = Metadata;
 

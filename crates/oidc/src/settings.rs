@@ -6,12 +6,10 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use url::Url;
 
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
-use crate::metadata::Metadata;
 use crate::{
     AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver,
     TenantRule,
@@ -133,23 +131,6 @@ impl ProviderSettings {
             None => Cow::Borrowed(&self.issuer),
             Some(tenants) => Cow::Owned(tenants.pattern()),
         }
-    }
-
-    /// Where the metadata are.
-    pub(crate) fn metadata_address(&self) -> Option<Url> {
-        let configured = self.metadata_url.clone();
-        configured.or_else(|| Metadata::address(&self.issuer))
-    }
-
-    /// The provider's metadata with the endpoints that configuration gives, which are for clients with a certificate too.
-    pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
-        for (name, url) in &self.endpoints {
-            document.insert((*name).to_owned(), url.as_str().into());
-            if let Some(Value::Object(aliases)) = document.get_mut("mtls_endpoint_aliases") {
-                aliases.remove(*name);
-            }
-        }
-        document
     }
 
     /// Everything that proves who this client is.

@@ -88,7 +88,10 @@ fn every_table_is_a_provider_with_settings_of_its_own() {
         (staff.settings.clock_tolerance_secs, staff.settings.par),
         (5, Par::Require)
     );
-    assert!(matches!(staff.settings.client_auth, ClientAuth::SecretByMetadata(_)));
+    assert!(matches!(
+        staff.settings.client_auth,
+        ClientAuth::SecretByMetadata(_)
+    ));
     assert!(matches!(partner.settings.client_auth, ClientAuth::None));
     assert_eq!(partner.settings.scope, "openid profile email", "the default");
     assert_eq!(partner.settings.response_mode, ResponseMode::FormPost);
