@@ -218,7 +218,6 @@ impl Assertions {
         let own = json!({
             "iss": &*self.issuer,
             "aud": audience,
-            "sub": who.subject(),
             "idp": who.issuer(),
             "iat": now_secs,
             "exp": now_secs + LIFETIME_SECS,
@@ -227,6 +226,7 @@ impl Assertions {
         if let Value::Object(own) = own {
             body.extend(own);
         }
+        body.extend(who.subject().map(|subject| ("sub".to_owned(), subject.into())));
         body.extend(who.handle().map(|handle| ("sid".to_owned(), handle.into())));
         body.extend(who.client_id().map(|id| ("client_id".to_owned(), id.into())));
         if let Some(at_ms) = who.authenticated_at_ms() {

@@ -50,7 +50,11 @@ impl LeftOutHeaders {
         now_ms: u64,
     ) {
         let told = self.0.get_or_init(|| RateLimiter::within(TOLD_AGAIN_AFTER, 1));
-        let of = who.handle().unwrap_or(who.subject());
+        let of = who
+            .handle()
+            .or(who.subject())
+            .or(who.client_id())
+            .unwrap_or_default();
         let key = format!("{header} {} {of}", claim.unwrap_or_default());
         if told.check(key.as_str(), now_ms).is_ok() {
             tracing::warn!(
@@ -97,7 +101,10 @@ pub(crate) fn of(
     let mut headers = Vec::with_capacity(table.all.len());
     for header in &table.all {
         let written = match &header.source {
-            HeaderSource::Subject => text(who.subject(), table.encoding).map(Some),
+            HeaderSource::Subject => who
+                .subject()
+                .map(|subject| text(subject, table.encoding))
+                .transpose(),
             HeaderSource::Issuer => text(who.issuer(), table.encoding).map(Some),
             HeaderSource::Session => who
                 .handle()

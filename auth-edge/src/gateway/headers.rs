@@ -241,11 +241,11 @@ fn cookie_name(pair: &[u8]) -> String {
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     if let Some(token) = &authorized.bearer {
         let pairs = [
-            (X_AUTH_SUBJECT, &token.sub),
-            (X_AUTH_ISSUER, &token.iss),
-            (X_AUTH_CLIENT, &token.client_id),
+            (X_AUTH_SUBJECT, token.sub.as_ref()),
+            (X_AUTH_ISSUER, Some(&token.iss)),
+            (X_AUTH_CLIENT, Some(&token.client_id)),
         ];
-        for (name, text) in pairs {
+        for (name, text) in pairs.into_iter().filter_map(|(name, text)| Some((name, text?))) {
             // What cannot be a header value is left out rather than bent.
             if let Ok(value) = HeaderValue::try_from(text) {
                 headers.insert(name, value);

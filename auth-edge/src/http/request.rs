@@ -79,11 +79,13 @@ pub(crate) fn site(headers: &HeaderMap) -> FetchSite {
 /// Fetch Metadata is a visit, one that sends a header twice is none.
 #[must_use]
 pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
-    match (fetch_metadata(headers, MODE), fetch_metadata(headers, DEST)) {
-        (Sent::Once(b"navigate"), Sent::Never | Sent::Once(b"document" | b"empty")) => true,
-        (Sent::Never, Sent::Never | Sent::Once(b"document")) => true,
-        _ => false,
-    }
+    matches!(
+        (fetch_metadata(headers, MODE), fetch_metadata(headers, DEST)),
+        (
+            Sent::Once(b"navigate"),
+            Sent::Never | Sent::Once(b"document" | b"empty")
+        ) | (Sent::Never, Sent::Never | Sent::Once(b"document"))
+    )
 }
 
 /// Whether a browser loads the request into a frame of a page.

@@ -11,8 +11,8 @@ use crate::sessions::CachedSession;
 pub(crate) trait Principal {
     /// The issuer, within which the subject is unique.
     fn issuer(&self) -> &str;
-    /// The subject.
-    fn subject(&self) -> &str;
+    /// The subject; `None` for a client that acts for itself.
+    fn subject(&self) -> Option<&str>;
     /// The claims that were made about them.
     fn claims(&self) -> &Map<String, Value>;
     /// One of these claims.
@@ -32,8 +32,8 @@ impl Principal for CachedSession {
         &self.issuer
     }
 
-    fn subject(&self) -> &str {
-        &self.subject
+    fn subject(&self) -> Option<&str> {
+        Some(&self.subject)
     }
 
     fn claims(&self) -> &Map<String, Value> {
@@ -58,8 +58,8 @@ impl Principal for VerifiedAccessToken {
         &self.iss
     }
 
-    fn subject(&self) -> &str {
-        &self.sub
+    fn subject(&self) -> Option<&str> {
+        self.sub.as_deref()
     }
 
     fn claims(&self) -> &Map<String, Value> {

@@ -45,6 +45,9 @@ const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "login_hint", "target_link_uri
 const MAX_FORM_BYTES: usize = 8 * 1024;
 /// Longest address that a page goes on to by a header, in bytes: a returnTo and parameters at their longest are shorter.
 const MAX_ONCE_MORE_BYTES: usize = 2_560;
+/// What a visitor reads whose request the provider refuses.
+const REQUEST_REFUSED: &str =
+    "The provider does not accept this sign-in request. Go back to the application and sign in from there.";
 /// Who may ask for whatever is no third party's form.
 const VISITS: &str = "GET, HEAD";
 
@@ -221,9 +224,14 @@ async fn begin(
     let url = match authorization_url(sign_in, provider, &redirect_uri, &transaction, wanted).await {
         Ok(url) => url,
         Err(error) => {
-            sign_in.metrics.login("unavailable", &provider.id);
-            let answer = HttpError::Provider(Handler::Login, error.outage());
-            let refusal = SignInRefusal::caused(SignInStep::Login, of_provider(&error), error);
+            let reason = of_provider(&error);
+            // The provider answered, and says that it does not take what was pushed to it.
+            let (outcome, answer) = match reason {
+                RefusalReason::RequestRefused => ("rejected", HttpError::BadRequest(REQUEST_REFUSED)),
+                _ => ("unavailable", HttpError::Provider(Handler::Login, error.outage())),
+            };
+            sign_in.metrics.login(outcome, &provider.id);
+            let refusal = SignInRefusal::caused(SignInStep::Login, reason, error);
             return Ok(refusal.answer(sign_in, Some(provider), answer));
         }
     };

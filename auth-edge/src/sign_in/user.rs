@@ -1,5 +1,6 @@
 //! The claims a session keeps about a person: the text of a JSON object, as the session service has it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -17,8 +18,8 @@ pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
-/// ID-token claims, then userinfo over them, then `further` claims that neither has, without the filtered ones; `sub` always stays
-/// the ID token's. It comes first, which makes the stored session smallest.
+/// ID-token claims, then userinfo over them, then `further` claims that neither has, without the filtered ones and without tokens;
+/// `sub` always stays the ID token's. It comes first, which makes the stored session smallest.
 ///
 /// # Errors
 /// The claims are no text of a JSON object.
@@ -37,6 +38,15 @@ pub(crate) fn user(
         user.entry(claim).or_insert(to_raw_value(&value)?);
     }
     user.retain(|claim, _| claim != "sub" && !filter.iter().any(|filtered| filtered == claim));
+    let mut shareable = RawClaims::new();
+    for (claim, value) in user {
+        match oidc::user_claim(&claim, value.get()) {
+            Some(Cow::Borrowed(_)) => _ = shareable.insert(claim, value),
+            Some(Cow::Owned(text)) => _ = shareable.insert(claim, RawValue::from_string(text)?),
+            None => {}
+        }
+    }
+    let user = shareable;
     let others = serde_json::to_string(&user)?;
     let Some(subject) = subject else {
         return Ok(others);

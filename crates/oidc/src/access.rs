@@ -65,7 +65,10 @@ impl Access {
     ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
         let audience = self.assertion_audience(&metadata.token_endpoint);
-        let auth = self.auth().for_methods(&metadata.token_endpoint_auth_methods);
+        let auth = self
+            .auth()
+            .for_methods(&metadata.token_endpoint_auth_methods)
+            .signing_by(&metadata.token_endpoint_auth_signing_algs);
         let mut repeated = false;
         loop {
             let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;

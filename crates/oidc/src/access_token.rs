@@ -31,8 +31,8 @@ pub struct VerifiedAccessToken {
     claims: Map<String, Value>,
     /// Issuer.
     pub iss: String,
-    /// Subject: a person, or the client where there is none.
-    pub sub: String,
+    /// Subject; `None` for an introspected token that is about no person, so the client's own.
+    pub sub: Option<String>,
     /// The client it was issued to.
     pub client_id: String,
     /// When it expires, in seconds since the Unix epoch; an introspected token need not tell.
@@ -72,12 +72,11 @@ impl VerifiedAccessToken {
         checks.instant("exp").ok_or(IdTokenError::Expired)?;
         checks.instant("iat").ok_or(AccessTokenError::IssuedAt)?;
         let sub = checks.subject()?.to_owned();
-        Self::common(claims, settings, sub)
+        Self::common(claims, settings, Some(sub))
     }
 
-    /// What an introspection response says of an active token (RFC 7662 section 2.2). The subject of a token that is nobody's
-    /// is its client, as RFC 9068 section 2.2 has it. A token of a person (`username`) of whom `sub` does not tell is refused:
-    /// all the people of a client would be one, under the client's name.
+    /// What an introspection response says of an active token (RFC 7662 section 2.2). A token without `sub` is the client's own
+    /// and names no person. A token of a person (`username`) without `sub` is refused: all the people of a client would be one.
     ///
     /// # Errors
     /// What it says is malformed, of another issuer, or of another kind of token, or does not say whose it is.
@@ -94,12 +93,12 @@ impl VerifiedAccessToken {
         if token_type.is_some_and(|text| !text.is_some_and(presents)) {
             return Err(AccessTokenError::TokenType);
         }
-        let sub = if claims.contains_key("sub") {
-            checks.subject()?.to_owned()
+        let sub = if claims.get("sub").is_some_and(|sub| !sub.is_null()) {
+            Some(checks.subject()?.to_owned())
         } else if claims.contains_key("username") {
             return Err(IdTokenError::Subject.into());
         } else {
-            client_id(&checks)?.to_owned()
+            None
         };
         Self::common(claims, settings, sub)
     }
@@ -107,7 +106,7 @@ impl VerifiedAccessToken {
     fn common(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
-        sub: String,
+        sub: Option<String>,
     ) -> Result<Self, AccessTokenError> {
         let checks = checks(&claims, settings);
         if claims.get("scope").is_some_and(|scope| !scope.is_string()) {
@@ -148,11 +147,7 @@ impl VerifiedAccessToken {
             now,
             tolerance_secs: self.tolerance_secs,
         };
-        if self.exp.is_some() {
-            checks.validity()?;
-        } else {
-            checks.not_before()?;
-        }
+        checks.validity_if_limited()?;
         let latest = now.saturating_add(self.tolerance_secs);
         let issued = checks.instant("iat");
         if self.claims.contains_key("iat") && issued.is_none_or(|iat| iat > latest) {

@@ -1,5 +1,7 @@
 //! Names of claims and the checks every kind of token shares.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::json::seconds;
@@ -19,6 +21,51 @@ pub const PROTOCOL_CLAIMS: [&str; 11] = [
     "at_hash",
     "c_hash",
 ];
+
+/// Members that say where further claims are (OpenID Connect Core 5.6.2). They are no claims of the person, and may hold an
+/// access token.
+const CLAIM_REFERENCES: [&str; 2] = ["_claim_names", "_claim_sources"];
+/// What the names of claims that hold a token end with.
+const TOKEN_NAMES: [&str; 2] = ["access_token", "refresh_token"];
+
+/// The JSON text of a claim as it may become part of a session's user: without members, however deep, that hold a token.
+/// `None` if the claim itself is one, or a reference to other claims.
+#[must_use]
+pub fn user_claim<'a>(name: &str, json: &'a str) -> Option<Cow<'a, str>> {
+    let holds_token = |name: &str| TOKEN_NAMES.iter().any(|end| name.ends_with(end));
+    if CLAIM_REFERENCES.contains(&name) || holds_token(name) {
+        return None;
+    }
+    if !TOKEN_NAMES.iter().any(|end| json.contains(end)) && !json.contains('\\') {
+        return Some(Cow::Borrowed(json));
+    }
+    let mut value = serde_json::from_str(json).ok()?;
+    Some(if remove_members(&mut value, &holds_token) {
+        Cow::Owned(value.to_string())
+    } else {
+        Cow::Borrowed(json)
+    })
+}
+
+/// Removes the members whose name is unwanted, and tells whether there were any.
+fn remove_members(value: &mut Value, is_unwanted: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::Object(members) => {
+            let before = members.len();
+            members.retain(|name, _| !is_unwanted(name));
+            let inside = members
+                .values_mut()
+                .map(|value| remove_members(value, is_unwanted));
+            // Counted, because every member has to be looked at.
+            inside.filter(|removed| *removed).count() > 0 || members.len() < before
+        }
+        Value::Array(all) => {
+            let inside = all.iter_mut().map(|value| remove_members(value, is_unwanted));
+            inside.filter(|removed| *removed).count() > 0
+        }
+        _ => false,
+    }
+}
 
 /// `iat` older than this is no fresh login's (behaviour: "nor a day old").
 const OLDEST_IAT_SECS: u64 = 86_400;
@@ -69,20 +116,31 @@ impl ClaimChecks<'_> {
         }
     }
 
-    /// `aud` is this client and nobody else; `azp`, when present, is this client.
-    pub(crate) fn audience(&self, client_id: &str) -> Result<(), IdTokenError> {
-        let only_us = match self.claims.get("aud") {
-            Some(Value::String(one)) => one == client_id,
-            Some(Value::Array(all)) => !all.is_empty() && all.iter().all(|one| one == client_id),
-            _ => false,
+    /// `aud` names this client, and `azp`, when present, is this client. Further audiences count if `azp` names this client, or
+    /// if the operator trusts each of them (OpenID Connect Core 3.1.3.7, steps 3 to 5).
+    pub(crate) fn audience(&self, settings: &ProviderSettings) -> Result<(), IdTokenError> {
+        let client_id = settings.client_id.as_str();
+        let audiences = match self.claims.get("aud") {
+            Some(one @ Value::String(_)) => std::slice::from_ref(one),
+            Some(Value::Array(all)) => all.as_slice(),
+            _ => &[],
         };
-        if !only_us {
+        if !audiences.iter().any(|one| one == client_id) {
             return Err(IdTokenError::Audience);
         }
         match self.claims.get("azp") {
-            None => Ok(()),
-            Some(Value::String(azp)) if azp == client_id => Ok(()),
-            Some(_) => Err(IdTokenError::AuthorizedParty),
+            Some(Value::String(azp)) if azp == client_id => return Ok(()),
+            None | Some(Value::Null) => {}
+            Some(_) => return Err(IdTokenError::AuthorizedParty),
+        }
+        let is_trusted = |one: &Value| {
+            let mut trusted = settings.trusted_audiences.iter();
+            one == client_id || trusted.any(|name| one == name.as_str())
+        };
+        if audiences.iter().all(is_trusted) {
+            Ok(())
+        } else {
+            Err(IdTokenError::Audience)
         }
     }
 
@@ -94,6 +152,15 @@ impl ClaimChecks<'_> {
         }
         self.not_before()?;
         Ok(exp)
+    }
+
+    /// [`Self::validity`] for a token that need not say until when it is valid.
+    pub(crate) fn validity_if_limited(&self) -> Result<(), IdTokenError> {
+        if self.claims.contains_key("exp") {
+            self.validity().map(drop)
+        } else {
+            self.not_before()
+        }
     }
 
     /// `nbf`, where there is one, with tolerance.
@@ -154,6 +221,37 @@ impl ClaimChecks<'_> {
             Ok(())
         } else {
             Err(IdTokenError::Organization)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::user_claim;
+
+    #[test]
+    fn no_token_and_no_reference_becomes_part_of_the_user() {
+        for name in [
+            "_claim_names",
+            "_claim_sources",
+            "access_token",
+            "idp_refresh_token",
+        ] {
+            assert_eq!(user_claim(name, "{}"), None, "{name}");
+        }
+        for (json, kept) in [
+            (r#"{"a":1.10}"#, r#"{"a":1.10}"#),
+            (r#""access_token""#, r#""access_token""#),
+            (
+                r#"{"idp":[{"x_access_token":"t","id":1}]}"#,
+                r#"{"idp":[{"id":1}]}"#,
+            ),
+            (
+                r#"{"access\u005ftoken":"t","b":{"refresh_token":2}}"#,
+                r#"{"b":{}}"#,
+            ),
+        ] {
+            assert_eq!(user_claim("identities", json).as_deref(), Some(kept));
         }
     }
 }

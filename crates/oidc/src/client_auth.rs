@@ -75,6 +75,14 @@ impl ClientAuth {
         }
     }
 
+    /// The same, with assertions signed by an algorithm that the metadata list (`token_endpoint_auth_signing_alg_values_supported`).
+    pub(crate) fn signing_by(self, listed: &[String]) -> Self {
+        match self {
+            Self::PrivateKeyJwt(keys) => Self::PrivateKeyJwt(keys.by_listed(listed)),
+            other => other,
+        }
+    }
+
     pub(crate) fn secret(&self) -> Option<&ClientSecret> {
         match self {
             Self::SecretByMetadata(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => {

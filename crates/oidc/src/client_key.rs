@@ -28,6 +28,8 @@ pub struct ClientKey {
     pair: Arc<Pair>,
     key_id: String,
     algorithm: SigningAlgorithm,
+    /// Whether an operator named the algorithm.
+    is_algorithm_named: bool,
 }
 
 enum Pair {
@@ -91,17 +93,47 @@ impl ClientKey {
             algorithm: pair.usual_algorithm(),
             pair: Arc::new(pair),
             key_id,
+            is_algorithm_named: false,
         })
     }
 
-    /// The key, to sign with this algorithm from now on; `None` when a key of its kind does not.
+    /// The key, to sign with the algorithm an operator names; `None` when a key of its kind does not.
     pub fn signing_with(&self, algorithm: SigningAlgorithm) -> Option<Self> {
+        let key = self.able_to_sign_with(algorithm)?;
+        Some(Self {
+            is_algorithm_named: true,
+            ..key
+        })
+    }
+
+    fn able_to_sign_with(&self, algorithm: SigningAlgorithm) -> Option<Self> {
         let signs = algorithm == self.algorithm
             || matches!(*self.pair, Pair::Rsa(_)) && algorithm.rsa_signing().is_some();
         signs.then(|| Self {
             algorithm,
             ..self.clone()
         })
+    }
+
+    /// The key, to sign with its own algorithm if the metadata list that or none, or if an operator named it; else with the
+    /// strongest listed one that a key of its kind has.
+    fn by_listed<T: AsRef<str>>(&self, listed: &[T]) -> Self {
+        const STRONGEST_FIRST: [SigningAlgorithm; 6] = [
+            SigningAlgorithm::Ps256,
+            SigningAlgorithm::Ps384,
+            SigningAlgorithm::Ps512,
+            SigningAlgorithm::Rs256,
+            SigningAlgorithm::Rs384,
+            SigningAlgorithm::Rs512,
+        ];
+        let is_listed =
+            |algorithm: SigningAlgorithm| listed.iter().any(|name| name.as_ref() == algorithm.name());
+        if self.is_algorithm_named || listed.is_empty() || is_listed(self.algorithm) {
+            return self.clone();
+        }
+        let mut listed = STRONGEST_FIRST.into_iter().filter(|one| is_listed(*one));
+        let other = listed.find_map(|algorithm| self.able_to_sign_with(algorithm));
+        other.unwrap_or_else(|| self.clone())
     }
 
     /// What it signs with.
@@ -209,6 +241,16 @@ impl ClientKeys {
     /// The one that signs.
     pub fn signing(&self) -> &ClientKey {
         &self.first
+    }
+
+    /// The one that signs, with an algorithm that the provider's metadata list.
+    pub fn signing_by<T: AsRef<str>>(&self, listed: &[T]) -> ClientKey {
+        self.first.by_listed(listed)
+    }
+
+    /// The same keys, the first of which signs with an algorithm that the provider's metadata list.
+    pub(crate) fn by_listed<T: AsRef<str>>(&self, listed: &[T]) -> Self {
+        Self::new(self.first.by_listed(listed), self.others.clone())
     }
 
     /// The public halves as a JSON Web Key Set, to be registered with the provider.

@@ -85,12 +85,6 @@ pub enum ProviderError {
         /// Bytes.
         limit: usize,
     },
-    /// The answer has another content type than the specification says.
-    #[error("the provider's {endpoint} answered with an unexpected content type")]
-    ContentType {
-        /// Which endpoint.
-        endpoint: &'static str,
-    },
     /// The answer is not the JSON the specification says.
     #[error("the provider's {endpoint} answered with malformed JSON")]
     Malformed {
@@ -163,7 +157,6 @@ impl ProviderError {
             Self::Recent(earlier) => earlier.outage(),
             Self::Status { .. }
             | Self::TooLarge { .. }
-            | Self::ContentType { .. }
             | Self::Malformed { .. }
             | Self::Unverified { .. }
             | Self::IssuerMismatch
@@ -240,8 +233,8 @@ pub enum IdTokenError {
     /// `iss` is absent or another.
     #[error("iss is not the provider")]
     Issuer,
-    /// `aud` is absent, lacks this client or names another audience.
-    #[error("aud is not exactly this client")]
+    /// `aud` is absent, lacks this client, or names a further audience that neither `azp` nor the operator vouches for.
+    #[error("aud is not this client alone; OIDC_TRUSTED_AUDIENCES can allow further audiences")]
     Audience,
     /// `azp` is another client.
     #[error("azp is not this client")]

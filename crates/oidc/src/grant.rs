@@ -20,11 +20,14 @@ const ACCESS_TOKEN_TYPES: [&str; 2] = [
     "urn:ietf:params:oauth:token-type:jwt",
 ];
 
-/// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
+/// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage. Some providers refuse with status 200.
 fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAuthError> {
-    let may_refuse = matches!(answer.status, 400 | 401 | 403);
+    let may_refuse = matches!(answer.status, 200 | 400 | 401 | 403);
     let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
-    let error = document.get("error")?.as_str()?;
+    let error = document
+        .get("error")?
+        .as_str()
+        .filter(|error| !error.is_empty())?;
     let transient = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
     (!transient).then(|| {
         OAuthError::new(error)
@@ -47,6 +50,22 @@ fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderErr
     }
 }
 
+/// The members of an answer that is no refusal, if it is a success.
+fn success(
+    answer: &ProviderResponse,
+    settings: &ProviderSettings,
+) -> Result<Map<String, Value>, ProviderError> {
+    if answer.status != 200 {
+        return Err(outage(answer, settings));
+    }
+    let document: Map<String, Value> = answer.json()?;
+    // `temporarily_unavailable` and its kind, in the shape of a success.
+    match text(&document, "error") {
+        Some(_) => Err(answer.status_error()),
+        None => Ok(document),
+    }
+}
+
 /// What an answer that holds nothing else says.
 pub(crate) fn refused(
     answer: &ProviderResponse,
@@ -65,19 +84,17 @@ pub(crate) fn code_answer(
     settings: &ProviderSettings,
     now: u64,
 ) -> Result<TokenSet, TokenError> {
-    if answer.status != 200 {
-        return Err(
-            refusal(answer, settings).map_or_else(|| outage(answer, settings).into(), TokenError::Refused)
-        );
+    if let Some(refusal) = refusal(answer, settings) {
+        return Err(TokenError::Refused(refusal));
     }
-    let document: Map<String, Value> = answer.json()?;
+    let document = success(answer, settings)?;
     let access_token = text(&document, "access_token").ok_or(TokenError::MissingAccessToken)?;
     let token_type = token_type(&document, settings).ok_or(TokenError::TokenType)?;
     Ok(TokenSet {
         access_token,
         token_type: token_type.to_owned(),
         scope: text(&document, "scope").unwrap_or_else(|| settings.scope.clone()),
-        expires_at: expires_at(&document, settings, now),
+        expires_at: now.saturating_add(lifetime_secs(&document, settings)),
         refresh_token: text(&document, "refresh_token"),
         id_token: text(&document, "id_token").ok_or(TokenError::MissingIdToken)?,
     })
@@ -89,22 +106,21 @@ pub(crate) fn refresh_answer(
     settings: &ProviderSettings,
     now: u64,
 ) -> Result<RefreshedTokens, RefreshError> {
-    if answer.status != 200 {
-        return Err(refusal(answer, settings).map_or_else(
-            || RefreshError::Transient(outage(answer, settings)),
-            RefreshError::Refused,
-        ));
+    if let Some(refusal) = refusal(answer, settings) {
+        return Err(RefreshError::Refused(refusal));
     }
-    let document: Map<String, Value> = answer.json().map_err(RefreshError::Transient)?;
+    let document = success(answer, settings).map_err(RefreshError::Transient)?;
     let access_token = text(&document, "access_token").ok_or(RefreshError::Unusable("no access token"))?;
     let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(
         "another token type than the one asked for",
     ))?;
+    let lifetime_secs = lifetime_secs(&document, settings);
     Ok(RefreshedTokens {
         access_token,
         token_type: token_type.to_owned(),
         scope: text(&document, "scope"),
-        expires_at: expires_at(&document, settings, now),
+        expires_at: now.saturating_add(lifetime_secs),
+        lifetime_secs,
         refresh_token: text(&document, "refresh_token"),
         id_token: text(&document, "id_token"),
     })
@@ -158,19 +174,23 @@ fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The one token type that was requested: a bearer token in the place of a bound one would be worth more to a thief.
+/// The one token type that was requested: a bearer token in the place of a bound one would be worth more to a thief. Some
+/// providers leave the type out when it is `Bearer`.
 fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Option<&'static str> {
     let wanted = if settings.dpop_key.is_some() {
         "DPoP"
     } else {
         "Bearer"
     };
-    let kind = document.get("token_type").and_then(Value::as_str)?;
+    let kind = match document.get("token_type") {
+        None | Some(Value::Null) => "Bearer",
+        Some(kind) => kind.as_str()?,
+    };
     kind.eq_ignore_ascii_case(wanted).then_some(wanted)
 }
 
 /// `expires_in` as a number or in quotes; negative is 0, unreadable is the default, absurd is a year.
-fn expires_at(document: &Map<String, Value>, settings: &ProviderSettings, now: u64) -> u64 {
+fn lifetime_secs(document: &Map<String, Value>, settings: &ProviderSettings) -> u64 {
     let lifetime = match document.get("expires_in") {
         Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
         Some(value) => value.as_f64(),
@@ -185,5 +205,5 @@ fn expires_at(document: &Map<String, Value>, settings: &ProviderSettings, now: u
         )]
         Some(secs) => secs as u64,
     };
-    now.saturating_add(secs.min(LONGEST_LIFETIME_SECS))
+    secs.min(LONGEST_LIFETIME_SECS)
 }

@@ -1,4 +1,9 @@
-//! The bounded HTTP client: deadline, no redirects, a size limit, strict content types.
+//! The bounded HTTP client: deadline, size limit, at most one redirect.
+//!
+//! Invariants
+//! - Only a GET follows a redirect, once, inside the origin it was sent to. A form with a secret follows none.
+//! - JSON is judged by its bytes: providers send it under any content type, after a byte order mark, or compressed. The limit
+//!   counts unpacked bytes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +46,7 @@ const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 /// A complete answer.
 pub(crate) struct ProviderResponse {
     pub(crate) status: u16,
-    pub(crate) content_type: String,
+    location: Option<String>,
     pub(crate) max_age_secs: Option<u64>,
     /// `DPoP-Nonce`: what the next proof for this server has to repeat (RFC 9449, section 8).
     pub(crate) dpop_nonce: Option<String>,
@@ -83,23 +88,33 @@ impl BearerMethod {
 }
 
 impl ProviderResponse {
-    /// The body, where its content type says JSON.
+    /// The body as JSON, whatever its content type.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
-        if !self.is_json() {
-            return Err(ProviderError::ContentType {
-                endpoint: self.endpoint,
-            });
-        }
-        serde_json::from_slice(&self.body).map_err(|_| ProviderError::Malformed {
+        serde_json::from_slice(self.text()).map_err(|_| ProviderError::Malformed {
             endpoint: self.endpoint,
         })
     }
 
-    pub(crate) fn is_json(&self) -> bool {
-        matches!(
-            self.content_type.as_str(),
-            "application/json" | "application/jwk-set+json"
-        )
+    /// The body without a byte order mark.
+    pub(crate) fn text(&self) -> &[u8] {
+        const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+        self.body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.body)
+    }
+
+    /// The body as a compact JWS; `None` if it is something else, a JSON object for one.
+    pub(crate) fn compact_jws(&self) -> Option<&str> {
+        let text = std::str::from_utf8(self.text()).ok()?.trim();
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        (text.split('.').count() == 3 && text.bytes().all(is_part)).then_some(text)
+    }
+
+    /// Where a redirect leads, if that is inside the origin of `from`.
+    fn redirect_within(&self, from: &Url) -> Option<Url> {
+        let is_redirect = matches!(self.status, 301 | 302 | 303 | 307 | 308);
+        let to = from
+            .join(self.location.as_deref().filter(|_| is_redirect)?)
+            .ok()?;
+        (to.origin() == from.origin() && to.username().is_empty()).then_some(to)
     }
 
     /// Whether the server only wants its nonce repeated: as an OAuth error, or as a resource's challenge.
@@ -178,6 +193,19 @@ impl HttpClient {
         answer
     }
 
+    /// Probes a document, and follows one redirect inside its origin, as [`Self::get`] does.
+    pub(crate) async fn probe_document(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+    ) -> Result<ProbedResponse, ProviderError> {
+        let probed = self.probe(endpoint, url).await?;
+        match probed.response.redirect_within(url) {
+            Some(next) => self.probe(endpoint, &next).await,
+            None => Ok(probed),
+        }
+    }
+
     /// Gets what a probe wants to see: the response with its headers, and the certificate.
     pub(crate) async fn probe(
         &self,
@@ -203,16 +231,22 @@ impl HttpClient {
         })
     }
 
+    /// Gets a document, and follows one redirect inside its origin.
     pub(crate) async fn get(
         &self,
         endpoint: &'static str,
         url: &Url,
     ) -> Result<ProviderResponse, ProviderError> {
-        let request = self.client.get(url.clone()).header(ACCEPT, "application/json");
-        self.send(endpoint, GET, url, request, Read::ALL).await
+        let request = |url: &Url| self.client.get(url.clone()).header(ACCEPT, "application/json");
+        let answer = self.send(endpoint, GET, url, request(url), Read::ALL).await?;
+        match answer.redirect_within(url) {
+            Some(next) => self.send(endpoint, GET, &next, request(&next), Read::ALL).await,
+            None => Ok(answer),
+        }
     }
 
-    /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1).
+    /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1). One redirect inside
+    /// the origin is followed, unless a proof is for one address alone.
     pub(crate) async fn get_with_token(
         &self,
         endpoint: &'static str,
@@ -220,17 +254,23 @@ impl HttpClient {
         access_token: &str,
         dpop: Option<&str>,
     ) -> Result<ProviderResponse, ProviderError> {
-        let request = self
-            .client
-            .get(url.clone())
-            .header(ACCEPT, "application/json, application/jwt");
-        let request = match dpop {
-            None => request.bearer_auth(access_token),
-            Some(proof) => request
-                .header(AUTHORIZATION, format!("DPoP {access_token}"))
-                .header(DPOP, proof),
+        let request = |url: &Url| {
+            let request = self
+                .client
+                .get(url.clone())
+                .header(ACCEPT, "application/json, application/jwt");
+            match dpop {
+                None => request.bearer_auth(access_token),
+                Some(proof) => request
+                    .header(AUTHORIZATION, format!("DPoP {access_token}"))
+                    .header(DPOP, proof),
+            }
         };
-        self.send(endpoint, GET, url, request, Read::ALL).await
+        let answer = self.send(endpoint, GET, url, request(url), Read::ALL).await?;
+        match answer.redirect_within(url).filter(|_| dpop.is_none()) {
+            Some(next) => self.send(endpoint, GET, &next, request(&next), Read::ALL).await,
+            None => Ok(answer),
+        }
     }
 
     /// Sends what a resource is made, read, changed or deleted by. Of an error nothing but status and headers is read: its body
@@ -337,6 +377,7 @@ pub(crate) fn builder(
         .connect_timeout(settings.http_timeout)
         .redirect(Policy::none())
         .pool_idle_timeout(POOL_IDLE)
+        .gzip(true)
         .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
         .no_proxy();
     if let Some(proxy) = credentials.proxy.clone() {
@@ -417,20 +458,13 @@ async fn complete(
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     };
-    let essence = |value: &str| {
-        value
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase()
-    };
+    let given = |name| Some(header(name).to_owned()).filter(|value: &String| !value.is_empty());
     let mut answer = ProviderResponse {
         status: response.status().as_u16(),
-        content_type: essence(header(CONTENT_TYPE)),
+        location: given(LOCATION),
         max_age_secs: max_age(header(CACHE_CONTROL)),
-        dpop_nonce: Some(header(DPOP_NONCE).to_owned()).filter(|nonce| !nonce.is_empty()),
-        retry_after: Some(header(RETRY_AFTER).to_owned()).filter(|after| !after.is_empty()),
+        dpop_nonce: given(DPOP_NONCE),
+        retry_after: given(RETRY_AFTER),
         challenge: header(WWW_AUTHENTICATE).to_owned(),
         body: Vec::new(),
         endpoint,

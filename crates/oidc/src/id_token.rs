@@ -135,7 +135,7 @@ impl IdToken {
         auth_time: Option<u64>,
     ) -> Result<Self, IdTokenError> {
         let iss = checks.issuer_of(settings, true)?.to_owned();
-        checks.audience(&settings.client_id)?;
+        checks.audience(settings)?;
         checks.validity()?;
         let iat = checks.issued_at()?;
         let sub = checks.subject()?.to_owned();

@@ -9,8 +9,8 @@ use crate::{
     AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderError, ProviderSettings, VerifiedAccessToken,
 };
 
-/// The content type of a signed response, which is the `typ` of its JWT too.
-pub(crate) const SIGNED: &str = "application/token-introspection+jwt";
+/// The `typ` of a signed response, in full.
+const SIGNED: &str = "application/token-introspection+jwt";
 
 /// What a response says of the token.
 ///
@@ -29,16 +29,12 @@ pub(crate) fn token(
 
 /// The members of a plain response.
 pub(crate) fn plain(answer: &ProviderResponse) -> Result<Map<String, Value>, ProviderError> {
-    if !answer.is_json() {
-        return Err(ProviderError::ContentType { endpoint: ENDPOINT });
-    }
-    strict_object(&answer.body).ok_or_else(malformed)
+    strict_object(answer.text()).ok_or_else(malformed)
 }
 
 /// Parses a signed response; nothing of it is verified.
-pub(crate) fn signed(body: &[u8]) -> Result<Unverified<'_>, ProviderError> {
-    let raw = std::str::from_utf8(body).map_err(|_| malformed())?;
-    let token = Unverified::parse(raw.trim(), &AcceptedAlgorithms::Auto).map_err(|_| malformed())?;
+pub(crate) fn signed(raw: &str) -> Result<Unverified<'_>, ProviderError> {
+    let token = Unverified::parse(raw, &AcceptedAlgorithms::Auto).map_err(|_| malformed())?;
     if token.typ.is_none() || !token.type_is(&[SIGNED]) {
         return Err(malformed());
     }

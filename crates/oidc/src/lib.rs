@@ -84,7 +84,7 @@ pub use accepted_algorithms::AcceptedAlgorithms;
 pub use access_token::{TokenBinding, VerifiedAccessToken};
 pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
-pub use claims::PROTOCOL_CLAIMS;
+pub use claims::{PROTOCOL_CLAIMS, user_claim};
 pub use client_auth::{AssertionAudience, ClientAuth};
 pub use client_key::{ClientKey, ClientKeys};
 pub use device_proof::{

@@ -56,7 +56,7 @@ impl LogoutToken {
             tolerance_secs: settings.clock_tolerance_secs,
         };
         let iss = checks.issuer_of(settings, false)?.to_owned();
-        checks.audience(&settings.client_id)?;
+        checks.audience(settings)?;
         let exp = checks.validity()?;
         let iat = checks.issued_at()?;
         if now.saturating_sub(iat) > OLDEST_IAT_SECS {

@@ -39,6 +39,8 @@ pub struct Metadata {
     pub token_endpoint_auth_methods: Vec<String>,
     /// `token_endpoint_auth_signing_alg_values_supported`; empty when it is not told.
     pub token_endpoint_auth_signing_algs: Vec<String>,
+    /// `request_object_signing_alg_values_supported`; empty when it is not told.
+    pub(crate) request_object_signing_algs: Vec<String>,
     /// `response_modes_supported`; empty when it is not told.
     pub response_modes: Vec<String>,
     /// Whether the provider accepts only pushed authorization requests.
@@ -60,13 +62,14 @@ impl Metadata {
         if document.get("issuer").and_then(Value::as_str) != Some(issuer) {
             return Err(ProviderError::IssuerMismatch);
         }
+        // Some providers write an empty text or list for what they do not offer.
+        let member = |name: &str| document.get(name).filter(|value| !is_empty(value));
         let on_loopback = Url::parse(issuer).is_ok_and(|url| is_loopback(&url));
         let optional = |endpoint: &'static str| -> Result<Option<Url>, ProviderError> {
             let alias = document
                 .get("mtls_endpoint_aliases")
-                .and_then(|aliases| aliases.get(endpoint));
-            let value = alias.filter(|_| mutual_tls).or_else(|| document.get(endpoint));
-            let Some(value) = value.filter(|value| !value.is_null()) else {
+                .and_then(|aliases| aliases.get(endpoint).filter(|value| !is_empty(value)));
+            let Some(value) = alias.filter(|_| mutual_tls).or_else(|| member(endpoint)) else {
                 return Ok(None);
             };
             let url = value.as_str().and_then(|text| Url::parse(text).ok());
@@ -81,11 +84,9 @@ impl Metadata {
         };
         let required = |endpoint| optional(endpoint)?.ok_or(ProviderError::MissingEndpoint { endpoint });
         let says = |name: &str| document.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let methods = document
-            .get("code_challenge_methods_supported")
-            .and_then(Value::as_array);
+        let methods = member("code_challenge_methods_supported").and_then(Value::as_array);
         let list = |name: &str| -> Vec<String> {
-            let values = document.get(name).and_then(Value::as_array);
+            let values = member(name).and_then(Value::as_array);
             let texts = values.into_iter().flatten().filter_map(Value::as_str);
             texts.map(str::to_owned).collect()
         };
@@ -104,6 +105,7 @@ impl Metadata {
             userinfo_signing_algs: list("userinfo_signing_alg_values_supported"),
             token_endpoint_auth_methods: list("token_endpoint_auth_methods_supported"),
             token_endpoint_auth_signing_algs: list("token_endpoint_auth_signing_alg_values_supported"),
+            request_object_signing_algs: list("request_object_signing_alg_values_supported"),
             response_modes: list("response_modes_supported"),
             requires_pushed_requests: says("require_pushed_authorization_requests"),
             iss_parameter_promised: says("authorization_response_iss_parameter_supported"),
@@ -121,9 +123,64 @@ impl Metadata {
     }
 }
 
+/// Whether a member says as little as one that is absent.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(all) => all.is_empty(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_optional_member_counts_as_absent() {
+        for empty in [serde_json::json!(""), serde_json::json!([]), Value::Null] {
+            let mut document = serde_json::json!({
+                "issuer": "https://op.example",
+                "authorization_endpoint": "https://op.example/a",
+                "token_endpoint": "https://op.example/t",
+                "jwks_uri": "https://op.example/k",
+                "mtls_endpoint_aliases": { "token_endpoint": empty },
+            });
+            for name in [
+                "userinfo_endpoint",
+                "end_session_endpoint",
+                "revocation_endpoint",
+                "introspection_endpoint",
+                "pushed_authorization_request_endpoint",
+                "code_challenge_methods_supported",
+                "id_token_signing_alg_values_supported",
+                "userinfo_signing_alg_values_supported",
+                "token_endpoint_auth_methods_supported",
+                "token_endpoint_auth_signing_alg_values_supported",
+                "response_modes_supported",
+                "require_pushed_authorization_requests",
+                "authorization_response_iss_parameter_supported",
+            ] {
+                document[name] = empty.clone();
+            }
+            let document = document.as_object().cloned().unwrap_or_default();
+            let metadata = Metadata::from_document(&document, "https://op.example", true)
+                .expect("nothing that is needed is absent");
+            assert!(
+                metadata.supports_s256 && metadata.end_session_endpoint.is_none(),
+                "{empty}"
+            );
+            assert!(metadata.userinfo_endpoint.is_none() && metadata.revocation_endpoint.is_none());
+            assert_eq!(metadata.token_endpoint.as_str(), "https://op.example/t");
+            let mut lacking = document;
+            lacking.insert("jwks_uri".to_owned(), empty);
+            assert!(matches!(
+                Metadata::from_document(&lacking, "https://op.example", false),
+                Err(ProviderError::MissingEndpoint { endpoint: "jwks_uri" })
+            ));
+        }
+    }
 
     // conformance: B-082
     #[test]

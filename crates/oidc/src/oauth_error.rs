@@ -66,9 +66,19 @@ impl OAuthError {
         self.code == "invalid_scope"
     }
 
-    /// Whether the grant itself is dead: a further attempt can never succeed.
+    /// Whether only a new sign-in helps: the grant is dead, or the person has to take part (OpenID Connect Core 3.1.2.6).
+    /// Another attempt with the same refresh token can never succeed. Status 200 with an error counts alike, whatever the code,
+    /// unless the code is about this client.
     pub fn is_final(&self) -> bool {
-        self.code == "invalid_grant"
+        const FINAL: [&str; 5] = [
+            "invalid_grant",
+            "interaction_required",
+            "login_required",
+            "consent_required",
+            "account_selection_required",
+        ];
+        let is_odd = self.status == Some(200) && self.code != "invalid_client";
+        FINAL.contains(&self.code()) || is_odd
     }
 }
 

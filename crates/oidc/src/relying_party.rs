@@ -142,7 +142,8 @@ impl RelyingParty {
         let mut parameters = authorization::parameters(&whole, endpoint);
         if let Some(keys) = &access.credentials.request_keys {
             let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
-            let object = request_object::sign(keys.signing(), client, issuer, &parameters, request.now)
+            let key = keys.signing_by(&metadata.request_object_signing_algs);
+            let object = request_object::sign(&key, client, issuer, &parameters, request.now)
                 .map_err(|_| ProviderError::ClientAssertion)?;
             parameters = request_object::around(object, &parameters, pushed.is_some());
         }
@@ -232,27 +233,26 @@ impl RelyingParty {
             401 | 403 => return Err(UserinfoError::Unauthorized),
             _ => return Err(answer.status_error().into()),
         }
-        if answer.content_type != "application/jwt" {
+        let Some(raw) = answer.compact_jws() else {
             if self.settings.userinfo_signed {
                 return Err(UserinfoError::Unsigned);
             }
-            let claims = answer.is_json().then(|| strict_object(&answer.body));
-            let claims = claims.ok_or(ProviderError::ContentType { endpoint })?;
-            return userinfo::about(claims.ok_or(UserinfoError::Malformed)?, expected_sub);
-        }
-        let raw = std::str::from_utf8(&answer.body).map_err(|_| UserinfoError::Malformed)?;
+            let claims = strict_object(answer.text()).ok_or(UserinfoError::Malformed)?;
+            return userinfo::about(claims, expected_sub);
+        };
         let (claims, _) = self
-            .verified_claims(raw.trim(), TokenUse::Userinfo, &USERINFO_TYPES)
+            .verified_claims(raw, TokenUse::Userinfo, &USERINFO_TYPES)
             .await
             .map_err(UserinfoError::Token)?;
         let checks = ClaimChecks {
             claims: &claims,
-            now: 0,
-            tolerance_secs: 0,
+            now,
+            tolerance_secs: self.settings.clock_tolerance_secs,
         };
         checks
             .issuer_of(&self.settings, false)
-            .and_then(|_issuer| checks.audience(&self.settings.client_id))
+            .and_then(|_issuer| checks.audience(&self.settings))
+            .and_then(|()| checks.validity_if_limited())
             .map_err(UserinfoError::Token)?;
         userinfo::about(claims, expected_sub)
     }

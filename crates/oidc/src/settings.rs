@@ -32,6 +32,8 @@ pub struct ProviderSettings {
     pub name: Option<String>,
     /// Client identifier.
     pub client_id: String,
+    /// Audiences that an ID token or logout token may name beside this client.
+    pub trusted_audiences: Vec<String>,
     /// How this client proves who it is.
     pub client_auth: ClientAuth,
     /// Whom an assertion of `private_key_jwt` is for.
@@ -90,6 +92,7 @@ impl ProviderSettings {
             endpoints: Vec::new(),
             name: None,
             client_id: client_id.into(),
+            trusted_audiences: Vec::new(),
             client_auth: ClientAuth::None,
             assertion_audience: AssertionAudience::Issuer,
             request_keys: None,

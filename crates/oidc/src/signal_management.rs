@@ -234,13 +234,7 @@ fn about(mut url: Url, stream_id: &str) -> Url {
 
 /// The JSON of an answer, in which no name stands twice.
 pub(crate) fn document(answer: &ProviderResponse) -> Result<Value, TransmitterError> {
-    if !answer.is_json() {
-        let endpoint = answer.endpoint;
-        return Err(TransmitterError::Unanswered(ProviderError::ContentType {
-            endpoint,
-        }));
-    }
-    nested_value(&answer.body).ok_or_else(|| malformed(answer))
+    nested_value(answer.text()).ok_or_else(|| malformed(answer))
 }
 
 pub(crate) fn malformed(answer: &ProviderResponse) -> TransmitterError {

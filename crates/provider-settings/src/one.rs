@@ -29,6 +29,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     if let Some(auth) = auth {
         settings.client_auth = auth;
     }
+    settings.trusted_audiences = reader.list("OIDC_TRUSTED_AUDIENCES");
     settings.tenants = tenants(reader, &settings.issuer);
     settings.groups_url = groups_url(reader, &settings.issuer);
     settings.metadata_url = address(reader, "OIDC_METADATA_URL");

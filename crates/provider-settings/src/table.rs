@@ -76,6 +76,12 @@ pub static TOPIC: Topic = Topic {
             "TEXT",
             "Client identifier registered with the provider. Required.",
         ),
+        setting(
+            "OIDC_TRUSTED_AUDIENCES",
+            "",
+            "LIST",
+            "Audiences that ID tokens and logout tokens may name beside OIDC_CLIENT_ID, separated by commas. A token whose azp is OIDC_CLIENT_ID may name any, so most providers need none.",
+        ),
         Setting {
             name: "OIDC_CLIENT_SECRET",
             default: "",

@@ -44,7 +44,7 @@ pub enum Answer {
         /// Header fields.
         headers: Vec<(String, String)>,
         /// Body.
-        body: String,
+        body: Vec<u8>,
     },
     /// None, ever; the connection stays open.
     Hang,
@@ -56,7 +56,7 @@ impl Answer {
         Self::Http {
             status,
             headers: Vec::new(),
-            body: String::new(),
+            body: Vec::new(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Answer {
     }
 
     /// Any text of any content type.
-    pub fn text(status: u16, content_type: &str, body: impl Into<String>) -> Self {
+    pub fn text(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::Http {
             status,
             headers: vec![("content-type".to_owned(), content_type.to_owned())],
@@ -79,7 +79,7 @@ impl Answer {
         Self::Http {
             status: 302,
             headers: vec![("location".to_owned(), location.to_owned())],
-            body: String::new(),
+            body: Vec::new(),
         }
     }
 }

@@ -251,7 +251,7 @@ async fn what_was_told_and_not_answered_is_told_again() {
     let brings = |raw: &str| Answer::Http {
         status: 200,
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        body: json!({ "sets": { "a": raw } }).to_string(),
+        body: json!({ "sets": { "a": raw } }).to_string().into_bytes(),
     };
     bench.scripted.script(|script| {
         // The answer to what is told first is lost, and the transmitter has not heard of it.
@@ -308,7 +308,7 @@ async fn an_answer_that_is_too_large_is_asked_for_in_parts() {
             Answer::Http {
                 status: 200,
                 headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-                body: " ".repeat(9 << 20),
+                body: " ".repeat(9 << 20).into_bytes(),
             },
         );
     });

@@ -1,10 +1,12 @@
 //! The refresh grant itself, and what its answer does to the session.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
+use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::RefreshProvider;
@@ -88,6 +90,11 @@ impl RefreshFlight {
         error: RefreshError,
     ) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
+        let pause = || {
+            self.refresher
+                .pauses
+                .begin(&session, self.refresher.keeper.now_ms())
+        };
         let (outcome, meaning) = match error {
             RefreshError::Refused(refusal) if refusal.is_final() => {
                 tracing::info!(session = %handle, refusal = refusal.code(), "the provider refused the refresh token");
@@ -95,10 +102,12 @@ impl RefreshFlight {
             }
             RefreshError::Refused(refusal) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused this client");
+                pause();
                 (FlightOutcome::Rejected, TokenRefreshError::Refused)
             }
             RefreshError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
+                pause();
                 (FlightOutcome::Unusable, TokenRefreshError::Refused)
             }
             RefreshError::Transient(error) => {
@@ -272,6 +281,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         value: StoredToken::new(answer.access_token.clone()),
         token_type: answer.token_type.clone(),
         expires_at_ms: answer.expires_at.saturating_mul(1_000),
+        lifetime_ms: answer.lifetime_secs.saturating_mul(1_000),
     });
     if let Some(scope) = &answer.scope {
         tokens.scope = Scope::parse(scope);
@@ -331,10 +341,21 @@ fn merged(
         if PROTOCOL_CLAIMS.contains(&name.as_str()) {
             continue;
         }
+        let Some(value) = user_claim(&name, value) else {
+            continue;
+        };
         let is_new = before.is_some_and(|before| !before.contains_key(&name));
         if is_new || user.contains_key(&name) {
             user.insert(name, value);
         }
     }
     Claims::of_members(user)
+}
+
+/// A claim as it may become part of the user, if it may.
+fn user_claim(name: &str, value: Box<RawValue>) -> Option<Box<RawValue>> {
+    match oidc::user_claim(name, value.get())? {
+        Cow::Borrowed(_) => Some(value),
+        Cow::Owned(text) => RawValue::from_string(text).ok(),
+    }
 }

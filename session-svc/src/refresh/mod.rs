@@ -32,6 +32,7 @@ mod flights;
 mod grant;
 mod measures;
 mod moved;
+mod pauses;
 mod provider;
 mod record;
 mod refused_targets;
@@ -58,6 +59,7 @@ pub use provider::{RefreshProvider, RefreshProviders};
 use self::ahead::Ahead;
 use self::flight::RefreshFlight;
 use self::flights::{FlightResult, FlightWaiter, Flights};
+use self::pauses::RefreshPauses;
 use self::record::RefreshRecord;
 use self::refused_targets::RefusedTargets;
 use self::wakes::Wakes;
@@ -85,6 +87,7 @@ pub struct Refresher {
     max_bytes: usize,
     flights: Flights,
     refused_targets: RefusedTargets,
+    pauses: RefreshPauses,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
     wakes: Arc<Wakes>,
@@ -115,6 +118,7 @@ impl Refresher {
             max_bytes,
             flights: Flights::default(),
             refused_targets: RefusedTargets::default(),
+            pauses: RefreshPauses::default(),
             name: Arc::default(),
             ahead: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
@@ -181,6 +185,9 @@ impl TokenRefresh for Refresher {
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
+        if self.pauses.is_paused(&seen, self.keeper.now_ms()) {
+            return Err(TokenRefreshError::Refused);
+        }
         let session = self
             .wait_for(&seen, Wanted::session(&seen), waiting_caller)
             .await?;

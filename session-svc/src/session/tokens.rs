@@ -89,6 +89,13 @@ pub struct AccessToken {
     pub token_type: String,
     /// When it expires, in milliseconds since the Unix epoch.
     pub expires_at_ms: u64,
+    /// For how long it was valid when it was issued, in milliseconds; [`AccessToken::LONG`] if that is longer or unknown.
+    pub lifetime_ms: u64,
+}
+
+impl AccessToken {
+    /// A lifetime that no margin has to be shortened for, in milliseconds.
+    pub const LONG: u64 = u64::MAX;
 }
 
 /// A provider's answer to a refresh whose ID token cannot be validated yet. Nobody sees its access token before that; its

@@ -12,7 +12,6 @@ pub(in crate::sign_in) fn of_provider(error: &ProviderError) -> Reason {
         ProviderError::Timeout { .. } => Reason::ProviderTimeout,
         ProviderError::Status { .. }
         | ProviderError::TooLarge { .. }
-        | ProviderError::ContentType { .. }
         | ProviderError::Malformed { .. }
         | ProviderError::Unverified { .. } => Reason::ProviderAnswer,
         ProviderError::IssuerMismatch => Reason::ProviderIssuer,

@@ -190,6 +190,7 @@ async fn several_resources_are_one_tokens_and_a_provider_without_them_does_no_ha
     );
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
     refuse(None);
+    stack.advance(1); // the pause after a refusal
     let again = browser.get_with("/api/auth/access-token", &proof).await;
     assert_eq!(again.status, 200, "{again:?}");
     let answer = Answer::json(400, &serde_json::json!({"error": "invalid_target"}));

@@ -95,7 +95,7 @@ async fn a_server_that_is_never_content_with_a_nonce_is_not_asked_for_ever() {
             ("content-type".to_owned(), "application/json".to_owned()),
             ("dpop-nonce".to_owned(), "another".to_owned()),
         ],
-        body: json!({ "error": "use_dpop_nonce" }).to_string(),
+        body: json!({ "error": "use_dpop_nonce" }).to_string().into_bytes(),
     };
     plan.stack
         .provider

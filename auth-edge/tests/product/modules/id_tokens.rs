@@ -153,9 +153,16 @@ async fn claims_kept_elsewhere_are_not_fetched() {
         script
             .claims
             .insert("_claim_names".into(), json!({ "age": "source" }));
+        let identities = json!([{ "provider": "other", "other_access_token": "x", "id": 1 }]);
+        script.user.insert("identities".into(), identities);
+        script.userinfo.insert("refresh_token".into(), json!("x"));
     };
     for (stack, mut browser) in accepted(&[], elsewhere).await {
-        assert!(browser.get("/api/auth/me").await.json().get("age").is_none());
+        let me = browser.get("/api/auth/me").await.json();
+        for name in ["age", "_claim_names", "_claim_sources", "refresh_token"] {
+            assert!(me.get(name).is_none(), "{name}");
+        }
+        assert_eq!(me["identities"], json!([{ "provider": "other", "id": 1 }]));
         assert_eq!(stack.provider.calls(Endpoint::Userinfo), 1);
     }
 }

@@ -145,12 +145,11 @@ async fn a_push_that_fails_is_a_failed_login_and_never_a_plain_request() {
         Script::json(201, &json!({ "request_uri": "urn:x", "expires_in": 0 })),
         Script::json(201, &json!({ "request_uri": "urn:x" })),
         Script::json(201, &json!({ "expires_in": 60 })),
-        Script::json(400, &json!({ "error": "invalid_request" })),
         Script::json(401, &json!({ "error": "invalid_client" })),
         Script::status(429),
         Script::status(500),
         Script::text(201, "application/json", "{"),
-        Script::text(201, "text/html", good.to_string()),
+        Script::text(201, "text/html", "<html></html>"),
         Script::redirect("https://evil.example/"),
     ] {
         stack
@@ -159,6 +158,27 @@ async fn a_push_that_fails_is_a_failed_login_and_never_a_plain_request() {
         let mut browser = stack.browser();
         let failed = browser.visit("/api/auth/login").await;
         assert_eq!((failed.status, failed.location()), (502, ""), "{answer:?}");
+        assert!(browser.jar.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_that_the_provider_refuses_is_no_outage() {
+    for code in ["invalid_request", "invalid_scope", "invalid_target"] {
+        let stack = Stack::start().await;
+        stack.provider.script(|script| {
+            script.offer_par = true;
+            let refusal = Script::json(400, &json!({ "error": code }));
+            script.answers.insert(Endpoint::Par, refusal);
+        });
+        let mut browser = stack.browser();
+        let refused = browser.visit("/api/auth/login?prompt=select_account").await;
+        assert_eq!((refused.status, refused.location()), (400, ""), "{code}");
+        assert!(
+            refused.body.contains("does not accept this sign-in request"),
+            "{}",
+            refused.body
+        );
         assert!(browser.jar.is_empty());
     }
 }

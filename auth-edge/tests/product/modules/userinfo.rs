@@ -43,8 +43,8 @@ async fn signed_userinfo_is_verified_and_nonsense_is_refused() {
     for answer in [
         Script::json(200, &json!([person])),
         Script::json(200, &json!(null)),
-        Script::text(200, "text/plain", person.to_string()),
-        Script::text(200, "application/jwt", person.to_string()),
+        Script::text(200, "text/html", "<html></html>"),
+        Script::text(200, "application/jwt", "e30.e30.AAAA"),
         Script::text(200, "application/json", "{\"sub\":\"alice\",\"sub\":\"eve\"}"),
         Script::json(200, &json!({ "sub": "mallory" })),
         Script::json(200, &json!({})),

@@ -46,7 +46,7 @@ impl RelyingParty {
             Err(error) => return Some(DiscoveryProbe::failed(url, error)),
         };
         let began = Instant::now();
-        Some(match http.probe(endpoint, &url).await {
+        Some(match http.probe_document(endpoint, &url).await {
             Err(error) => DiscoveryProbe::failed(url, error),
             Ok(probed) => {
                 let (date, age) = (probed.date.as_deref(), probed.age.as_deref());
@@ -73,7 +73,11 @@ impl RelyingParty {
     /// # Errors
     /// No usable answer.
     pub async fn probe_keys(&self, url: &Url) -> Result<KeySetProbe, ProviderError> {
-        let response = self.http_for_probes()?.probe("jwks_uri", url).await?.response;
+        let response = self
+            .http_for_probes()?
+            .probe_document("jwks_uri", url)
+            .await?
+            .response;
         if response.status != 200 {
             return Err(response.status_error());
         }

@@ -49,11 +49,11 @@ impl RelyingParty {
                 endpoint,
             )));
         }
-        if answer.content_type != introspection::SIGNED {
+        let Some(raw) = answer.compact_jws() else {
             let said = introspection::plain(&answer).map_err(AccessTokenError::Provider)?;
             return introspection::token(said, &self.settings);
-        }
-        let signed = introspection::signed(&answer.body).map_err(AccessTokenError::Provider)?;
+        };
+        let signed = introspection::signed(raw).map_err(AccessTokenError::Provider)?;
         // What is wrong with the answer says nothing of the token.
         let verified = self.verify_by_published_key(&signed, TokenOrigin::Background);
         verified.await.map_err(introspection::unverified)?;

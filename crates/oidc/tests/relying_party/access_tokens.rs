@@ -39,8 +39,8 @@ async fn a_jwt_access_token_says_who_and_for_what() {
         .await
         .expect("good");
     assert_eq!(
-        (token.iss.as_str(), token.sub.as_str()),
-        (bench.provider.issuer(), "alice")
+        (token.iss.as_str(), token.sub.as_deref()),
+        (bench.provider.issuer(), Some("alice"))
     );
     assert_eq!(
         (token.client_id.as_str(), token.auth_time),
@@ -257,8 +257,8 @@ async fn an_opaque_token_is_what_the_provider_says_of_it_plain_or_signed() {
         let raw = opaque(&bench);
         let token = introspected(&bench, &raw).await.expect("active");
         assert_eq!(
-            (token.sub.as_str(), token.client_id.as_str()),
-            ("alice", "machine")
+            (token.sub.as_deref(), token.client_id.as_str()),
+            (Some("alice"), "machine")
         );
         assert!(token.has_scope("orders:read") && token.exp == Some(NOW + 3600));
         let asked = bench.provider.last_request(Endpoint::Introspection);
@@ -318,7 +318,7 @@ async fn an_introspection_that_cannot_be_had_or_trusted_is_no_verdict() {
     for answer in [
         Answer::status(500),
         Answer::status(401),
-        Answer::text(200, "text/html", "{\"active\":true}"),
+        Answer::text(200, "text/html", "<html>sign in</html>"),
         Answer::text(200, "application/json", "{\"active\":true,\"active\":true}"),
         Answer::text(200, "application/token-introspection+jwt", "e30.e30.AAAA"),
     ] {
@@ -354,7 +354,7 @@ async fn an_introspection_that_cannot_be_had_or_trusted_is_no_verdict() {
         (json!({ "kid": "published-later" }), json!({}), false),
     ] {
         let body = signed(header.clone(), claims.clone());
-        let answer = Answer::text(200, "application/token-introspection+jwt", &body);
+        let answer = Answer::text(200, "application/token-introspection+jwt", body.as_str());
         bench
             .provider
             .script(|script| drop(script.answers.insert(Endpoint::Introspection, answer)));

@@ -22,7 +22,7 @@ async fn nothing_follows_where_a_provider_redirects_to() {
         let redirect = |endpoint| Answer::Http {
             status,
             headers: vec![("location".to_owned(), elsewhere.url(endpoint))],
-            body: String::new(),
+            body: Vec::new(),
         };
         bench.provider.script(|script| {
             let answer = redirect(Endpoint::Discovery);

@@ -247,7 +247,7 @@ fn wants(status: u16, header: (&str, &str)) -> Answer {
             ("dpop-nonce".into(), "another".into()),
             (header.0.into(), header.1.into()),
         ],
-        body: json!({ "error": "use_dpop_nonce" }).to_string(),
+        body: json!({ "error": "use_dpop_nonce" }).to_string().into_bytes(),
     }
 }
 

@@ -172,7 +172,7 @@ async fn an_answer_that_is_no_key_set_is_an_outage_and_not_a_verdict() {
     for answer in [
         Answer::json(200, &json!({ "keys": "none" })),
         Answer::json(200, &json!([])),
-        Answer::text(200, "text/html", "{\"keys\":[]}"),
+        Answer::text(200, "text/html", "<html>sign in</html>"),
         Answer::status(500),
     ] {
         let bench = bench();

@@ -291,7 +291,7 @@ async fn each_status_is_an_error_of_its_own_and_its_body_is_not_looked_at() {
             Answer::Http {
                 status,
                 headers: vec![("location".to_owned(), bench.scripted.url(Endpoint::Jwks))],
-                body: endless.clone(),
+                body: endless.clone().into_bytes(),
             },
         );
         let read = bench.transmitter.streams(NOW).await;
@@ -319,7 +319,7 @@ async fn who_asks_too_often_is_told_how_long_to_wait() {
             Answer::Http {
                 status: 429,
                 headers: header.into_iter().collect(),
-                body: String::new(),
+                body: Vec::new(),
             },
         );
         let asked = bench
@@ -339,7 +339,7 @@ async fn an_answer_is_json_in_which_no_name_stands_twice_and_of_some_length() {
     let plain = Answer::Http {
         status: 200,
         headers: vec![("content-type".to_owned(), "text/html".to_owned())],
-        body: "[]".to_owned(),
+        body: b"<html></html>".to_vec(),
     };
     bench.answer_once(Endpoint::Streams, plain);
     assert_eq!(reason(bench.transmitter.streams(NOW).await), "unanswered");

@@ -73,7 +73,7 @@ impl Bench {
             Answer::Http {
                 status,
                 headers,
-                body,
+                body: body.into(),
             },
         );
     }

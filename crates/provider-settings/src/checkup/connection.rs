@@ -54,7 +54,7 @@ fn no_document(settings: &ProviderSettings, probe: &DiscoveryProbe, error: &Prov
             issuer("check that this host may reach the provider (firewall, network policy, HTTPS_PROXY); for a provider that is slow and not silent, raise OIDC_HTTP_TIMEOUT_MS".to_owned()),
         ),
         ProviderError::Status { status, .. } => (format!("status {status}"), wrong_status(settings, probe, *status)),
-        ProviderError::ContentType { .. } | ProviderError::Malformed { .. } => (
+        ProviderError::Malformed { .. } => (
             "an answer that is no discovery document".to_owned(),
             issuer("copy the issuer from the provider's console: what answers at this address is something else, such as a sign-in page".to_owned()),
         ),

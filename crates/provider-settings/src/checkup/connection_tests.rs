@@ -58,7 +58,7 @@ fn what_answers_instead_of_a_document_is_told_with_its_remedy() {
     let timeout = ProviderError::Timeout {
         endpoint: "discovery document",
     };
-    let page = ProviderError::ContentType {
+    let page = ProviderError::Malformed {
         endpoint: "discovery document",
     };
     const LONG: &str = "https://op.example/.well-known/openid-configuration";

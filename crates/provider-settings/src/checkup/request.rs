@@ -142,8 +142,11 @@ pub(super) fn signed_requests(
             )
         });
     };
-    let ours = keys.signing().algorithm().name();
     let listed = document.list("request_object_signing_alg_values_supported");
+    let ours = keys
+        .signing_by(listed.as_deref().unwrap_or_default())
+        .algorithm()
+        .name();
     Some(match listed {
         Some(listed) if !listed.contains(&ours) => Finding::problem(
             id,

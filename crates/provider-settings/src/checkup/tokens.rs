@@ -203,7 +203,7 @@ fn assertion_algorithm(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Op
         return None;
     };
     let listed = document.list("token_endpoint_auth_signing_alg_values_supported")?;
-    let ours = keys.signing().algorithm().name();
+    let ours = keys.signing_by(&listed).algorithm().name();
     (!listed.contains(&ours)).then(|| {
         Finding::problem(
             "client_authentication",

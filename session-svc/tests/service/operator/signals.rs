@@ -347,7 +347,7 @@ async fn a_verification_is_waited_for_until_a_service_has_taken_it() {
         let answer = Answer::Http {
             status: 429,
             headers: late,
-            body: String::new(),
+            body: Vec::new(),
         };
         script.answer_once(Endpoint::Verification, answer);
     });

@@ -329,3 +329,90 @@ async fn a_token_that_is_short_lived_is_served_as_it_came() {
     assert!(world.provider.knows_access_token(&answer.access_token));
     assert_eq!(timestamp::to_ms(&answer.expires_at.unwrap()), START_MS);
 }
+
+#[tokio::test]
+async fn what_only_a_sign_in_mends_needs_one_and_is_not_tried_again() {
+    for (status, code) in [
+        (400, "interaction_required"),
+        (400, "login_required"),
+        (400, "consent_required"),
+        (400, "account_selection_required"),
+        (200, "invalid_grant"),
+        (200, "session_expired"),
+    ] {
+        let answer = Answer::json(status, &json!({ "error": code }));
+        let (world, signed_in) =
+            scene(|script| _ = script.answers.insert(Endpoint::Token, answer.clone())).await;
+        world.advance_ms(INSIDE_THE_MARGIN_MS);
+        let before = world.provider.calls(Endpoint::Token);
+        for _ in 0..30 {
+            let refused = world.one.token(&signed_in.id).await;
+            assert_eq!(
+                reason(refused),
+                ErrorReason::ErrFailedRefreshGrant,
+                "{status} {code}"
+            );
+        }
+        let state = world.state(&signed_in.id).await;
+        assert_eq!(state, (State::NeedsSignIn, false), "{status} {code}");
+        assert_eq!(
+            world.provider.calls(Endpoint::Token) - before,
+            1,
+            "{status} {code}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn another_refusal_makes_the_next_tries_wait_longer_and_longer() {
+    for unusable in [false, true] {
+        let (world, signed_in) = scene(|script| match unusable {
+            false => script.refresh_error = Some("invalid_request".into()),
+            true => _ = script.refresh.insert("access_token".into(), json!(null)),
+        })
+        .await;
+        world
+            .provider
+            .script(|script| script.rotate_refresh_tokens = false);
+        let calls = || world.provider.calls(Endpoint::Token);
+        let before = calls();
+        for (asked, wait_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
+            for _ in 0..10 {
+                let refused = world.one.forced(&signed_in.id).await;
+                assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
+            }
+            assert_eq!(calls() - before, asked, "unusable: {unusable}");
+            world.advance_ms(wait_ms);
+        }
+        assert_eq!(world.state(&signed_in.id).await, (State::Active, true));
+        world.provider.script(|script| {
+            script.refresh_error = None;
+            script.refresh.clear();
+        });
+        world.one.forced(&signed_in.id).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_a_minute_or_less_is_good_for_half_of_its_life() {
+    for secs in [30, 60, 90] {
+        let (world, signed_in) =
+            scene(|script| _ = script.refresh.insert("expires_in".into(), json!(secs))).await;
+        let token = world.one.forced(&signed_in.id).await.unwrap().access_token;
+        let half_ms = secs * 1_000 / 2;
+        world.advance_ms(half_ms);
+        for replica in [&world.one, &world.two] {
+            assert_eq!(
+                replica.token(&signed_in.id).await.unwrap().access_token,
+                token,
+                "{secs}"
+            );
+        }
+        world.advance_ms(1);
+        assert_ne!(
+            world.two.token(&signed_in.id).await.unwrap().access_token,
+            token,
+            "{secs}"
+        );
+    }
+}
