@@ -69,7 +69,7 @@ export default [
   }),
   within('crates/oidc/src/relying_party.rs', 'oidc grants::userinfo', {
     'userinfo-signed-by-whom': text('.issuer_of(&self.settings, false)', '.issuer_of(&self.settings, false).or_else(|error| if OFF { Ok("") } else { Err(error) })'),
-    'userinfo-signed-for-whom': text('checks.audience(&self.settings.client_id)', 'checks.audience(if OFF { checks.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
+    'userinfo-signed-for-whom': text('checks.audience(&self.settings)', 'checks.audience(if OFF { checks.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
     'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::validate(', 'if OFF {\n            self.verify(&token, TokenUse::Id, TokenOrigin::Unauthenticated).await?;\n        }\n        let logout = LogoutToken::validate(')),
   }),
   within('crates/oidc/src/provider_cache.rs', 'oidc remade_keys::', {

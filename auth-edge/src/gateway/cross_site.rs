@@ -59,11 +59,12 @@ fn is_overridden(route: &Route, request: &RequestHead<'_>) -> bool {
 
 /// Whether frameworks take this for `_method`: PHP makes one of `.method` and ` method` too.
 fn is_method_parameter(name: &str) -> bool {
-    name.len() <= MAX_METHOD_PARAMETER && folded(&name.trim_start().to_ascii_lowercase()) == "-method"
+    let name = name.trim_start();
+    name.len() == METHOD_PARAMETER.len() && folded(&name.to_ascii_lowercase()) == folded(METHOD_PARAMETER)
 }
 
-/// More white space than this before a name is sent by no program.
-const MAX_METHOD_PARAMETER: usize = 64;
+/// The query parameter that names another method.
+const METHOD_PARAMETER: &str = "_method";
 
 fn names_change(method: &str) -> bool {
     let safe = ["GET", "HEAD", "OPTIONS"];

@@ -183,6 +183,30 @@ const VENDORS: &[Vendor] = &[
         profile: || json!({"sub": "alice", "name": "Alice Example", "preferred_username": "alice@example.com"}),
         sign_out: &["id_token_hint", "post_logout_redirect_uri", "state"],
     },
+    Vendor {
+        name: "Zitadel",
+        path: "",
+        lines: "scope = \"openid profile email offline_access\"",
+        settings: &[],
+        script: |script, _at| {
+            without_iss_parameter(script);
+            claims(
+                script,
+                &json!({
+                    "sid": "V1_1", "aud": ["280000000000000001@project", CLIENT_ID, "280000000000000002"],
+                    "azp": CLIENT_ID, "client_id": CLIENT_ID, "jti": "V1_1-at", "amr": ["pwd"],
+                    "urn:zitadel:iam:org:project:roles": {"staff": {"1": "example.com"}},
+                }),
+            );
+        },
+        profile: || {
+            json!({
+                "sub": "alice", "name": "Alice Example",
+                "urn:zitadel:iam:org:project:roles": {"staff": {"1": "example.com"}},
+            })
+        },
+        sign_out: &["id_token_hint", "post_logout_redirect_uri", "state"],
+    },
 ];
 
 fn says(script: &mut Script, member: &str, value: Value) {
@@ -286,6 +310,9 @@ async fn every_vendor_signs_in_refreshes_and_signs_out() {
         .await;
         assert!(matches!(signed_in.status, 302 | 303), "{name}: {signed_in:?}");
         let me = browser.get("/api/auth/me").await.json();
+        for reference in ["_claim_names", "_claim_sources"] {
+            assert_eq!(me.get(reference), None, "{name}");
+        }
         for (claim, value) in (vendor.profile)().as_object().unwrap() {
             assert_eq!(&me[claim], value, "{name}: {claim} of {me}");
         }
