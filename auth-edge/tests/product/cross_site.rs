@@ -132,7 +132,11 @@ async fn a_route_holds_a_request_that_names_another_method_to_what_it_asks_of_a_
         ("/rails/posts/1?_Method=PATCH", &link, 403),
         ("/rails/posts/1?.method=DELETE", &link, 403),
         ("/rails/posts/1?+_method=DELETE", &link, 403),
-        (&format!("/rails/posts/1?{}_method=DELETE", "+".repeat(80))[..], &link, 403),
+        (
+            &format!("/rails/posts/1?{}_method=DELETE", "+".repeat(80))[..],
+            &link,
+            403,
+        ),
         ("/rails/posts/1?_method=GET&_method=DELETE", &link, 403),
         ("/rails/posts/1?_method=", &link, 403),
         ("/rails/posts/1?_method=GET", &link, 200),
