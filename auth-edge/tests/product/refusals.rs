@@ -43,7 +43,7 @@ async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_cause
         ("token_signature", "signature does not verify", |script| {
             script.id_token = IdTokenShape::BadSignature;
         }),
-        ("token_audience", "aud is not exactly this client", |script| {
+        ("token_audience", "aud is not this client alone", |script| {
             script.claims.insert("aud".into(), json!("another"));
         }),
         ("token_expired", "exp is absent or has passed", |script| {

@@ -57,6 +57,12 @@ impl Answer {
         answer
     }
 
+    /// Whether it refuses the flag before a message, which gRPC calls INTERNAL ("Compression") and which is no fault of the service.
+    pub(crate) fn refuses_flag(&self) -> bool {
+        const WORDS: &[u8] = b"received%20message%20with";
+        self.all.windows(WORDS.len()).any(|words| words == WORDS)
+    }
+
     fn add(&mut self, data: &Bytes) {
         self.all.extend_from_slice(data);
         self.body.extend_from_slice(data);

@@ -20,6 +20,9 @@ use crate::{Mutator, Target};
 use answer::Answer;
 use service::World;
 
+/// The status of a request that is wrong.
+const INVALID_ARGUMENT: i32 = 3;
+
 impl Target for Rpc {
     /// The gRPC status code.
     type Outcome = i32;
@@ -48,7 +51,11 @@ impl Target for Rpc {
         }
         world.told_nothing_of_others(self, &own, &sent, &answer);
         world.others_are_still_there();
-        code
+        if answer.refuses_flag() {
+            INVALID_ARGUMENT
+        } else {
+            code
+        }
     }
 
     fn derived(self, mutator: &mut Mutator, input: &[u8], other: &[u8]) -> Vec<u8> {

@@ -106,13 +106,11 @@ struct KeptSession {
     access_token_lifetime_secs: u64,
 }
 
-/// The lifetime of a token as it is written, in seconds: only one that can shorten a margin is.
+/// The lifetime of a token as it is written, in seconds; 0 for a long one.
 pub(super) fn lifetime_to_kept(access: &AccessToken) -> u64 {
-    /// Twice the longest margin that makes sense, half an hour.
-    const LONG_SECS: u64 = 3_600;
-    match access.lifetime_ms / 1_000 {
-        secs @ ..LONG_SECS => secs.max(1),
-        LONG_SECS.. => 0,
+    match access.lifetime_ms {
+        AccessToken::LONG => 0,
+        lifetime_ms => lifetime_ms / 1_000,
     }
 }
 
@@ -326,7 +324,6 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
                 value: answer.access_token?.into_token(),
                 token_type: type_from_kept(answer.token_type),
                 expires_at_ms: at(answer.access_token_expires_after_ms),
-                // It is taken from the times of the answer when the answer is validated.
                 lifetime_ms: AccessToken::LONG,
             },
             scope: answer.scope.map(Scope::of_text),

@@ -69,6 +69,7 @@ async fn a_refusal_of_the_client_or_an_empty_answer_keeps_the_refresh_token() {
             (session.state(), session.has_refresh_token),
             (State::Active, true)
         );
+        world.clock.advance_ms(1_000); // the pause after a refusal
         assert_eq!(
             world
                 .one
