@@ -301,7 +301,6 @@ impl Sessions {
             value: value.into(),
             token_type,
             expires_at_ms,
-            lifetime_ms: AccessToken::kept_lifetime_ms(expires_at_ms.saturating_sub(now_ms) / 1_000),
         });
         let device = Device {
             at_ms: now_ms,
