@@ -51,7 +51,8 @@ test('a sign-in at glewlwyd: pushed request, ES256 tokens, issuer with a last sl
   const user = (await person.me(stack)).json();
   assert.equal(user.name, ADA.name);
   assert.equal(user.email, ADA.email);
-  assert.equal((await person.navigate(callback)).status, 400, 'the same answer is good once');
+  assert.equal((await person.navigate(callback)).status, 302, 'a person who is signed in goes on');
+  assert.equal((await new Client().navigate(callback)).status, 400, 'the same answer is good once');
   assert.equal((await person.me(stack)).status, 200);
 });
 

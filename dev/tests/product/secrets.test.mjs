@@ -85,7 +85,7 @@ async function live(stack) {
   for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check', '/api/auth/me?refetch=true']) assert.ok((await person.fetch(stack.edgeUrl + path, { headers: own })).status < 300, path);
   for (let turn = 0; turn < 3; turn += 1) assert.equal((await person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: own })).status, 200);
   failed('an access token for another site', await person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: { accept: 'application/json' } }));
-  failed('a callback a second time', await person.navigate(callback));
+  failed('a callback a second time', await new Client().navigate(callback));
   const forged = { cookie: `${name}=${value.slice(0, -4)}AAAA` };
   for (const headers of [forged, { cookie: `${name}=${value}; ${name}=${value}` }]) {
     failed('a forged cookie', await request(`${stack.edgeUrl}/api/auth/access-token`, { headers: { ...own, ...headers } }));

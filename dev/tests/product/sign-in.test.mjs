@@ -128,12 +128,13 @@ test('a callback out of nowhere is 400, offers to try again and calls no provide
   }
 });
 
-test('a callback replayed is 400 and the session stays', async () => {
+test('a callback replayed leads a person on who is signed in, is 400 for others, and the session stays', async () => {
   const person = new Client();
   const callback = await person.authorize(stack);
   assert.equal((await person.navigate(callback)).status, 302);
   const cookie = person.sessionCookie(stack);
-  assert.equal((await person.navigate(callback)).status, 400);
+  assert.equal((await person.navigate(callback)).status, 302);
+  assert.equal((await new Client().navigate(callback)).status, 400);
   assert.deepEqual(person.sessionCookie(stack), cookie);
   assert.equal((await person.me(stack)).status, 200);
 });
