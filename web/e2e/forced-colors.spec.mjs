@@ -79,6 +79,8 @@ for (const colorScheme of ["light", "dark"]) {
 test("the buttons of the edge's own pages keep an outline", async () => {
   const { page, expects } = await forced();
   expects(/status of 4\d\d/);
+  // A browser that is signed in is led on from there.
+  await page.context().clearCookies();
   await page.goto("/api/auth/callback?error=access_denied&state=unknown");
   const [style, color] = await styleOf(
     page.locator("main .button").first(),
