@@ -143,7 +143,7 @@ static DURATIONS: Topic = Topic {
             "SESSION_TOKEN_EXPIRY_MARGIN",
             "60",
             "SECONDS",
-            "An access token counts as expired when less than this is left. 0 uses tokens to the end.",
+            "An access token counts as expired when less than this is left, and at most half of its lifetime. 0 uses tokens to the end.",
         ),
         setting(
             "SESSION_REFRESH_AHEAD",

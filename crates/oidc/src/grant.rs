@@ -114,11 +114,13 @@ pub(crate) fn refresh_answer(
     let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(
         "another token type than the one asked for",
     ))?;
+    let lifetime_secs = lifetime_secs(&document, settings);
     Ok(RefreshedTokens {
         access_token,
         token_type: token_type.to_owned(),
         scope: text(&document, "scope"),
-        expires_at: now.saturating_add(lifetime_secs(&document, settings)),
+        expires_at: now.saturating_add(lifetime_secs),
+        lifetime_secs,
         refresh_token: text(&document, "refresh_token"),
         id_token: text(&document, "id_token"),
     })

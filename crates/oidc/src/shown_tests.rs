@@ -23,6 +23,7 @@ fn secrets_tokens_and_people_are_in_no_debug_output() {
         token_type: "Bearer".to_owned(),
         scope: None,
         expires_at: 1,
+        lifetime_secs: 1,
         refresh_token: Some(SECRET.to_owned()),
         id_token: Some(SECRET.to_owned()),
     };

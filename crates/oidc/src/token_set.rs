@@ -30,6 +30,8 @@ pub struct RefreshedTokens {
     pub scope: Option<String>,
     /// When the access token expires, in seconds since the Unix epoch.
     pub expires_at: u64,
+    /// For how long it was valid when the answer came, in seconds.
+    pub lifetime_secs: u64,
     /// The rotated refresh token; `None` keeps the old one.
     pub refresh_token: Option<String>,
     /// A new ID token, not yet validated; `None` keeps the old one.

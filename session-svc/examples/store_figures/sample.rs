@@ -52,6 +52,7 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
                 value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: now_ms + 300_000,
+                lifetime_ms: AccessToken::LONG,
             }),
             scope: Scope::parse("openid profile email"),
             refresh: Some(token("v1.Mr5mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),

@@ -250,6 +250,7 @@ fn granted(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> A
             value: StoredToken::new(tokens.access_token.clone()),
             token_type: tokens.token_type.clone(),
             expires_at_ms: tokens.expires_at.saturating_mul(1_000),
+            lifetime_ms: AccessToken::kept_lifetime_ms(tokens.lifetime_secs),
         },
         scope,
         version: session.version.saturating_add(1),

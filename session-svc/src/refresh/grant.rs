@@ -281,6 +281,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         value: StoredToken::new(answer.access_token.clone()),
         token_type: answer.token_type.clone(),
         expires_at_ms: answer.expires_at.saturating_mul(1_000),
+        lifetime_ms: AccessToken::kept_lifetime_ms(answer.lifetime_secs),
     });
     if let Some(scope) = &answer.scope {
         tokens.scope = Scope::parse(scope);

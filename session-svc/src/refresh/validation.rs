@@ -232,6 +232,8 @@ fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64)
             value: StoredToken::new(tokens.access_token.clone()),
             token_type: tokens.token_type.clone(),
             expires_at_ms: tokens.expires_at.saturating_mul(1_000),
+            // Taken from the times of the answer when it is validated.
+            lifetime_ms: AccessToken::LONG,
         },
         scope: tokens.scope.as_deref().map(Scope::parse),
         id_token: StoredToken::new(id_token.to_owned()),
@@ -263,6 +265,7 @@ impl PendingAnswer {
             token_type: self.access.token_type.clone(),
             scope: self.scope.as_ref().map(Scope::text),
             expires_at: self.access.expires_at_ms / 1_000,
+            lifetime_secs: self.access.expires_at_ms.saturating_sub(self.answered_at_ms) / 1_000,
             refresh_token: None,
             id_token: Some(self.id_token.text().expose().clone()),
         }

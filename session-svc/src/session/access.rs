@@ -73,8 +73,10 @@ pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now
     }
 }
 
-/// Whether a token counts as expired: exactly the margin left is still valid.
+/// Whether a token counts as expired: exactly the margin left is still valid. The margin is at most half of the token's
+/// lifetime, or a token that lives for a minute would never be valid.
 pub(crate) fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
+    let margin_ms = margin_ms.min(access.lifetime_ms / 2);
     access.expires_at_ms.saturating_sub(margin_ms) < now_ms
 }
 
@@ -86,8 +88,12 @@ pub(crate) fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now
         && ahead_ms > 0
         && tokens.refresh.is_some()
         && tokens.access.as_ref().is_some_and(|access| {
+            let margin_ms = margin_ms.min(access.lifetime_ms / 2);
             !is_expired(access, margin_ms, now_ms)
-                && is_expired(access, margin_ms.saturating_add(ahead_ms), now_ms)
+                && access
+                    .expires_at_ms
+                    .saturating_sub(margin_ms.saturating_add(ahead_ms))
+                    < now_ms
         })
 }
 

@@ -11,6 +11,7 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
         value: StoredToken::new("token".to_owned()),
         token_type: "Bearer".to_owned(),
         expires_at_ms: EXPIRES_MS,
+        lifetime_ms: AccessToken::LONG,
     });
     let tokens = SessionTokens {
         access,
@@ -142,4 +143,28 @@ fn inside_the_margin_a_token_is_still_good_until_it_really_expires() {
     let session = session(true, true, SessionState::Active);
     assert!(still_good(&session, EXPIRES_MS - 1).is_some());
     assert!(still_good(&session, EXPIRES_MS).is_none());
+}
+
+#[test]
+fn the_margin_is_at_most_half_of_the_tokens_lifetime() {
+    for (lifetime_ms, margin_ms) in [
+        (30_000, 15_000),
+        (60_000, 30_000),
+        (119_000, 59_500),
+        (120_000, MARGIN_MS),
+    ] {
+        let mut session = session(true, false, SessionState::Active);
+        if let Some(access) = &mut session.tokens.access {
+            access.lifetime_ms = lifetime_ms;
+        }
+        let last_ms = EXPIRES_MS - margin_ms;
+        assert!(
+            matches!(decided(&session, false, last_ms), Decision::Serve(_)),
+            "{lifetime_ms}"
+        );
+        assert_eq!(
+            decided(&session, false, last_ms + 1),
+            Decision::Refuse(TokenRefusal::ExpiredAccessToken)
+        );
+    }
 }

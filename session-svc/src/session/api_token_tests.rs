@@ -20,6 +20,7 @@ fn token(target: &ApiTarget, scope: &str, expires_at_ms: u64) -> ApiToken {
             value: StoredToken::new(format!("for {}", target.audience())),
             token_type: "Bearer".to_owned(),
             expires_at_ms,
+            lifetime_ms: AccessToken::LONG,
         },
         scope: Scope::parse(scope),
         version: 2,

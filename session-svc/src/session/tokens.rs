@@ -89,6 +89,24 @@ pub struct AccessToken {
     pub token_type: String,
     /// When it expires, in milliseconds since the Unix epoch.
     pub expires_at_ms: u64,
+    /// For how long it was valid when it was issued, in milliseconds; [`AccessToken::LONG`] if that is longer or unknown.
+    pub lifetime_ms: u64,
+}
+
+impl AccessToken {
+    /// A lifetime that shortens no margin, in milliseconds.
+    pub const LONG: u64 = u64::MAX;
+
+    /// A lifetime as it is kept, in milliseconds: whole seconds, and [`Self::LONG`] from an hour on, since no margin is longer than
+    /// half of that.
+    #[must_use]
+    pub fn kept_lifetime_ms(secs: u64) -> u64 {
+        const LONG_SECS: u64 = 3_600;
+        match secs {
+            ..LONG_SECS => secs.max(1) * 1_000,
+            LONG_SECS.. => Self::LONG,
+        }
+    }
 }
 
 /// A provider's answer to a refresh whose ID token cannot be validated yet. Nobody sees its access token before that; its

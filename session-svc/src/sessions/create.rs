@@ -301,6 +301,7 @@ impl Sessions {
             value: value.into(),
             token_type,
             expires_at_ms,
+            lifetime_ms: AccessToken::kept_lifetime_ms(expires_at_ms.saturating_sub(now_ms) / 1_000),
         });
         let device = Device {
             at_ms: now_ms,

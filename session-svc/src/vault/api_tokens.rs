@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::jwt::KeptToken;
-use super::wire::{type_from_kept, type_to_kept};
+use super::wire::{lifetime_from_kept, lifetime_to_kept, type_from_kept, type_to_kept};
 use crate::session::{AccessToken, ApiTarget, ApiToken, ApiTokens, Scope};
 
 /// A token for one API.
@@ -29,6 +29,9 @@ pub(super) struct KeptApiToken {
     scope: String,
     #[prost(uint64, tag = "8")]
     version: u64,
+    /// 0 for a long or unknown one.
+    #[prost(uint64, tag = "9")]
+    lifetime_secs: u64,
 }
 
 /// As they are written; `since` gives the distance of a time to the session's beginning.
@@ -42,6 +45,7 @@ pub(super) fn kept_api_tokens(tokens: &ApiTokens, since: impl Fn(u64) -> i64) ->
         expires_after_ms: since(token.access.expires_at_ms),
         scope: token.scope.text(),
         version: token.version,
+        lifetime_secs: lifetime_to_kept(&token.access),
     };
     tokens.iter().map(kept).collect()
 }
@@ -55,6 +59,7 @@ pub(super) fn api_tokens_of_kept(kept: Vec<KeptApiToken>, at: impl Fn(i64) -> u6
                 value: token.access_token?.into_token(),
                 token_type: type_from_kept(token.token_type),
                 expires_at_ms: at(token.expires_after_ms),
+                lifetime_ms: lifetime_from_kept(token.lifetime_secs),
             },
             scope: Scope::of_text(token.scope),
             version: token.version,

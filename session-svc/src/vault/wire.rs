@@ -27,7 +27,7 @@ use crate::session::{
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 30;
+const LAST_FIELD: u64 = 31;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -101,6 +101,25 @@ struct KeptSession {
     sign_in_demand: Option<KeptDemand>,
     #[prost(message, repeated, tag = "30")]
     claims_told: Vec<KeptToldClaim>,
+    /// 0 for a long or unknown one.
+    #[prost(uint64, tag = "31")]
+    access_token_lifetime_secs: u64,
+}
+
+/// The lifetime of a token as it is written, in seconds; 0 for a long one.
+pub(super) fn lifetime_to_kept(access: &AccessToken) -> u64 {
+    match access.lifetime_ms {
+        AccessToken::LONG => 0,
+        lifetime_ms => lifetime_ms / 1_000,
+    }
+}
+
+/// The lifetime that was written, in milliseconds.
+pub(super) fn lifetime_from_kept(lifetime_secs: u64) -> u64 {
+    match lifetime_secs {
+        0 => AccessToken::LONG,
+        secs => secs.saturating_mul(1_000),
+    }
 }
 
 /// A claim that a security event has told.
@@ -228,6 +247,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
         access_token_expires_after_ms: access
             .map(|access| since(access.expires_at_ms))
             .unwrap_or_default(),
+        access_token_lifetime_secs: access.map(lifetime_to_kept).unwrap_or_default(),
         scope: session.tokens.scope.text(),
         refresh_token: token(&session.tokens.refresh),
         id_token: id_token.filter(|_| around_claims.is_none()),
@@ -295,6 +315,7 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         value: token.into_token(),
         token_type: type_from_kept(kept.token_type),
         expires_at_ms: at(kept.access_token_expires_after_ms),
+        lifetime_ms: lifetime_from_kept(kept.access_token_lifetime_secs),
     });
     let current = |answer: &KeptAnswer| answer.token_generation == kept.token_generation;
     let pending = kept.unjudged.filter(current).and_then(|answer| {
@@ -303,6 +324,7 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
                 value: answer.access_token?.into_token(),
                 token_type: type_from_kept(answer.token_type),
                 expires_at_ms: at(answer.access_token_expires_after_ms),
+                lifetime_ms: AccessToken::LONG,
             },
             scope: answer.scope.map(Scope::of_text),
             id_token: answer.id_token?.into_token(),

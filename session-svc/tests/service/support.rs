@@ -183,6 +183,7 @@ pub(crate) fn tokens(number: usize, now: u64) -> RefreshedTokens {
         token_type: "Bearer".to_owned(),
         scope: None,
         expires_at: now + 3_600,
+        lifetime_secs: 3_600,
         refresh_token: Some(format!("refresh-{number}")),
         id_token: None,
     }

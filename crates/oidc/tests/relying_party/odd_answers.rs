@@ -151,7 +151,11 @@ async fn json_is_judged_by_its_bytes_at_every_endpoint() {
         let url = bench.party.authorization_url(&request()).await.expect(way);
         assert!(param(&url, "request_uri").is_some(), "{way}");
         let refreshed = bench.party.refresh("a refresh token", NOW).await.expect(way);
-        assert_eq!(refreshed.access_token, "fresh", "{way}");
+        assert_eq!(
+            (refreshed.access_token.as_str(), refreshed.lifetime_secs),
+            ("fresh", 60),
+            "{way}"
+        );
     }
 }
 

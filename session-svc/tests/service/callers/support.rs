@@ -59,6 +59,7 @@ impl RefreshProvider for AnyProvider {
             token_type: "Bearer".to_owned(),
             scope: None,
             expires_at: now + 3_600,
+            lifetime_secs: 3_600,
             refresh_token: Some("rotated-token-of-the-audit".to_owned()),
             id_token: None,
         })

@@ -7,6 +7,7 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
+use session_svc::sessions::SessionLimits;
 
 use super::support::*;
 use crate::redis_server::RedisServer;
@@ -15,7 +16,7 @@ use crate::redis_server::RedisServer;
 const APART_MS: u64 = 30_000;
 
 /// A token counts as expired with this left.
-const MARGIN_MS: u64 = 60_000;
+const MARGIN_MS: u64 = 1_000;
 
 /// By how much a replica may be off the store's clock: a round trip, on a machine that is busy.
 const SLACK_MS: u64 = 200;
@@ -36,12 +37,16 @@ async fn apart() -> Apart {
     let url = format!("redis://127.0.0.1:{}", redis.port);
     let provider = ScriptedProvider::start();
     let now_ms = SystemClock.now_ms();
+    let limits = SessionLimits {
+        token_expiry_margin_ms: MARGIN_MS,
+        ..limits()
+    };
     let mut replicas = Vec::new();
     for clock_ms in [now_ms - APART_MS, now_ms + APART_MS] {
         let clock = Arc::new(ManualClock::new(clock_ms));
         let store = store_at(&url, clock.clone()).await;
         store.check().await.unwrap();
-        replicas.push(replica(store, clock, relying_party(provider.issuer()), limits()).await);
+        replicas.push(replica(store, clock, relying_party(provider.issuer()), limits).await);
     }
     let (fast, slow) = (replicas.pop().unwrap(), replicas.pop().unwrap());
     Apart {

@@ -72,6 +72,7 @@ impl RefreshProvider for Gate {
             token_type: "Bearer".to_owned(),
             scope: None,
             expires_at: now + 3_600,
+            lifetime_secs: 3_600,
             refresh_token: Some("rotated".to_owned()),
             id_token: None,
         })
@@ -129,6 +130,7 @@ pub(crate) fn expired() -> Session {
                 value: StoredToken::new("old".to_owned()),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: START_MS,
+                lifetime_ms: AccessToken::LONG,
             }),
             scope: Scope::parse("openid"),
             refresh: Some(StoredToken::new("refresh".to_owned())),

@@ -86,6 +86,7 @@ impl RefreshProvider for StepProvider {
             token_type: "Bearer".to_owned(),
             scope: None,
             expires_at: now + 3_600,
+            lifetime_secs: 3_600,
             refresh_token: Some(rotated),
             id_token: self.gives_id_tokens.then(|| ID_TOKEN.to_owned()),
         })

@@ -392,3 +392,27 @@ async fn another_refusal_makes_the_next_tries_wait_longer_and_longer() {
         world.one.forced(&signed_in.id).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_token_of_a_minute_or_less_is_good_for_half_of_its_life() {
+    for secs in [30, 60, 90] {
+        let (world, signed_in) =
+            scene(|script| _ = script.refresh.insert("expires_in".into(), json!(secs))).await;
+        let token = world.one.forced(&signed_in.id).await.unwrap().access_token;
+        let half_ms = secs * 1_000 / 2;
+        world.advance_ms(half_ms);
+        for replica in [&world.one, &world.two] {
+            assert_eq!(
+                replica.token(&signed_in.id).await.unwrap().access_token,
+                token,
+                "{secs}"
+            );
+        }
+        world.advance_ms(1);
+        assert_ne!(
+            world.two.token(&signed_in.id).await.unwrap().access_token,
+            token,
+            "{secs}"
+        );
+    }
+}

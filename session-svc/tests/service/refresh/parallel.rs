@@ -28,11 +28,10 @@ struct Bench {
 }
 
 impl Bench {
-    /// A session whose token has expired. Refreshed ones live half a minute: less than the margin, so that they count
-    /// as expired at once, and a caller that comes late would cost a grant.
+    /// A session whose token has expired. Refreshed ones are expired when they come, so a caller that comes late would cost a grant.
     async fn start(url: &str, limits: SessionLimits) -> Self {
         let provider = ScriptedProvider::start();
-        provider.script(|script| _ = script.refresh.insert("expires_in".into(), json!(30)));
+        provider.script(|script| _ = script.refresh.insert("expires_in".into(), json!(0)));
         let replicas = [
             replica_at(url, &provider, limits).await,
             replica_at(url, &provider, limits).await,

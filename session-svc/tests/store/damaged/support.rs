@@ -55,6 +55,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
                 value: StoredToken::new(format!("access token of {number}")),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: now_ms + 300_000,
+                lifetime_ms: AccessToken::LONG,
             }),
             scope: Scope::parse("openid"),
             refresh: Some(StoredToken::new(format!("refresh token of {number}"))),
