@@ -63,7 +63,7 @@ mkdirSync(auditDisk);
 execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${AUDIT_DISK}`, 'tmpfs', auditDisk]);
 const ports = { redis: await freePort(), ...tls.ports };
 const stack = await startStack({
-  edges: 2, sessionServices: 2, store: 'redis', routes, stateDir: folder, ports, accessTokenTtl: 63,
+  edges: 2, sessionServices: 2, store: 'redis', routes, stateDir: folder, ports, accessTokenTtl: 6,
   edgeEnv: {
     EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_CONCURRENT_REQUESTS: '16', EDGE_TRUSTED_PROXIES: '127.0.0.1/32', ...tls.edgeEnv,
   },

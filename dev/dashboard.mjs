@@ -52,7 +52,7 @@ const folder = mkdtempSync(join(tmpdir(), 'vestibule-dashboard-'));
 process.on('exit', () => rmSync(folder, { recursive: true }));
 const tls = await sessionTls(folder);
 const stack = await startStack({
-  edges: 2, sessionServices: 2, store: 'redis', routes, ports: tls.ports, accessTokenTtl: 63, sessionEnv: { ...tls.sessionEnv, SESSION_ROLL_INTERVAL: '5' },
+  edges: 2, sessionServices: 2, store: 'redis', routes, ports: tls.ports, accessTokenTtl: 6, sessionEnv: { ...tls.sessionEnv, SESSION_ROLL_INTERVAL: '5' },
   edgeEnv: { ...tls.edgeEnv, EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_BODY_BYTES: String(BODY_MAX) },
 });
 const groups = objectiveRules(source).spec.groups.map((group) => ({ ...group, interval: '5s' }));

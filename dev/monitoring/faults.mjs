@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 const FEW_HOURS = 5;
 const FLIGHT_MS = 20_000; // within which somebody's token is due
-const DUE_MS = 3500; // of accessTokenTtl, beyond the margin before its end
+const DUE_MS = 3500; // half of accessTokenTtl, and a little
 const AT_ONCE = 8;
 const BROWSER = 'x'.repeat(256); // as much of a browser's name as a record keeps
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { probe, until } from '../../lib/net.mjs';
+import { pause, probe, until } from '../../lib/net.mjs';
 import { binary, startStack } from '../../stack.mjs';
 import { Client } from './client.mjs';
 
@@ -97,6 +97,7 @@ test('a profile from memory leaves no record, a refresh one with the ID of the r
   await person.me(stack);
   const before = records('session').length + records('edge').length;
   for (let at = 0; at < 5; at += 1) assert.equal((await person.me(stack)).status, 200);
+  await pause(600); // half of the token's lifetime, and a little: it counts as expired
   const refetched = await person.me(stack, '/api/auth/me?refetch=true');
   assert.equal(refetched.status, 200);
   const ofRefetch = of(idOf(refetched));

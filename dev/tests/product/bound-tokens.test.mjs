@@ -11,7 +11,7 @@ import { probe, until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client } from './client.mjs';
 
-const LIFETIME = 62; // seconds; a token counts as expired with 60 left, so each is used for two
+const LIFETIME = 4; // seconds; a token counts as expired with half of it left, so each is used for two
 const REFRESHES = 3;
 const KEYS = mkdtempSync(join(tmpdir(), 'vestibule-keys-'));
 let stack;

@@ -2,17 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { until } from '../../lib/net.mjs';
+import { pause, until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client, NAVIGATION, request } from './client.mjs';
 
 const AT_OTHER = '/api/auth/login?connection=other';
+const LIFETIME_S = 2; // of access tokens, which count as expired with half of it left
+const DUE_MS = LIFETIME_S * 500 + 100;
 const SCRIPT = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
 let stack;
 
 before(async () => {
-  // Tokens that count as expired at once: a request for one makes the session service refresh it.
-  stack = await startStack({ secondProvider: true, accessTokenTtl: 30, edgeEnv: { EDGE_RATE_LIMIT_LOGIN: '0', EDGE_ACCESS_TOKEN_ENDPOINT: 'true' } });
+  stack = await startStack({ secondProvider: true, accessTokenTtl: LIFETIME_S, edgeEnv: { EDGE_RATE_LIMIT_LOGIN: '0', EDGE_ACCESS_TOKEN_ENDPOINT: 'true' } });
 });
 after(() => stack?.stop());
 
@@ -31,6 +32,7 @@ async function signedIn(login, issuer) {
 test('a session is renewed, and signed out, at the provider it came from', async () => {
   for (const [login, issuer, another] of [['/api/auth/login', stack.issuer, stack.otherIssuer], [AT_OTHER, stack.otherIssuer, stack.issuer]]) {
     const person = await signedIn(login, issuer);
+    await pause(DUE_MS);
     const answer = await person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: SCRIPT });
     assert.equal(answer.status, 200, answer.text);
     const { access_token: token } = answer.json();

@@ -9,8 +9,8 @@ import { Client } from './client.mjs';
 import { measured } from './measured.mjs';
 
 const PARALLEL = 60;
-const LIFETIME = 65; // seconds; a token counts as expired with 60 left, so each is used for five
-const MARGIN = 60;
+const LIFETIME = 10; // seconds; a token counts as expired with half of it left, so each is used for five
+const MARGIN = LIFETIME / 2;
 const HEADERS = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
 
 let stack;

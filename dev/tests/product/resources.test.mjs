@@ -13,7 +13,7 @@ import { Client } from './client.mjs';
 
 const ORDERS = 'https://orders.example.test/api';
 const BILLING = 'https://billing.example.test/api';
-const LIFETIME = 63; // seconds; a token counts as expired with 60 left, so each is used for three
+const LIFETIME = 6; // seconds; a token counts as expired with half of it left, so each is used for three
 const HEADERS = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
 const ASKS_FOR_ORDERS = { OIDC_RESOURCE: ORDERS };
 let stack;

@@ -8,13 +8,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 
-import { probe, until } from '../../lib/net.mjs';
+import { pause, probe, until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 import { field, invoke, open, startCollector } from './grpc.mjs';
 
 const RECORDER = fileURLToPath(new URL('./record-http.cjs', import.meta.url));
 const LEVELS = 'debug';
+const LIFETIME_S = 2; // of access tokens, which count as expired with half of it left
+const DUE_MS = LIFETIME_S * 500 + 100;
 
 for (const store of ['redis', 'file:']) {
   test(`nothing a life leaves behind holds a secret: ${store}`, async (t) => {
@@ -32,9 +34,8 @@ for (const store of ['redis', 'file:']) {
       rmSync(folder, { recursive: true, force: true });
     });
     try {
-      // A lifetime inside the margin: every use of a token refreshes it.
       stack = await startStack({
-        store, stateDir, accessTokenTtl: 30, sessionEnv: { ...settings, SESSION_ROLL_INTERVAL: '0' },
+        store, stateDir, accessTokenTtl: LIFETIME_S, sessionEnv: { ...settings, SESSION_ROLL_INTERVAL: '0' },
         edgeEnv: { ...settings, EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_SESSION_CACHE_SECS: '0' },
       });
     } finally {
@@ -83,7 +84,10 @@ async function live(stack) {
 
   const own = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
   for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check', '/api/auth/me?refetch=true']) assert.ok((await person.fetch(stack.edgeUrl + path, { headers: own })).status < 300, path);
-  for (let turn = 0; turn < 3; turn += 1) assert.equal((await person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: own })).status, 200);
+  for (let turn = 0; turn < 3; turn += 1) {
+    await pause(DUE_MS);
+    assert.equal((await person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: own })).status, 200);
+  }
   failed('an access token for another site', await person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: { accept: 'application/json' } }));
   failed('a callback a second time', await new Client().navigate(callback));
   const forged = { cookie: `${name}=${value.slice(0, -4)}AAAA` };
