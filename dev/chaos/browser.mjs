@@ -126,9 +126,12 @@ export class Browser {
     const event = { type: 'request', kind: 'provider-sign-out', who: this.account.sub, browser: this.name, session: this.session, begin: now() };
     try {
       const page = await this.client.navigate(`${this.world.stack.issuer}/session/end`);
-      const xsrf = /name="xsrf" value="(\w+)"/.exec(page.text)?.[1] ?? '';
-      const answer = await this.client.navigate(`${this.world.stack.issuer}/session/end/confirm`, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) });
-      event.status = answer.status;
+      event.status = page.status; // while the provider starts there is no form to send
+      if (page.status === 200) {
+        const xsrf = /name="xsrf" value="(\w+)"/.exec(page.text)?.[1] ?? '';
+        const answer = await this.client.navigate(`${this.world.stack.issuer}/session/end/confirm`, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) });
+        event.status = answer.status;
+      }
     } catch (error) {
       Object.assign(event, { status: 0, error: error.code ?? error.message });
     }
