@@ -28,7 +28,7 @@ export const de: Words = {
     offline: "Sie sind offline",
     offlineDetail: "Es ist nichts verloren. Diese Seite macht weiter, sobald die Verbindung wieder da ist.",
     down: "Der Dienst antwortet nicht",
-    downDetail: "Sie bleiben angemeldet und es ist nichts verloren. Wir versuchen es weiter.",
+    downDetail: "Es ist nichts verloren. Wir versuchen es weiter.",
   },
   analytics: {
     label: "Wie diese Seiten genutzt werden",

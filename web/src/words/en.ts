@@ -26,7 +26,7 @@ export const en = {
     offline: "You are offline",
     offlineDetail: "Nothing is lost. This page goes on as soon as the connection is back.",
     down: "The service is not answering",
-    downDetail: "You stay signed in and nothing is lost. We keep trying.",
+    downDetail: "Nothing is lost. We keep trying.",
   },
   analytics: {
     label: "How these pages are used",

@@ -28,7 +28,7 @@ export const es: Words = {
     offline: "No tiene conexión",
     offlineDetail: "No se ha perdido nada. Esta página continuará en cuanto vuelva la conexión.",
     down: "El servicio no responde",
-    downDetail: "Su sesión sigue iniciada y no se ha perdido nada. Seguimos intentándolo.",
+    downDetail: "No se ha perdido nada. Seguimos intentándolo.",
   },
   analytics: {
     label: "Cómo se usan estas páginas",

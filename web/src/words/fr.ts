@@ -31,7 +31,7 @@ export const fr: Words = {
     offline: "Vous êtes hors ligne",
     offlineDetail: "Rien n’est perdu. Cette page reprendra dès le retour de la connexion.",
     down: "Le service ne répond pas",
-    downDetail: "Vous restez connecté et rien n’est perdu. Nous continuons d’essayer.",
+    downDetail: "Rien n’est perdu. Nous continuons d’essayer.",
   },
   analytics: {
     label: "Utilisation de ces pages",

@@ -33,7 +33,7 @@ export function Home() {
         <Bar width={9} />
       </span>
     </Loading>
-  ) : error ? (
+  ) : error?.transient ? null : error ? ( // of an outage the banner tells, and tries again
     <>
       <p className={styles.unknown}>{say.unknown}</p>
       <Button look="primary" icon="refresh" onClick={() => void checkSession()}>
