@@ -115,8 +115,8 @@ impl ClientKey {
         })
     }
 
-    /// The key, to sign with its own algorithm if the metadata list that or none, or if an operator named it; else with the
-    /// strongest listed one that a key of its kind has.
+    /// The key, to sign with the strongest algorithm of its kind that the metadata list. It keeps its own where they list none,
+    /// and where an operator named one.
     fn by_listed<T: AsRef<str>>(&self, listed: &[T]) -> Self {
         const STRONGEST_FIRST: [SigningAlgorithm; 6] = [
             SigningAlgorithm::Ps256,
@@ -128,7 +128,7 @@ impl ClientKey {
         ];
         let is_listed =
             |algorithm: SigningAlgorithm| listed.iter().any(|name| name.as_ref() == algorithm.name());
-        if self.is_algorithm_named || listed.is_empty() || is_listed(self.algorithm) {
+        if self.is_algorithm_named {
             return self.clone();
         }
         let mut listed = STRONGEST_FIRST.into_iter().filter(|one| is_listed(*one));
@@ -145,7 +145,10 @@ impl ClientKey {
     fn public_jwk(&self) -> Value {
         let mut key = self.public_members();
         key["use"] = json!("sig");
-        key["alg"] = json!(self.algorithm.name());
+        // An RSA key signs with what the metadata list, which may change after the key is published.
+        if self.is_algorithm_named || !matches!(*self.pair, Pair::Rsa(_)) {
+            key["alg"] = json!(self.algorithm.name());
+        }
         key["kid"] = json!(self.key_id);
         key
     }
@@ -381,6 +384,34 @@ mod tests {
         for name in ["ES256", "EdDSA", "HS256"] {
             let algorithm = name.parse().expect("an algorithm");
             assert!(rsa.signing_with(algorithm).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_signs_with_the_best_algorithm_that_the_metadata_list() {
+        let rsa = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
+        let rsa = ClientKey::from_pem(rsa).expect("a usable key");
+        let named = rsa.signing_with(SigningAlgorithm::Rs384).expect("RSA");
+        let der =
+            EcdsaKeyPair::generate_pkcs8(&signature::ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+        let ec = ClientKey::from_pem(&pem(der.expect("a key").as_ref())).expect("a usable key");
+        for (key, listed, best) in [
+            (&rsa, &["RS256", "PS256", "ES256"][..], "PS256"),
+            (&rsa, &["PS512", "RS512"], "PS512"),
+            (&rsa, &["RS512", "RS256"], "RS256"),
+            (&rsa, &["ES256"], "RS256"),
+            (&rsa, &[], "RS256"),
+            (&named, &["PS256"], "RS384"),
+            (&ec, &["PS256", "RS256"], "ES256"),
+        ] {
+            let keys = ClientKeys::new(key.clone(), Vec::new());
+            let signing = keys.signing_by(listed);
+            let raw = signing.sign(json!({}), &json!({})).expect("signed");
+            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            assert_eq!(token.algorithm.name(), best, "{listed:?}");
+            let published = keys.public_jwks();
+            let alg = &published["keys"][0]["alg"];
+            assert!(alg.is_null() || alg == best, "{listed:?} {published}");
         }
     }
 }
