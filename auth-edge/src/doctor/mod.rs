@@ -85,7 +85,20 @@ async fn examined(settings: &EdgeSettings) -> Report {
         title: format!("Session service {}", settings.session_service.join(", ")),
         findings: session_service::examined(settings).await,
     });
+    sections.push(Section {
+        id: "checks".to_owned(),
+        title: "Checks of other proxies".to_owned(),
+        findings: vec![head_of_answers(settings.check_head_bytes)],
+    });
     Report { sections }
+}
+
+/// What becomes of headers that a proxy's buffer has no room for.
+fn head_of_answers(most: usize) -> Finding {
+    let found = format!(
+        "at most {most} bytes (EDGE_CHECK_HEAD_BYTES); a longer header for an application is left out, and the audit log says which (header_left_out)"
+    );
+    Finding::information("head_of_answers", found)
 }
 
 async fn of_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Finding> {

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
+use chassis::audit::{AuditRecord, Event, Outcome};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
@@ -39,8 +40,8 @@ pub(crate) struct LeftOutHeaders(
 );
 
 impl LeftOutHeaders {
-    /// Logs a header, or a claim within one, that is left out, unless it was logged lately. The session is named by its
-    /// handle, a person never.
+    /// Tells the log and the audit log of a header, or a claim within one, that is left out, unless it was told lately. The log
+    /// names the session by its handle, and a person never.
     pub(crate) fn tell(
         &self,
         header: &HeaderName,
@@ -64,6 +65,19 @@ impl LeftOutHeaders {
                 %reason,
                 "a header for the application is left out: its value cannot be written"
             );
+            let lacked = match claim {
+                Some(claim) => format!("{header}.{claim}"),
+                None => header.to_string(),
+            };
+            AuditRecord {
+                reason: Some(reason.name()),
+                actor: who.subject().map(|subject| (who.issuer(), subject)),
+                session: who.handle(),
+                error: Some(&reason),
+                header: Some(&lacked),
+                ..AuditRecord::new(Event::HeaderLeftOut, Outcome::Failure)
+            }
+            .write();
         }
     }
 }
@@ -89,8 +103,22 @@ pub(crate) enum LeftOut {
     NoRoom,
 }
 
+impl LeftOut {
+    /// As audit records have it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Edges => "edges",
+            Self::Comma => "comma",
+            Self::Nested => "nested",
+            Self::TooLong => "too_long",
+            Self::NoRoom => "no_room",
+        }
+    }
+}
+
 /// The headers of a table for somebody. One whose claim is absent, empty or can not be written is left out; the latter is told
-/// in the log, by the name of the header.
+/// in both logs, by the name of the header.
 pub(crate) fn of(
     table: &UpstreamHeaders,
     who: &dyn Principal,

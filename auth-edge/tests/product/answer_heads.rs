@@ -204,9 +204,14 @@ async fn a_check_of_somebody_in_a_hundred_groups_passes_and_the_log_names_what_i
         text.contains("EDGE_CHECK_HEAD_BYTES"),
         "it says what to do: {text}"
     );
-    for left_out in ["header=\"remote-groups\"", "claim=\"groups\""] {
-        let records = text.lines().filter(|line| line.contains(left_out)).count();
-        assert_eq!(records, 1, "{left_out}: {text}");
+    for told in [
+        "cannot be written header=\"remote-groups\"",
+        "claim=\"groups\"",
+        "header=\"x-auth-assertion.groups\"",
+        "reason=\"no_room\"",
+    ] {
+        let records = text.lines().filter(|line| line.contains(told)).count();
+        assert_eq!(records, 1, "{told}: {text}");
     }
 }
 

@@ -195,6 +195,8 @@ async fn what_cannot_be_written_is_left_out_and_told_in_the_log() {
     assert_eq!(seen.all("x-forwarded-user"), ["mallory-1"], "the others go on");
     log.wait_for(&["remote-user", "control character"]).await;
     log.wait_for(&["remote-groups", "header_encoding"]).await;
+    log.wait_for(&["header_left_out", "\"remote-user\"", "control"])
+        .await;
     for _ in 0..3 {
         assert_eq!(browser.get("/app/a").await.status, 200);
     }

@@ -158,7 +158,7 @@ async fn of_a_third_partys_login_nothing_else_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_a_missing_scope_and_of_a_cancelled_sign_in_say_what_to_press() {
+async fn pages_of_a_missing_scope_an_expired_token_and_a_cancelled_sign_in_say_what_to_press() {
     let gateway = Gateway::start("", &[]).await;
     let mut browser = gateway.signed_in().await;
     let answer = browser.visit("/scope/a").await;
@@ -169,6 +169,16 @@ async fn pages_of_a_missing_scope_and_of_a_cancelled_sign_in_say_what_to_press()
         answer.body
     );
     assert!(answer.body.contains(">Sign in</a>"), "{}", answer.body);
+    gateway.stack.advance(3_590);
+    let expired = browser.visit("/token/a").await;
+    assert_eq!(expired.status, 401);
+    assert!(
+        expired.body.contains("access token has expired")
+            && expired.body.contains("/api/auth/login?returnTo=%2Ftoken%2Fa")
+            && expired.body.contains(">Sign in</a>"),
+        "{}",
+        expired.body
+    );
     gateway
         .stack
         .provider

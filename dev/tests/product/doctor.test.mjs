@@ -67,6 +67,13 @@ test('with the right settings everything fits, and nobody but the doctor has cha
   }
 });
 
+test('the limits that nobody sees until they bite are told', async () => {
+  const margin = await doctor('session-svc', { ...settings.session, SESSION_TOKEN_EXPIRY_MARGIN: '30' });
+  assert.match(margin.found('token_expiry_margin', 'provider').found, /expired 30 s before its end; one that lives for less than twice that, with half/);
+  const head = await doctor('auth-edge', { ...settings.edge, EDGE_CHECK_HEAD_BYTES: '8192' });
+  assert.match(head.found('head_of_answers', 'checks').found, /^at most 8192 bytes \(EDGE_CHECK_HEAD_BYTES\)/);
+});
+
 test('the addresses to register are those the edge uses', async () => {
   const { found } = await doctor('auth-edge', settings.edge);
   const at = (path) => `${stack.edgeUrl}${path}`;
@@ -261,7 +268,7 @@ test('each of several providers has a section, in which the keys of the file are
   const others = Object.fromEntries(Object.entries(settings.edge).filter(([name]) => !name.startsWith('OIDC_')));
   const { status, document, found } = await doctor('auth-edge', { ...others, OIDC_PROVIDERS: file });
   assert.equal(status, 1);
-  assert.deepEqual(document.sections.map(({ id }) => id), ['provider:staff', 'register:staff', 'provider:partner', 'register:partner', 'session_service']);
+  assert.deepEqual(document.sections.map(({ id }) => id), ['provider:staff', 'register:staff', 'provider:partner', 'register:partner', 'session_service', 'checks']);
   assert.equal(found('redirect_uri', 'register:partner').found, `${stack.edgeUrl}/api/auth/callback/partner`);
   const unreachable = found('discovery', 'provider:partner');
   assert.deepEqual([unreachable.result, unreachable.setting], ['problem', 'OIDC_PROVIDERS']);

@@ -85,6 +85,8 @@ pub struct AuditRecord<'a> {
     pub setting: Option<&'a str>,
     /// The file it was read from.
     pub path: Option<&'a str>,
+    /// The header that an application does not get; with a claim behind a dot, what its assertion lacks.
+    pub header: Option<&'a str>,
     /// How long it took, in microseconds.
     pub duration_us: Option<u64>,
 }
@@ -120,6 +122,7 @@ impl AuditRecord<'_> {
             count: None,
             setting: None,
             path: None,
+            header: None,
             duration_us: None,
         }
     }
@@ -173,6 +176,7 @@ impl AuditRecord<'_> {
                 count = self.count,
                 setting = self.setting,
                 path = self.path,
+                header = self.header,
                 duration_us = self.duration_us
             },
             "{}",

@@ -38,11 +38,13 @@ pub enum Event {
     DeviceBinding,
     /// A transmitter of security events told of something.
     SecurityEvent,
+    /// A header for an application, or a claim within one, could not be written.
+    HeaderLeftOut,
 }
 
 impl Event {
     /// All there are.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ProcessStart,
         Self::ProcessStop,
         Self::ConfigurationReload,
@@ -57,6 +59,7 @@ impl Event {
         Self::TokenRefresh,
         Self::DeviceBinding,
         Self::SecurityEvent,
+        Self::HeaderLeftOut,
     ];
 
     /// As records name it.
@@ -77,6 +80,7 @@ impl Event {
             Self::TokenRefresh => "token.refresh",
             Self::DeviceBinding => "device_binding",
             Self::SecurityEvent => "security_event",
+            Self::HeaderLeftOut => "header_left_out",
         }
     }
 }
