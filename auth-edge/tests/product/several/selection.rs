@@ -187,3 +187,24 @@ async fn a_provider_that_is_down_does_no_harm_to_the_other() {
     two.a().start_again();
     assert_eq!(of_a.get("/api/auth/me?refetch=true").await.status, 200);
 }
+
+#[tokio::test]
+async fn ten_restored_tabs_of_two_providers_end_on_their_own_pages() {
+    let two = Two::start().await;
+    let mut browser = two.stack.browser();
+    let page = |tab: usize| format!("/tab/{tab}?q={}", "a".repeat(400));
+    let mut callbacks = Vec::new();
+    for tab in 0..10 {
+        two.stack.clock.advance_ms(1);
+        let id = ["a", "b"][tab % 2];
+        let to: String = url::form_urlencoded::byte_serialize(page(tab).as_bytes()).collect();
+        let login = format!("/api/auth/login?connection={id}&returnTo={to}");
+        callbacks.push(browser.until_callback(&login).await);
+    }
+    for (tab, callback) in callbacks.iter().enumerate() {
+        let answer = browser.visit(callback).await;
+        let wanted = format!("{}{}", two.stack.base(), page(tab));
+        assert_eq!((answer.status, answer.location()), (302, &*wanted), "{tab}");
+    }
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+}
