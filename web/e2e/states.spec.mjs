@@ -203,7 +203,11 @@ test("a service that is down when the page is opened: no sign-in, and the page c
   try {
     await page.reload();
     await page.getByText("The service is not answering").waitFor();
-    assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 1, "one message, and one way on");
+    assert.equal(
+      await page.getByRole("button", { name: "Try again" }).count(),
+      1,
+      "one message, and one way on",
+    );
     assert.equal(await page.getByText("signed in").count(), 0, "nothing is said of what nobody knows");
     assert.equal(new URL(page.url()).pathname, "/");
   } finally {
