@@ -1,9 +1,9 @@
 // `make flood`: the edge under every attack at once, under the memory limit of the shipped pod, while other people sign in and read
 // pages. Ends by itself, with a table of what they noticed.
 //
-//   node dev/flood.mjs [--seconds 60] [--only calls,trickles,bombs,still,idle] [--profile debug|release]
+//   node dev/flood.mjs [--seconds 60] [--only calls,trickles,bombs,still,idle,status] [--profile debug|release]
 import http from 'node:http';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -23,6 +23,7 @@ const THINKING_MS = 50; // between two pages of one visitor
 const BEGIN_MS = 1_500; // the attackers are there before anybody is measured
 const LOOK_MS = 50; // how much memory there is
 const LARGEST_MS = 1_000; // the slowest answer in a hundred
+const LOG_BYTES_A_SECOND = 2 * 1024 * 1024; // 1,000 records and 1,000 warnings of 1 KiB: crates/chassis/src/logs/rate.rs
 
 const PIECE = Buffer.alloc(1024 * 1024, 'a');
 const PIECES = 64;
@@ -102,6 +103,19 @@ async function visit(stack, account, until, noticed) {
   }
 }
 
+/** The sum of a metric's series. */
+const total = (text, name) => [...text.matchAll(new RegExp(`^${name}(?:{.*})? (\\S+)$`, 'gm'))].reduce((sum, [, value]) => sum + Number(value), 0);
+
+/** The requests that an edge has answered, the bytes of log it has written, and the records it has left out. */
+async function readLog(stack) {
+  const { body } = await probe(`${stack.adminUrls.edge}/metrics`);
+  return {
+    requests: total(body, 'http_server_request_duration_seconds_count'),
+    leftOut: total(body, 'log_records_left_out_total'),
+    bytes: statSync(join(stack.stateDir, 'logs', 'edge.log')).size,
+  };
+}
+
 /** The limits of the shipped pod. */
 export const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
@@ -119,11 +133,12 @@ export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile
   const upstream = await application();
   let [stack, group, attackers] = [];
   try {
-    stack = await startStack({ profile, routes: routes(folder, upstream.url), edgeEnv: { ...shippedLimits(), EDGE_RATE_LIMIT_LOGIN: '0' }, limits: { edge: limit } });
+    stack = await startStack({ profile, routes: routes(folder, upstream.url), edgeEnv: { ...shippedLimits(), EDGE_RATE_LIMIT_LOGIN: '0' }, limits: { edge: limit }, stateDir: join(folder, 'stack') });
     group = stack.group('edge');
     const port = new URL(stack.edgeUrl).port;
     attackers = new Child('attackers', process.execPath, [join(ROOT, 'dev/tests/product/attackers.mjs'), port, String(seconds + 10), ...only]);
     await pause(BEGIN_MS);
+    const begun = await readLog(stack);
     let peak = 0;
     const watching = setInterval(() => { peak = Math.max(peak, group.used()); }, LOOK_MS);
     const noticed = { took: [], failed: [], signIns: 0 };
@@ -133,9 +148,11 @@ export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile
     const took = noticed.took.sort((one, other) => one - other);
     const spent = { edge: processorSeconds(stack.pid('edge')), attackers: processorSeconds(attackers.pid) };
     const ready = await probe(`${stack.adminUrls.edge}/readyz`);
+    const ended = await readLog(stack);
+    const log = Object.fromEntries(Object.keys(begun).map((what) => [what, ended[what] - begun[what]]));
     return {
       answered: took.length, failed: noticed.failed, signIns: noticed.signIns, median: quantile(took, 0.5), p99: quantile(took, 0.99),
-      peak, limit, spent, lives: ready.status !== 0, ready: ready.status, attackersLived: !attackers.ended,
+      peak, limit, spent, seconds, log, lives: ready.status !== 0, ready: ready.status, attackersLived: !attackers.ended,
     };
   } finally {
     await attackers?.stop('SIGKILL');
@@ -146,12 +163,13 @@ export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile
 }
 
 /** What is not as it has to be. */
-export function complaints({ answered, failed, signIns, peak, limit, lives, attackersLived }) {
+export function complaints({ answered, failed, signIns, peak, limit, lives, attackersLived, seconds, log }) {
   const mib = (bytes) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
   return [
     !lives && 'the edge is not there any more',
     !attackersLived && 'the attackers gave up',
     peak >= limit && `it took ${mib(peak)} of ${mib(limit)}`,
+    log.bytes > LOG_BYTES_A_SECOND * seconds && `it wrote ${mib(log.bytes / seconds)} of log a second`,
     answered === 0 && 'nobody was answered',
     signIns === 0 && 'nobody signed in',
     failed.length > 0 && `${failed.length} failed, the first: ${failed.slice(0, 3).join(' | ')}`,
@@ -165,9 +183,11 @@ if (import.meta.filename === process.argv[1]) {
     'requests of others answered': result.answered, 'of others failed': result.failed.length, 'sign-ins of others': result.signIns,
     'median': `${result.median.toFixed(1)} ms`, 'p99': `${result.p99.toFixed(1)} ms`,
     'memory at most': `${(result.peak / 1024 ** 2).toFixed(1)} of ${result.limit / 1024 ** 2} MiB`, '/readyz': result.ready,
+    'requests of the flood and others': result.log.requests, 'bytes of log a request': Math.round(result.log.bytes / result.log.requests),
+    'bytes of log a second': Math.round(result.log.bytes / result.seconds), 'log records left out': result.log.leftOut,
     'processor time of the edge': `${result.spent.edge.toFixed(1)} s`, 'of the attackers': `${result.spent.attackers.toFixed(1)} s`,
   };
-  for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(30)} ${value}\n`);
+  for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(33)} ${value}\n`);
   // A time is a figure of this machine at this moment: it is checked here and not in the tests.
   const wrong = [...complaints(result), ...(result.p99 >= LARGEST_MS ? [`p99 is ${Math.round(result.p99)} ms`] : [])];
   for (const complaint of wrong) process.stdout.write(`wrong: ${complaint}\n`);

@@ -6,6 +6,7 @@
 mod audited;
 mod json;
 mod queue;
+mod rate;
 
 use std::io::{self, IsTerminal as _, Write};
 

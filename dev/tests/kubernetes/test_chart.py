@@ -28,6 +28,8 @@ REFUSED = [
     ({"edge": {"replicas": 0}}, "/edge/replicas"),
     ({"edge": {"replicas": "3"}}, "/edge/replicas"),
     ({"edge": {"resources": {"limits": {"memory": "128"}}}}, "/edge/resources/limits/memory"),
+    ({"edge": {"resources": {"limits": {"ephemeral-storage": "64Mi"}}}}, "/edge/resources/limits/ephemeral-storage"),
+    ({"redis": {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}}, "/redis/resources/limits/ephemeral-storage"),
     ({"edge": {"settings": {"EDGE_DRAIN_DELAY": 5}}}, "/edge/settings/EDGE_DRAIN_DELAY"),
     ({"edge": {"settings": {"edge-drain-delay": "5"}}}, "edge-drain-delay"),
     ({"edges": {}}, "'edges' not allowed"),

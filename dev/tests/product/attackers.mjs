@@ -18,6 +18,8 @@ const TRICKLE_MS = 2_000;
 const BOMBS = { connections: 4, streams: 1_000, copies: 15 };
 const STILL = { connections: 4, streams: 1_020 };
 
+const STATUS_CONNECTIONS = 64;
+
 const odd = (at) => 2 * at + 1;
 
 /** A connection that is opened again whenever it ends; `say` writes to it. */
@@ -96,6 +98,15 @@ export const ATTACKS = {
         streams: STILL.streams,
         first: settings({ [INITIAL_WINDOW_SIZE]: at % 2 }),
         request: (stream) => frame(HEADERS, END_HEADERS | END_STREAM, stream, head('/small.txt')),
+      });
+    }
+  },
+  /** Requests without a session, each as soon as the one before is answered: what a flood costs in log. */
+  status(port, address) {
+    const request = 'GET /api/auth/status HTTP/1.1\r\nHost: a\r\n\r\n';
+    for (let at = 0; at < STATUS_CONNECTIONS; at += 1) {
+      kept(port, address, (socket) => {
+        socket.on('data', () => socket.write(request)).write(request);
       });
     }
   },

@@ -1,16 +1,17 @@
 //! The queue of log records, written by a thread of its own.
 //!
 //! Invariants: whoever logs never waits for whoever reads; what waits is bounded; what is dropped is counted, and reported once
-//! there is capacity again. Records that gather within a few milliseconds go out in one write, which costs less than one each.
+//! there is capacity again; a second has a bounded number of records (`rate`). Records that gather within a few milliseconds go out in one write, which costs less than one each.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus::{IntCounter, Registry};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::rate::{Class, RECORDS_PER_SECOND, RecordRate, SECOND};
 use crate::audit;
 
 /// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
@@ -18,6 +19,9 @@ const CAPACITY: usize = 4 * 1024 * 1024;
 
 /// Bytes of it that only warnings and audit records may use, so that a flood of the others drops none of them.
 const RESERVED: usize = 1024 * 1024;
+
+/// The target of what the queue says of itself.
+const OWN_TARGET: &str = module_path!();
 
 /// How long records gather before they are written.
 const GATHERING: Duration = Duration::from_millis(5);
@@ -34,9 +38,9 @@ struct SharedQueue {
     more: Condvar,
     idle: Condvar,
     dropped: IntCounter,
+    left_out: IntCounter,
 }
 
-#[derive(Default)]
 struct PendingRecords {
     records: Vec<u8>,
     /// Whether some of them have gathered elsewhere: they are written at once.
@@ -45,6 +49,19 @@ struct PendingRecords {
     writing: bool,
     /// Records dropped and not reported yet.
     dropped: u64,
+    rate: RecordRate,
+}
+
+impl PendingRecords {
+    fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            gathered: false,
+            writing: false,
+            dropped: 0,
+            rate: RecordRate::new(Instant::now()),
+        }
+    }
 }
 
 impl LogQueue {
@@ -57,11 +74,16 @@ impl LogQueue {
             "log_records_dropped_total",
             "Log records dropped because nobody read standard output.",
         );
+        let left_out = IntCounter::new(
+            "log_records_left_out_total",
+            "Log records left out because more came in a second than are written.",
+        );
         let shared = Arc::new(SharedQueue {
-            pending: Mutex::default(),
+            pending: Mutex::new(PendingRecords::new()),
             more: Condvar::new(),
             idle: Condvar::new(),
             dropped: dropped.map_err(io::Error::other)?,
+            left_out: left_out.map_err(io::Error::other)?,
         });
         let writer = Arc::clone(&shared);
         std::thread::Builder::new()
@@ -70,11 +92,12 @@ impl LogQueue {
         Ok(Self(shared))
     }
 
-    /// Adds the count of dropped records to the metrics.
+    /// Adds the counts of records that are not written to the metrics.
     ///
     /// # Errors
     /// The name is taken.
     pub(crate) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        registry.register(Box::new(self.0.left_out.clone()))?;
         registry.register(Box::new(self.0.dropped.clone()))
     }
 
@@ -96,7 +119,15 @@ impl SharedQueue {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, record: &[u8], capacity: usize) {
+    fn add(&self, record: &[u8], class: Class) {
+        if !self.pending().rate.admits(class, Instant::now()) {
+            self.left_out.inc();
+            return;
+        }
+        let capacity = match class {
+            Class::Ordinary => CAPACITY - RESERVED,
+            Class::Important | Class::Unbounded => CAPACITY,
+        };
         if !self.takes(record, capacity, false) {
             self.pending().dropped += 1;
             self.dropped.inc();
@@ -122,12 +153,14 @@ impl SharedQueue {
     /// Writes until the process ends.
     fn write_to(&self, mut out: impl Write) {
         let mut batch = Vec::new();
+        let mut reported = Instant::now();
         loop {
             let pending = self.pending();
+            // For a second at most: records that were left out are reported, whether or not others come.
             let some = self
                 .more
-                .wait_while(pending, |pending| pending.records.is_empty());
-            let gathered = some.is_ok_and(|pending| pending.gathered);
+                .wait_timeout_while(pending, SECOND, |pending| pending.records.is_empty());
+            let gathered = some.is_ok_and(|(pending, _)| pending.gathered || pending.records.is_empty());
             if !gathered {
                 std::thread::sleep(GATHERING);
             }
@@ -144,7 +177,15 @@ impl SharedQueue {
             batch.shrink_to(KEPT);
             let mut pending = self.pending();
             let dropped = std::mem::take(&mut pending.dropped);
+            let left_out = pending.rate.report(&mut reported, Instant::now());
             drop(pending);
+            if let Some(left_out) = left_out {
+                tracing::warn!(
+                    left_out,
+                    limit = RECORDS_PER_SECOND,
+                    "log records were left out: more came in a second than are written"
+                );
+            }
             if dropped > 0 {
                 tracing::warn!(dropped, "log records were dropped: nobody read them");
             }
@@ -157,12 +198,12 @@ impl SharedQueue {
 /// Takes one record at a time.
 pub(crate) struct RecordWriter<'a> {
     shared: &'a SharedQueue,
-    capacity: usize,
+    class: Class,
 }
 
 impl Write for RecordWriter<'_> {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        self.shared.add(record, self.capacity);
+        self.shared.add(record, self.class);
         Ok(record.len())
     }
 
@@ -177,15 +218,19 @@ impl<'a> MakeWriter<'a> for LogQueue {
     fn make_writer(&'a self) -> RecordWriter<'a> {
         RecordWriter {
             shared: &self.0,
-            capacity: CAPACITY - RESERVED,
+            class: Class::Ordinary,
         }
     }
 
     fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
-        let matters = *record.level() <= Level::WARN || record.target() == audit::TARGET;
+        let class = match record.target() {
+            audit::TARGET | OWN_TARGET => Class::Unbounded,
+            _ if *record.level() <= Level::WARN => Class::Important,
+            _ => Class::Ordinary,
+        };
         RecordWriter {
             shared: &self.0,
-            capacity: if matters { CAPACITY } else { CAPACITY - RESERVED },
+            class,
         }
     }
 }
@@ -243,6 +288,32 @@ mod tests {
             .collect();
         let ordinary = text.matches("ordinary").count();
         assert_eq!(ordinary as u64 + dropped, (2 * CAPACITY / long.len()) as u64);
+        assert!(text.contains("a session ended") && text.contains("something is wrong"));
+    }
+
+    #[test]
+    fn a_flood_leaves_ordinary_records_out_and_counts_them() {
+        const FLOOD: u64 = 20_000;
+        let (let_through, open) = mpsc::channel();
+        let (taken, written) = mpsc::channel();
+        drop(let_through);
+        let queue = LogQueue::start(Pipe { open, taken }).unwrap();
+        let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
+        tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
+            for _ in 0..FLOOD {
+                tracing::info!(target: "edge", "request");
+            }
+            tracing::warn!(target: "edge", "something is wrong");
+            tracing::info!(target: audit::TARGET, "a session ended");
+        });
+        queue.flush(Duration::from_secs(60));
+        let text: String = written
+            .try_iter()
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .collect();
+        let requests = text.matches("request").count() as u64;
+        assert!(queue.0.left_out.get() > 0, "every record was written");
+        assert_eq!(requests + queue.0.left_out.get(), FLOOD);
         assert!(text.contains("a session ended") && text.contains("something is wrong"));
     }
 }
