@@ -93,10 +93,12 @@ def replicas_are_enough_and_spread_over_zones_and_nodes(pair):
         scalers = [item["spec"]["minReplicas"] for item in pair.of("HorizontalPodAutoscaler") if item["spec"]["scaleTargetRef"]["name"] == name]
         if min([workload["spec"].get("replicas", math.inf), *scalers]) < least:
             yield f"{name}: fewer than {least}"
-        rules = pod["spec"].get("topologySpreadConstraints", [])
-        if {part["topologyKey"] for part in rules} != {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}:
-            yield f"{name}: spread over {[part['topologyKey'] for part in rules]}"
-        for part in rules:
+        zones = pod["spec"].get("topologySpreadConstraints", [])
+        nodes = [term["podAffinityTerm"] for term in pod["spec"].get("affinity", {}).get("podAntiAffinity", {}).get("preferredDuringSchedulingIgnoredDuringExecution", [])]
+        # A constraint on the node's name next to the one on its zone: the scheduler ignores both on a node that has no zone.
+        if [part["topologyKey"] for part in zones] != ["topology.kubernetes.io/zone"] or [part["topologyKey"] for part in nodes] != ["kubernetes.io/hostname"]:
+            yield f"{name}: spread over {[part['topologyKey'] for part in (*zones, *nodes)]}"
+        for part in (*zones, *nodes):
             if not matches(part["labelSelector"], pod["metadata"]["labels"]) or (workload["kind"] == "Deployment" and part.get("matchLabelKeys") != ["pod-template-hash"]):
                 yield f"{name}: spreads other pods"
 
