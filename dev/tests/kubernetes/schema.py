@@ -1,10 +1,11 @@
-"""Strict validation of one manifest: what Kubernetes has by its own schemas, in four versions, what others define by those in schemas/."""
+"""Strict validation of one manifest: what Kubernetes has by its own schemas, in four versions, what others define by those in schemas/, with their rules in CEL."""
 
 import functools
 import json
 import pathlib
 import re
 
+import cel_rules
 import jsonschema
 import kubernetes_validate
 from referencing import Registry, Resource
@@ -37,7 +38,9 @@ def mistakes_of_text(text, version, experimental):
     judge = validator(item["kind"], item["apiVersion"], version, experimental)
     if judge is None:
         return (f"{item['apiVersion']} {item['kind']} is unknown in {version}",)
-    return tuple(f"{version}: {'.'.join(map(str, error.absolute_path))}: {error.message[:200]}" for error in judge.iter_errors(item))
+    wrong = [(".".join(map(str, error.absolute_path)), error.message[:200]) for error in judge.iter_errors(item)]
+    # The API server asks the rules about what the schema takes.
+    return tuple(f"{version}: {path}: {message}" for path, message in wrong or cel_rules.broken(judge.schema, item))
 
 
 def mistakes(item, version, experimental=False):

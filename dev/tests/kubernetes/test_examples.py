@@ -74,6 +74,22 @@ class Examples(unittest.TestCase):
                     broken[item["kind"]](item["spec"])
                     self.assertNotEqual(list(problems(item, self.services)), [])
 
+    def test_a_rule_of_a_definition_is_evaluated_on_each_example(self):
+        external, targeted = ({"group": "gateway.networking.k8s.io", "kind": kind, "name": "x"} for kind in ("HTTPRoute", "Gateway"))
+        broken = [
+            ("gateway-api.yaml", "HTTPRoute", "wiki", lambda spec: spec["rules"][0]["filters"][0]["externalAuth"].pop("grpc"), "grpc must be specified"),
+            ("gateway-api.yaml", "HTTPRoute", "wiki", lambda spec: spec["rules"][0]["filters"][0].pop("externalAuth"), "externalAuth must be specified"),
+            ("envoy-gateway.yaml", "SecurityPolicy", "vestibule", lambda spec: spec.update(targetRef=external), "targetRef"),
+            ("envoy-gateway.yaml", "SecurityPolicy", "vestibule", lambda spec: spec["extAuth"].update(http={"path": "/"}), "one of grpc or http"),
+            ("istio.yaml", "AuthorizationPolicy", "wiki", lambda spec: spec.update(targetRef=targeted), "targetRef"),
+        ]
+        for name, kind, named, breaks, word in broken:
+            with self.subTest(file=name, word=word):
+                (item,) = [item for file, item in self.items() if file.name == name and item["kind"] == kind and item["metadata"]["name"] == named]
+                self.assertEqual(list(schema.mistakes(item, schema.VERSIONS[0], experimental=True)), [])
+                breaks(item["spec"])
+                self.assertIn(word, " ".join(schema.mistakes(item, schema.VERSIONS[0], experimental=True)))
+
     def test_what_the_document_shows_is_valid_and_every_controller_is_in_it(self):
         text = (matrix.ROOT / "docs/kubernetes/protecting-applications.md").read_text()
         shown = [item for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for item in yaml.safe_load_all(block) if "apiVersion" in item]

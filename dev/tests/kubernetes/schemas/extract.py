@@ -1,6 +1,6 @@
 """Takes the schema of a custom resource out of its project's definition: python extract.py DEFINITION.yaml… (into this folder).
 
-What a validator has no use for is left out: descriptions, defaults, rules in CEL. README.md says where the definitions come from.
+What a validator has no use for is left out: descriptions, and rules that compare with an earlier version. README.md says where the definitions come from.
 """
 
 import json
@@ -10,7 +10,8 @@ import sys
 import yaml
 
 FOLDER = pathlib.Path(__file__).parent
-KEPT = ("type", "properties", "required", "items", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "anyOf", "oneOf", "allOf", "not")
+KEPT = ("type", "properties", "required", "items", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "anyOf", "oneOf", "allOf", "not", "default")
+RULES = "x-kubernetes-validations"
 # What the manifests and the examples use, and in which version.
 WANTED = {
     "AuthorizationPolicy": "security.istio.io/v1",
@@ -34,6 +35,9 @@ UNREAD = {"Issuer": ("acme", "vault", "venafi"), "SecurityPolicy": ("apiKeyAuth"
 def compact(schema, leave):
     """The schema without its prose; objects take no field they do not name."""
     kept = {key: schema[key] for key in KEPT if key in schema}
+    rules = [{key: rule[key] for key in ("rule", "message") if key in rule} for rule in schema.get(RULES, []) if "oldSelf" not in rule["rule"]]
+    if rules:
+        kept[RULES] = rules
     if "properties" in kept:
         kept["properties"] = {name: {"type": "object"} if name in leave else compact(part, leave) for name, part in kept["properties"].items()}
         kept["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
