@@ -124,7 +124,7 @@ impl TrustedProxies {
         };
         OriginalRequest {
             url: url.filter(|url| url.len() <= MAX_ORIGINAL_URL_BYTES),
-            method: single(headers, method).and_then(|name| Method::try_from(name).ok()),
+            method: agreed(headers, method, |name| Method::try_from(name).ok()),
         }
     }
 }
@@ -139,15 +139,17 @@ fn by_original_url(headers: &HeaderMap) -> Option<String> {
 }
 
 fn at_forwarded_host(headers: &HeaderMap, target: &str) -> Option<String> {
-    let text = |name| single(headers, name);
-    absolute(text("x-forwarded-proto")?, text("x-forwarded-host")?, target)
-        .filter(|_| target.starts_with('/'))
+    let scheme = agreed(headers, "x-forwarded-proto", web_scheme)?;
+    let host = agreed(headers, "x-forwarded-host", |host| {
+        Some(host.to_ascii_lowercase())
+    })?;
+    absolute(scheme, &host, target).filter(|_| target.starts_with('/'))
 }
 
 /// The absolute URL of what was requested, if programs read its parts in one way alone.
 pub(crate) fn absolute(scheme: &str, authority: &str, target: &str) -> Option<String> {
-    let fits = matches!(scheme, "http" | "https")
-        && !authority.is_empty()
+    let scheme = web_scheme(scheme)?;
+    let fits = !authority.is_empty()
         && !authority.contains(['/', '\\', '@', '?', '#'])
         && (target.is_empty() || target.starts_with('/'));
     fits.then(|| format!("{scheme}://{authority}{target}"))
@@ -158,6 +160,30 @@ pub(crate) fn parts(url: &str) -> Option<(&str, &str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     Some((scheme, authority, target))
+}
+
+/// The scheme of the page that requested this. Traefik reports a WebSocket as `ws` or `wss`.
+fn web_scheme(text: &str) -> Option<&'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "http" | "ws" => Some("http"),
+        "https" | "wss" => Some("https"),
+        _ => None,
+    }
+}
+
+/// The value that all lines and all list elements of a header agree on. A second proxy appends its own value, and a client
+/// that adds another one must not choose.
+fn agreed<T: PartialEq>(headers: &HeaderMap, name: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let lines = headers.get_all(name).iter();
+    let elements = lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|element| !element.is_empty());
+    let mut values = elements.map(|element| std::str::from_utf8(element).ok().and_then(&read));
+    let first = values.next()??;
+    values
+        .all(|value| value.as_ref() == Some(&first))
+        .then_some(first)
 }
 
 /// A header that came exactly once.
@@ -369,7 +395,6 @@ mod tests {
             &[("x-original-url", "https://u@app.example/a")],
             &[("x-original-url", "https://app.example\\@evil.example/a")],
             &[("x-original-url", "https:///a")],
-            &[("x-original-url", "HTTPS://app.example/a")],
             &[
                 ("x-original-url", "app.example/a"),
                 host,
@@ -388,7 +413,15 @@ mod tests {
                 .url;
             assert_eq!(url, None, "{more:?}");
         }
-        for scheme in ["javascript", "HTTPS", ""] {
+        for scheme in [
+            "javascript",
+            "https:",
+            "",
+            ",",
+            "https, http",
+            "ws, wss",
+            "https, é",
+        ] {
             let headers = headers(&[("x-forwarded-proto", scheme), host, ("x-forwarded-uri", "/a")]);
             let url = proxies(&["10.0.0.1"])
                 .original_request(ip("10.0.0.1"), &headers)
@@ -419,6 +452,10 @@ mod tests {
                 ("x-original-url", "https://app.example/a?b=@c#d"),
                 Some("https://app.example/a?b=@c#d"),
             ),
+            (
+                ("x-original-url", "WSS://app.example/a"),
+                Some("https://app.example/a"),
+            ),
             (("x-forwarded-uri", "@evil.example/"), None),
             (("x-forwarded-uri", "https://evil.example/"), None),
             (("x-forwarded-port", "1"), None),
@@ -435,6 +472,57 @@ mod tests {
                 "{more:?} from anybody"
             );
         }
+    }
+
+    #[test]
+    fn values_of_several_proxies_count_where_they_agree() {
+        let trusted = proxies(&["10.0.0.1"]);
+        for (proto, host, method, expected) in [
+            (&["wss"][..], &["app.example"][..], &["GET"][..], Some("https")),
+            (&["ws"], &["app.example"], &["GET"], Some("http")),
+            (&["HTTPS"], &["APP.example"], &["GET"], Some("https")),
+            (
+                &["https, https"],
+                &["app.example, app.example"],
+                &["GET, GET"],
+                Some("https"),
+            ),
+            (
+                &["https", "wss"],
+                &["app.example", "App.Example"],
+                &["GET", "GET"],
+                Some("https"),
+            ),
+            (
+                &["https,"],
+                &[" app.example ,, app.example"],
+                &["GET"],
+                Some("https"),
+            ),
+            (&["https", "http"], &["app.example"], &["GET"], None),
+            (&["https"], &["evil.example, app.example"], &["GET"], None),
+            (&["https"], &["app.example", "evil.example"], &["GET"], None),
+        ] {
+            let mut sent = vec![
+                ("x-forwarded-uri", "/a,b"),
+                // Neither is read: the port belongs into the host.
+                ("x-forwarded-port", "8443"),
+                ("forwarded", "proto=http;host=evil.example"),
+            ];
+            sent.extend(proto.iter().map(|value| ("x-forwarded-proto", *value)));
+            sent.extend(host.iter().map(|value| ("x-forwarded-host", *value)));
+            sent.extend(method.iter().map(|value| ("x-forwarded-method", *value)));
+            let mut lines = HeaderMap::new();
+            for (name, value) in &sent {
+                lines.append(*name, HeaderValue::from_static(value));
+            }
+            let request = trusted.original_request(ip("10.0.0.1"), &lines);
+            let expected = expected.map(|scheme| format!("{scheme}://app.example/a,b"));
+            assert_eq!(request.url, expected, "{sent:?}");
+            assert_eq!(request.method, Some(http::Method::GET), "{sent:?}");
+        }
+        let differing = headers(&[("x-original-url", "/a"), ("x-original-method", "GET, POST")]);
+        assert_eq!(trusted.original_request(ip("10.0.0.1"), &differing).method, None);
     }
 
     #[test]
