@@ -58,8 +58,18 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     let (mut asking, _body) = request.into_parts();
     let original = original(&gateway, &asking);
     name_original_host(&gateway, &mut asking.headers, &original);
-    let judged = judge(&gateway, &asking, &original).await;
-    no_store(judged.unwrap_or_else(|refused| refused))
+    let rule = match rule::find(&gateway, &asking.headers, &original) {
+        Ok(rule) => rule,
+        Err(failure) => return no_store(failure.into_response()),
+    };
+    let judged = judge(&gateway, &asking, &original, rule.as_ref()).await;
+    let refused = |mut refused| {
+        if rule.is_some_and(|rule| bearer::other_origins_may_read(&gateway, &rule.route, &asking.headers)) {
+            bearer::let_other_origins_read(&mut refused);
+        }
+        refused
+    };
+    no_store(judged.unwrap_or_else(refused))
 }
 
 /// The request that a check is about: what a caller inside this process says, or a trusted proxy.
@@ -82,10 +92,13 @@ fn name_original_host(gateway: &Gateway, headers: &mut HeaderMap, original: &Ori
 }
 
 /// The answer to a check that passes, or the refusal.
-async fn judge(gateway: &Gateway, asking: &Parts, original: &OriginalRequest) -> Result<Response, Response> {
+async fn judge(
+    gateway: &Gateway,
+    asking: &Parts,
+    original: &OriginalRequest,
+    rule: Option<&CheckRule>,
+) -> Result<Response, Response> {
     let refused = |failure: HttpError| failure.into_response();
-    let rule = rule::find(gateway, &asking.headers, original).map_err(refused)?;
-    let rule = rule.as_ref();
     let route = rule.map(|rule| &*rule.route);
     let mut passed = Passed::new(gateway, is_from_inside(asking));
     if route.is_some_and(|route| route.guard == Guard::Open) {

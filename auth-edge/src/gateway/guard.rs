@@ -116,6 +116,10 @@ pub(super) async fn authorize(
     }
     let base = gateway.sites.of(request.headers).base_url();
     if !cross_site::is_own(route, request, base) {
+        // A program without a token needs the challenge, and there is no cookie that a page could misuse.
+        if bearer::other_origins_may_read(gateway, route, request.headers) {
+            return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
+        }
         return Err(HttpError::Csrf.into_response());
     }
     let device = || gateway.devices.of(request.headers, request.peer);

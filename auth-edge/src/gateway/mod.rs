@@ -138,7 +138,11 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         }
         Match::Nothing => return HttpError::NotFound.into_response(),
     };
+    let readable = bearer::other_origins_may_read(&gateway, &route, request.headers());
     let mut response = through(&gateway, &route, &path, request).await;
+    if readable && response.extensions().get::<HttpError>().is_some() {
+        bearer::let_other_origins_read(&mut response);
+    }
     response.extensions_mut().insert(AnsweringRoute(route));
     response
 }

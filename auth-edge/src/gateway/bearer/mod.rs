@@ -9,6 +9,7 @@
 //!
 //! Deliberately absent: tokens bound to a client certificate (RFC 8705), which end at a proxy as often as here; they are refused.
 
+mod cross_origin;
 mod judging;
 mod presented;
 mod proofs_seen;
@@ -34,6 +35,7 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::route_table::Route;
 use crate::route_table::bearer::BearerRule;
 
+pub(super) use self::cross_origin::{let_other_origins_read, other_origins_may_read};
 pub(super) use self::presented::{PROOF, presented};
 pub(super) use self::refusal::invite;
 pub(super) use self::resource::Resource;

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod checks;
+mod cross_origin;
 mod dpop;
 mod introspection;
 mod metadata;

@@ -1,0 +1,30 @@
+//! Which of the edge's own answers a client in a browser at another origin may read: Swagger UI, an MCP client.
+//!
+//! Invariant: an answer to a request with a session cookie is never among them, and no answer allows credentials.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+
+use crate::gateway::Gateway;
+use crate::route_table::Route;
+use crate::sessions::cookies::pairs;
+
+/// What such a client acts by: where to get a token, which nonce to use, when to retry, what to report.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id");
+
+/// Whether the route takes tokens and the request shows no session cookie.
+pub(in super::super) fn other_origins_may_read(
+    gateway: &Gateway,
+    route: &Route,
+    headers: &HeaderMap,
+) -> bool {
+    route.bearer.is_some() && !pairs(headers).any(|(name, _)| gateway.cookies.owns(name))
+}
+
+/// Lets scripts of any origin read a refusal. The upstream decides about its own answers.
+pub(in super::super) fn let_other_origins_read(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+}
