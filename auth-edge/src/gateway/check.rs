@@ -26,7 +26,7 @@ use self::access_token::RequestedToken;
 use self::passed::Passed;
 use self::rule::CheckRule;
 use super::guard::Authorized;
-use super::{bearer, guard};
+use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
@@ -114,6 +114,10 @@ async fn judge(
             ..Authorized::default()
         };
         passed.identify(Some(rule), &authorized, None).map_err(refused)?;
+        return Ok(passed.answer());
+    }
+    let url = original.url.as_deref().unwrap_or_default();
+    if cross_site::is_checked_preflight(original.method.as_ref(), &asking.headers, url) {
         return Ok(passed.answer());
     }
     let missing = |session, missing| refused::refuse(gateway, (asking, original), route, session, missing);

@@ -3,7 +3,7 @@
 //! Invariant: only what changes nothing passes without a word on where it comes from; a preflight passes without a session
 //! because it carries nothing. Deliberately absent: `SameSite`; it is settable, and knows sites, not origins.
 
-use axum::http::{Method, header};
+use axum::http::{HeaderMap, Method, header};
 use url::{Url, form_urlencoded};
 
 use super::guard::RequestHead;
@@ -15,14 +15,28 @@ use crate::values::header_name::folded;
 /// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no
 /// body. What calls itself one and carries more is judged like any other request.
 pub(super) fn is_preflight(route: &Route, request: &RequestHead<'_>) -> bool {
-    request.method == Method::OPTIONS
+    is_preflight_head(request.method, request.headers)
         && !request.has_body
         && !request.is_websocket
-        && request.headers.contains_key(header::ORIGIN)
-        && request
-            .headers
-            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
         && !is_overridden(route, request)
+}
+
+/// The same question, as another proxy describes it to the check.
+pub(super) fn is_checked_preflight(method: Option<&Method>, headers: &HeaderMap, url: &str) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    let has_body =
+        length.is_some_and(|length| length != "0") || headers.contains_key(header::TRANSFER_ENCODING);
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    method.is_some_and(|method| is_preflight_head(method, headers))
+        && !has_body
+        && !headers.contains_key(header::SEC_WEBSOCKET_VERSION)
+        && !names_other_method(headers, query)
+}
+
+fn is_preflight_head(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS
+        && headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// Whether no page of another origin can have sent it, as far as the route requires.
@@ -45,14 +59,14 @@ fn changes_something(route: &Route, request: &RequestHead<'_>) -> bool {
 
 /// Whether the request names a second method, by which the application of this route could change something.
 fn is_overridden(route: &Route, request: &RequestHead<'_>) -> bool {
-    if !route.guards_method_override {
-        return false;
-    }
-    let mut headers = request.headers.iter();
-    let by_header = headers.any(|(name, value)| {
+    route.guards_method_override
+        && names_other_method(request.headers, request.uri.query().unwrap_or_default())
+}
+
+fn names_other_method(headers: &HeaderMap, query: &str) -> bool {
+    let by_header = headers.iter().any(|(name, value)| {
         is_method_override(&folded(name.as_str())) && names_change(&String::from_utf8_lossy(value.as_bytes()))
     });
-    let query = request.uri.query().unwrap_or_default();
     let mut parameters = form_urlencoded::parse(query.as_bytes());
     by_header || parameters.any(|(name, value)| is_method_parameter(&name) && names_change(&value))
 }

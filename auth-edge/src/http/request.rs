@@ -32,13 +32,16 @@ pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
     says("sec-purpose") || says("purpose") || says("x-purpose") || says("x-moz")
 }
 
-/// Whether a script made the request (`fetch()`, XHR), which cannot follow a redirect to another origin.
+/// Whether a script made the request (`fetch()`, XHR, `EventSource`, `WebSocket`), which cannot follow a redirect to another
+/// origin. Safari before 16.4 and programs send no Fetch Metadata.
 #[must_use]
 pub(crate) fn is_script(headers: &HeaderMap) -> bool {
     let cors = text(headers, "sec-fetch-mode").is_some_and(|mode| matches!(mode, "cors" | "same-origin"));
     let ajax =
         text(headers, "x-requested-with").is_some_and(|value| value.eq_ignore_ascii_case("XMLHttpRequest"));
-    let json = headers
+    // HTTP/2 has no other field that both handshakes send (RFC 8441, section 5).
+    let websocket = headers.contains_key(header::SEC_WEBSOCKET_VERSION);
+    let for_scripts = headers
         .get_all(header::ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
@@ -48,11 +51,14 @@ pub(crate) fn is_script(headers: &HeaderMap) -> bool {
                 .map(|range| range.split(';').next().unwrap_or_default().trim());
             ranges
                 .clone()
-                .any(|kind| kind.eq_ignore_ascii_case("application/json"))
+                .any(|kind| SCRIPT_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)))
                 && !ranges.any(|kind| kind.eq_ignore_ascii_case("text/html"))
         });
-    cors || ajax || json
+    cors || ajax || websocket || for_scripts
 }
+
+/// Media types that scripts alone accept without `text/html`.
+const SCRIPT_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
 
 /// Where a request comes from, as far as Fetch Metadata tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +203,11 @@ mod tests {
         assert!(!is_script(&headers(&[
             ("sec-fetch-mode", "navigate"),
             ("accept", "text/html,*/*")
+        ])));
+        assert!(is_script(&headers(&[("accept", "text/event-stream")])));
+        assert!(is_script(&headers(&[
+            ("accept", "text/html"),
+            ("sec-websocket-version", "13")
         ])));
         assert!(!is_script(&headers(&[("accept", "*/*")])));
     }

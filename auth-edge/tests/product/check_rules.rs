@@ -373,3 +373,113 @@ async fn each_fact_of_a_check_has_one_source() {
         assert_eq!(answer.status, expected, "{about:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_of_a_trusted_proxy_is_judged_like_its_page() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    for (proto, host, status) in [
+        ("wss", "grafana.localhost", 200),
+        ("ws", "grafana.localhost", 200),
+        ("HTTPS", "Grafana.localhost", 200),
+        ("https, https", "grafana.localhost, grafana.localhost", 200),
+        ("https, http", "grafana.localhost", 403),
+        ("https", "elsewhere.localhost, grafana.localhost", 403),
+        ("ftp", "grafana.localhost", 403),
+    ] {
+        let about = [
+            ("x-forwarded-proto", proto),
+            ("x-forwarded-host", host),
+            ("x-forwarded-host", host),
+            ("x-forwarded-method", "GET"),
+            ("x-forwarded-uri", "/api/live/ws"),
+            ("x-forwarded-port", "443"),
+        ];
+        let answer = member.get_with("/api/auth/check", &about).await;
+        assert_eq!(answer.status, status, "{proto} {host}: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preflight_passes_a_check_without_an_identity() {
+    let rules = "[[check]]\nhost = \"app.localhost\"\nguard = \"page\"\nredirect = true\n\
+         claims = { groups = \"admin\" }\n";
+    for rules in [rules, ""] {
+        let gateway = Gateway::start(rules, &[("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+        let mut member = gateway.signed_in().await;
+        let preflight = [
+            ("origin", "https://other.example"),
+            ("access-control-request-method", "PUT"),
+        ];
+        let with = |method, path, more: &[(&'static str, &'static str)]| {
+            [&asked("app.localhost", method, path), more].concat()
+        };
+        for path in ["/a", "/a?b=c"] {
+            let about = with("OPTIONS", path, &preflight);
+            let answer = member.get_with("/api/auth/check?redirect=1", &about).await;
+            assert_eq!(
+                (answer.status, answer.header("x-auth-subject")),
+                (200, ""),
+                "{answer:?}"
+            );
+        }
+        let mut stranger = gateway.stack.browser();
+        for about in [
+            with("GET", "/a", &preflight),
+            with("OPTIONS", "/a", &preflight[..1]),
+            with("OPTIONS", "/a", &preflight[1..]),
+            with("OPTIONS", "/a?_method=DELETE", &preflight),
+            with(
+                "OPTIONS",
+                "/a",
+                &[&preflight[..], &[("x-http-method-override", "PUT")]].concat(),
+            ),
+            with(
+                "OPTIONS",
+                "/a",
+                &[&preflight[..], &[("sec-websocket-version", "13")]].concat(),
+            ),
+            [
+                asked("app.localhost", "GET", "/a")[..2].to_vec(),
+                preflight.to_vec(),
+            ]
+            .concat(),
+        ] {
+            let answer = stranger.get_with("/api/auth/check", &about).await;
+            assert_ne!(answer.status, 200, "{about:?}: {answer:?}");
+        }
+        let about = with("OPTIONS", "/a", &preflight);
+        let body = Some("a=b".to_owned());
+        let answer = stranger.send(Method::POST, "/api/auth/check", &about, body).await;
+        assert_eq!(answer.status, 401, "a body is more than a question: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_follow_a_redirect_gets_401_without_fetch_metadata_too() {
+    let rules = "[[check]]\nhost = \"app.localhost\"\nguard = \"page\"\nredirect = true\n";
+    let settings = [
+        ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+        ("EDGE_BASE_URL", "http://app.localhost"),
+    ];
+    let gateway = Gateway::start(rules, &settings).await;
+    let html = ("accept", "text/html,*/*;q=0.8");
+    let mut stranger = gateway.stack.browser();
+    for (method, headers) in [
+        ("POST", &[html][..]),
+        ("PUT", &[html]),
+        ("POST", &NAVIGATION),
+        ("GET", &[html, ("sec-websocket-version", "13")]),
+        ("GET", &[("accept", "text/event-stream")]),
+        (
+            "GET",
+            &[("accept", "text/event-stream"), ("sec-fetch-mode", "navigate")],
+        ),
+    ] {
+        let about = [&asked("app.localhost", method, "/a"), headers].concat();
+        let answer = stranger.get_with("/api/auth/check", &about).await;
+        assert_eq!(answer.status, 401, "{method} {headers:?}: {answer:?}");
+    }
+    let about = [asked("app.localhost", "GET", "/a"), vec![html]].concat();
+    assert_eq!(stranger.get_with("/api/auth/check", &about).await.status, 302);
+}

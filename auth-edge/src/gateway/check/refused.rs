@@ -3,7 +3,7 @@
 //! Invariant: only a person who visits a page is sent to sign in.
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use session_proto::v1::Session;
 
@@ -39,7 +39,7 @@ pub(super) fn refuse(
     let by_sign_in = !matches!(missing, Missing::NotBySignIn(_));
     if by_sign_in
         && sends_visitors(asking, route)
-        && is_visit(headers)
+        && is_visit(original.method.as_ref(), headers)
         && let Ok(login) = HeaderValue::try_from(&login)
     {
         return (StatusCode::FOUND, [(header::LOCATION, login)]).into_response();
@@ -66,8 +66,10 @@ fn sends_visitors(asking: &Parts, route: Option<&Route>) -> bool {
     }
 }
 
-/// Whether a person looks at the answer: a navigation by Fetch Metadata, or by `Accept` where a browser sends none.
-fn is_visit(headers: &HeaderMap) -> bool {
+/// Whether a person looks at the answer: a navigation by Fetch Metadata, or by `Accept` where a browser sends none. A form
+/// would lose what it carries.
+fn is_visit(method: Option<&Method>, headers: &HeaderMap) -> bool {
     let is_known = headers.contains_key("sec-fetch-mode") || wants_page(headers);
-    is_known && request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers)
+    let reads = matches!(method, None | Some(&Method::GET | &Method::HEAD));
+    is_known && reads && request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers)
 }
