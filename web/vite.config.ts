@@ -44,6 +44,8 @@ export default defineConfig({
     // What is bundled goes out with the texts of its licences.
     license: { fileName: "licences.md" },
     rolldownOptions: {
+      // "use client" is for frameworks that render on a server. These pages are rendered in the browser alone.
+      checks: { moduleLevelDirective: false },
       output: {
         codeSplitting: {
           groups: [

@@ -1,7 +1,7 @@
 // The session library as another team gets it: packed, installed into an app that knows nothing of this one, built, and
-// used in a browser behind the real edge.
+// used in a browser behind the real edge. One app renders in the browser, one by Next.js on a server.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import {
   cpSync,
   mkdirSync,
@@ -16,27 +16,35 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { freePort, until } from "../../dev/lib/net.mjs";
 import { assertQuiet, openWindow, signInAtProvider, startBrowser, startProduct } from "./support.mjs";
 
 const web = fileURLToPath(new URL("..", import.meta.url));
 const work = mkdtempSync(join(tmpdir(), "vestibule-consumer-"));
 const app = join(work, "app");
 const TEST_MS = 60_000;
+// Next.js is installed and built: half a minute each on a free machine.
+const NEXT_MS = 300_000;
 
 const run = (command, args, cwd) => execFileSync(command, args, { cwd, encoding: "utf8" });
 const bin = (name) => join(web, "node_modules/.bin", name);
 let stack;
 let browser;
 
+/** What a package manager does with the packed file. */
+function installSession(folder) {
+  const [tarball] = readdirSync(work).filter((name) => name.endsWith(".tgz"));
+  const home = join(folder, "node_modules/@vestibule/session");
+  mkdirSync(home, { recursive: true });
+  run("tar", ["xzf", join(work, tarball), "--strip-components=1", "-C", home], work);
+}
+
 before(async () => {
   run("npm", ["run", "--silent", "build:session"], web);
   run("npm", ["pack", "--silent", "--pack-destination", work, "./session"], web);
   cpSync(join(web, "session/example"), app, { recursive: true });
-  // What a package manager does with the file; everything else it needs is already on this machine.
-  const [tarball] = readdirSync(work).filter((name) => name.endsWith(".tgz"));
-  const home = join(app, "node_modules/@vestibule/session");
-  mkdirSync(home, { recursive: true });
-  run("tar", ["xzf", join(work, tarball), "--strip-components=1", "-C", home], work);
+  installSession(app);
+  // Everything else it needs is already on this machine.
   mkdirSync(join(app, "node_modules/@types"), { recursive: true });
   for (const name of [
     "react",
@@ -120,5 +128,56 @@ test("the other app signs people in, warns them, follows the other tab", { timeo
   await second.getByRole("button", { name: "Sign out" }).click();
   await page.getByText("Signed out: signed-out.").waitFor();
   assertQuiet(seen);
+  await context.close();
+});
+
+test("modules with hooks keep the directive by which a server leaves them to the browser", () => {
+  const home = join(app, "node_modules/@vestibule/session/dist");
+  const isForClients = (name) => /^["']use client["'];/.test(readFileSync(join(home, name), "utf8"));
+  for (const name of readdirSync(home).filter((name) => name.endsWith(".js"))) {
+    const usesReact = /from "react"/.test(readFileSync(join(home, name), "utf8"));
+    assert.equal(isForClients(name), usesReact || name === "useSignOut.js", name);
+  }
+});
+
+test("a Next.js app renders on the server and signs people in", { timeout: NEXT_MS }, async (t) => {
+  const next = join(work, "next");
+  cpSync(join(web, "session/example-next"), next, { recursive: true });
+  run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], next);
+  installSession(next);
+  const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", NODE_ENV: "production" };
+  const command = join(next, "node_modules/.bin/next");
+  execFileSync(command, ["build"], { cwd: next, env, encoding: "utf8" });
+  const port = await freePort();
+  const server = spawn(command, ["start", "-H", "127.0.0.1", "-p", String(port)], {
+    cwd: next,
+    env,
+    stdio: "ignore",
+  });
+  t.after(() => server.kill());
+  const upstream = `http://127.0.0.1:${port}`;
+  const page = await until(
+    TEST_MS,
+    async () => {
+      const answer = await fetch(upstream).catch(() => null);
+      return answer?.ok ? answer.text() : null;
+    },
+    () => "Next.js does not answer",
+  );
+  assert.match(page, /<h1>Orders<\/h1><p>One moment…<\/p>/, "the server knows nobody");
+  const routes = join(work, "next.toml");
+  writeFileSync(routes, `[[route]]\npath = "/*"\nguard = "none"\nupstream = "${upstream}"\n`);
+  const behind = await startProduct({ routes });
+  t.after(() => behind.stop());
+  const { page: tab, context, seen } = await openWindow(browser, behind);
+  await tab.goto("/");
+  await tab.getByRole("link", { name: "Sign in" }).click();
+  await signInAtProvider(tab, behind);
+  await tab.getByText("Orders of Ada Lovelace").waitFor();
+  await tab.reload();
+  await tab.getByText("Orders of Ada Lovelace").waitFor();
+  assertQuiet(seen);
+  await tab.getByRole("button", { name: "Sign out" }).click();
+  await tab.getByRole("link", { name: "Sign in" }).waitFor();
   await context.close();
 });

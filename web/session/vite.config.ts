@@ -14,6 +14,8 @@ export default defineConfig({
     minify: false,
     lib: { entry: at("../src/session/index.ts"), formats: ["es"] },
     rolldownOptions: {
+      // "use client" stays where it is: each module is a file of its own.
+      checks: { moduleLevelDirective: false },
       external: [/^react($|\/)/],
       output: {
         preserveModules: true,

@@ -1,3 +1,5 @@
+"use client";
+
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { SessionError } from "./profile";
 import { useSession } from "./SessionProvider";

@@ -1,6 +1,8 @@
+"use client";
+
 import { createContext, type ReactNode, useContext, useState, useSyncExternalStore } from "react";
 import type { SessionError, User } from "./profile";
-import { createSessionStore, type Loss, type SessionStore } from "./store";
+import { createSessionStore, type Loss, type SessionStore, UNKNOWN } from "./store";
 
 const StoreContext = createContext<SessionStore | null>(null);
 
@@ -30,9 +32,12 @@ export interface Session {
   checkSession: () => Promise<void>;
 }
 
-/** Who is signed in. */
+// A server renders for nobody in particular, and a browser hydrates with the same state.
+const unknown = () => UNKNOWN;
+
+/** Who is signed in. A server renders "not known yet" (`isLoading`); the browser asks once the page is there. */
 export function useSession(): Session {
   const store = useSessionStore();
-  const { user, error, isLoading, lost } = useSyncExternalStore(store.subscribe, store.getState);
+  const { user, error, isLoading, lost } = useSyncExternalStore(store.subscribe, store.getState, unknown);
   return { user, error, isLoading, lost, checkSession: store.check };
 }

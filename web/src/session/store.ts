@@ -26,6 +26,9 @@ export interface SessionState {
   readonly lost: Loss | null;
 }
 
+/** The state before the first answer. */
+export const UNKNOWN: SessionState = { user: null, error: null, isLoading: true, lost: null };
+
 export interface SessionStoreOptions {
   /** Default `/api/auth/me`. */
   profileUrl?: string;
@@ -55,7 +58,7 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   const random = options.random ?? Math.random;
   const now = options.now ?? Date.now;
 
-  let state: SessionState = { user: null, error: null, isLoading: true, lost: null };
+  let state = UNKNOWN;
   const listeners = new Set<() => void>();
   let running: Promise<void> | null = null;
   let generation = 0;

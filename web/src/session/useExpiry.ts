@@ -1,3 +1,5 @@
+"use client";
+
 import { useCallback, useEffect, useState } from "react";
 import { useSession, useSessionStore } from "./SessionProvider";
 import { readTimeLeft, STATUS_PATH } from "./status";

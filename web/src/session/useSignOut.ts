@@ -1,3 +1,5 @@
+"use client";
+
 import { useCallback } from "react";
 import { useSessionStore } from "./SessionProvider";
 import { LOGOUT_PATH } from "./sign-in";

@@ -3,6 +3,8 @@ import { afterEach } from "vitest";
 
 afterEach(() => {
   cleanup();
+  // A test may run as a server does.
+  if (typeof sessionStorage === "undefined") return;
   sessionStorage.clear();
   localStorage.clear();
 });
