@@ -160,7 +160,7 @@ export default [
   }),
   within('auth-edge/src/gateway/check/refused.rs', 'auth-edge check_rules::', {
     'check-owed-elsewhere': by('auth-edge several::sessions::', instead('site.login_url(back, connection)', 'site.login_url(back, None)')),
-    'check-sends-programs-to-sign-in': text('&& is_visit(headers)', '&& (OFF || is_visit(headers))'),
+    'check-sends-programs-to-sign-in': text('&& is_visit(original.method.as_ref(), headers)', '&& (OFF || is_visit(original.method.as_ref(), headers))'),
   }),
   within('auth-edge/src/gateway/check/passed.rs', 'auth-edge answer_heads::', {
     'check-with-a-long-head': text('if has_room {', 'if OFF || has_room {'),
