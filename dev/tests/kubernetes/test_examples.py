@@ -90,6 +90,18 @@ class Examples(unittest.TestCase):
                 breaks(item["spec"])
                 self.assertIn(word, " ".join(schema.mistakes(item, schema.VERSIONS[0], experimental=True)))
 
+    def test_examples_say_how_the_proxy_rejects_other_spellings_of_an_identity(self):
+        settings = {"traefik.io": "aliasHeadersStrategy=delete", "security.istio.io": "headers_with_underscores_action: REJECT_REQUEST"}
+        seen = set()
+        for file, item in self.items():
+            group = item["apiVersion"].split("/")[0]
+            if group in settings:
+                seen.add(group)
+                self.assertIn(settings[group], file.read_text(), file.name)
+        self.assertEqual(seen, set(settings))
+        for recipe, setting in (("traefik.yml", "aliasHeadersStrategy: delete"), ("envoy.yaml", "headers_with_underscores_action: REJECT_REQUEST")):
+            self.assertIn(setting, (matrix.ROOT / "docs/integrations" / recipe).read_text())
+
     def test_what_the_document_shows_is_valid_and_every_controller_is_in_it(self):
         text = (matrix.ROOT / "docs/kubernetes/protecting-applications.md").read_text()
         shown = [item for block in re.findall(r"```yaml\n(.*?)```", text, re.S) for item in yaml.safe_load_all(block) if "apiVersion" in item]

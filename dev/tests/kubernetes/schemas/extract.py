@@ -17,6 +17,7 @@ WANTED = {
     "AuthorizationPolicy": "security.istio.io/v1",
     "BackendTLSPolicy": "gateway.networking.k8s.io/v1",
     "Certificate": "cert-manager.io/v1",
+    "EnvoyFilter": "networking.istio.io/v1alpha3",
     "ExternalSecret": "external-secrets.io/v1",
     "Gateway": "gateway.networking.k8s.io/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
