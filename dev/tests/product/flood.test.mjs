@@ -3,10 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { complaints, flood } from '../../flood.mjs';
+import { ATTACKS } from './attackers.mjs';
 
 const SECONDS = 8;
+// The flood of requests takes every processor there is, which other tests share: `make flood` has it alone, with release programs if asked.
+const ONLY = Object.keys(ATTACKS).filter((name) => name !== 'status');
 
-test('under all attacks at once the edge stays within its memory and serves others', async () => {
-  const result = await flood({ seconds: SECONDS });
+test('under all attacks on memory at once the edge stays within its memory and serves others', async () => {
+  const result = await flood({ seconds: SECONDS, only: ONLY });
   assert.deepEqual(complaints(result), [], JSON.stringify({ ...result, failed: result.failed.length }));
 });
