@@ -33,8 +33,6 @@ export const RULES = [
   { path: /\.imagePullPolicy$/, print: plain('images.pullPolicy') },
   { value: /^config:/, print: (value) => ({ beside: [`{{ include "vestibule.config-name" (list $ "${value.slice('config:'.length)}") }}`] }) },
 
-  { object: 'Deployment/edge', path: 'spec.replicas', print: plain('edge.replicas') },
-  { object: 'Deployment/session-svc', path: 'spec.replicas', print: plain('sessionService.replicas') },
   { object: 'Deployment/web', path: 'spec.replicas', print: plain('web.replicas') },
   { ...RESOURCES('Deployment', 'edge'), print: block('edge.resources') },
   { ...RESOURCES('Deployment', 'session-svc'), print: block('sessionService.resources') },
@@ -108,6 +106,11 @@ export const RULES = [
 
 /** Places that are printed as a whole, whatever component fills them; `define` keeps what the components say as a template of its own. */
 export const WHOLES = [
+  ...[['edge', 'edge'], ['session-svc', 'sessionService']].map(([name, key]) => ({
+    object: `Deployment/${name}`,
+    path: 'spec.replicas',
+    lines: [`replicas: {{ include "vestibule.replicas" (list $ "${name}" .Values.${key}.replicas .Values.autoscaling.${key}.min) }}`],
+  })),
   {
     object: PROXIES,
     path: FIRST_PEERS('ingress', 'from'),
@@ -133,7 +136,6 @@ export const WHOLES = [
 /** What the chart adds at the end of a map. */
 export const ADDED = [
   { path: /template\.spec$/, lines: ['{{- with .Values.pods }}', '{{- toYaml . | nindent INDENT }}', '{{- end }}'] },
-  { object: /^ConfigMap\//, path: 'metadata', lines: ['annotations:', '  helm.sh/resource-policy: keep'] },
   { path: 'metadata.labels', lines: ['helm.sh/chart: {{ include "vestibule.chart" . }}'] },
   { object: 'StatefulSet/redis', path: /volumeClaimTemplates\[0\]\.spec$/, lines: ['{{- with .Values.redis.storageClassName }}', 'storageClassName: {{ . }}', '{{- end }}'] },
   { object: 'StatefulSet/redis-sentinel', path: /volumeClaimTemplates\[0\]\.spec$/, lines: ['{{- with .Values.redis.storageClassName }}', 'storageClassName: {{ . }}', '{{- end }}'] },

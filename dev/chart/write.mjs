@@ -55,7 +55,7 @@ function configMap(name, place, print) {
   const define = (what, lines) => [`{{- define "vestibule.${what}.${name}" -}}`, ...lines, '{{- end }}'];
   const own = WITH_OWN[name];
   const contents = own ? [...define('made', data), ...define('data', [`{{- include "vestibule.settings" (list (include "vestibule.made.${name}" .) .Values.${own}) }}`])] : define('data', data);
-  return [...contents, ...print.object(`ConfigMap/${name}`, place)];
+  return [...contents, ...define('configmap', print.object(`ConfigMap/${name}`, place)), `{{- include "vestibule.configmap.${name}" . }}`];
 }
 
 /** Writes the generated part of the chart. */
@@ -69,11 +69,15 @@ export function writeChart(kubectl) {
     return `files/${name}`;
   });
   const print = printer(rules);
+  const settings = [];
   for (const [name, place] of objects) {
-    const isSettings = place.variants.some(({ node }) => node && name.startsWith('ConfigMap/') && node.map.get('immutable'));
-    const lines = isSettings ? configMap(name.replace('ConfigMap/', ''), place, print) : print.object(name, place);
+    const isConfigMap = name.startsWith('ConfigMap/');
+    if (isConfigMap && place.variants.some(({ node }) => node?.map.get('immutable'))) settings.push(name.replace('ConfigMap/', ''));
+    const lines = isConfigMap ? configMap(name.replace('ConfigMap/', ''), place, print) : print.object(name, place);
     write(`templates/made/${name.replace('/', '-').toLowerCase()}.yaml`, `${[MADE, ...lines].join('\n')}\n`);
   }
+  const rendered = settings.map((name) => `(include "vestibule.configmap.${name}" .)`).join(' ');
+  write('templates/made/configmaps-in-use.yaml', `${MADE}\n{{- include "vestibule.configmaps-in-use" (list . (list ${rendered})) }}\n`);
   const defined = WHOLES.filter(({ define }) => define).flatMap(({ object, path, define }) => {
     const texts = [...objects].filter(([name]) => (object instanceof RegExp ? object.test(name) : object === name)).map(([name, place]) => print.place(name, path, lead(place, path)).join('\n'));
     if (new Set(texts).size !== 1) throw new Problem(`components do not say the same of ${object} ${path}`);

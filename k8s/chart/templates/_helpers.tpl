@@ -22,6 +22,43 @@
 {{- printf "%s-%s" $name (include (printf "vestibule.data.%s" $name) $root | sha256sum | trunc 10) }}
 {{- end }}
 
+{{- /* The replicas of a Deployment. With autoscaling the live number: without the field Kubernetes runs one pod, and another number is a conflict
+with the autoscaler. */}}
+{{- define "vestibule.replicas" -}}
+{{- $root := index . 0 }}
+{{- if $root.Values.autoscaling.enabled }}
+{{- dig "spec" "replicas" (index . 3) (lookup "apps/v1" "Deployment" $root.Release.Namespace (index . 1)) | int }}
+{{- else }}
+{{- index . 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* ConfigMaps that running pods or the workloads of the release before still name, next to those of this release (`index . 1`). A pod that
+restarts during a rollout finds its settings, and a rollback finds every ConfigMap in both releases. The next upgrade removes them. */}}
+{{- define "vestibule.configmaps-in-use" -}}
+{{- $root := index . 0 }}
+{{- $space := $root.Release.Namespace }}
+{{- $rendered := join "\n" (index . 1) }}
+{{- $users := toJson (list (lookup "v1" "Pod" $space "") (lookup "apps/v1" "Deployment" $space "") (lookup "apps/v1" "StatefulSet" $space "") (lookup "batch/v1" "CronJob" $space "")) }}
+{{- range (lookup "v1" "ConfigMap" $space "").items }}
+{{- $name := .metadata.name }}
+{{- $own := and .immutable (eq (dig "labels" "app.kubernetes.io/instance" "" .metadata) $root.Release.Name) (eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "vestibule") }}
+{{- if and $own (contains (quote $name) $users) (not (contains (printf "name: %s\n" $name) $rendered)) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ $name }}
+  namespace: {{ $space }}
+  labels:
+    {{- toYaml .metadata.labels | nindent 4 }}
+immutable: true
+data:
+  {{- toYaml .data | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* Settings of the chart with those of an installation. */}}
 {{- define "vestibule.settings" -}}
 {{- $all := fromYaml (index . 0) }}

@@ -1,0 +1,184 @@
+"""An API server that keeps objects and runs nothing: enough for helm to install, upgrade, roll back and look up what is there."""
+
+import contextlib
+import copy
+import http.server
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.parse
+
+import chart
+import cluster_records
+import yaml
+
+# What the chart and its tests make, by group and version; the plural is the path.
+KINDS = {
+    "v1": {"Pod": "pods", "ConfigMap": "configmaps", "Secret": "secrets", "Service": "services", "ServiceAccount": "serviceaccounts", "Namespace": "namespaces"},
+    "apps/v1": {"Deployment": "deployments", "ReplicaSet": "replicasets", "StatefulSet": "statefulsets"},
+    "batch/v1": {"CronJob": "cronjobs", "Job": "jobs"},
+    "autoscaling/v2": {"HorizontalPodAutoscaler": "horizontalpodautoscalers"},
+    "networking.k8s.io/v1": {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"},
+    "policy/v1": {"PodDisruptionBudget": "poddisruptionbudgets"},
+    "monitoring.coreos.com/v1": {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"},
+    "cert-manager.io/v1": {"Certificate": "certificates", "Issuer": "issuers"},
+}
+VERBS = ["create", "delete", "get", "list", "patch", "update"]
+
+
+class Cluster:
+    """The objects of one cluster; `refuses` says why an object is not taken, or nothing."""
+
+    def __init__(self):
+        self.objects = {}
+        self.refuses = lambda item: None
+
+    def of(self, resource):
+        return {path.rsplit("/", 1)[1]: item for path, item in self.objects.items() if f"/{resource}/" in path}
+
+    def run_pods(self, *states):
+        """Pods of every workload that is there, and of the workloads that were there at earlier `states`."""
+        for path in [path for path in self.objects if "/pods/" in path]:
+            del self.objects[path]
+        now = {kind: self.of(kind) for kind in ("deployments", "statefulsets")}
+        for number, state in enumerate([*states, now]):
+            for workload in [item for items in state.values() for item in items.values()]:
+                name, space = f"{workload['metadata']['name']}-{number}", workload["metadata"]["namespace"]
+                self.objects[f"/api/v1/namespaces/{space}/pods/{name}"] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": space}, "spec": workload["spec"]["template"]["spec"]}
+        return copy.deepcopy(now)
+
+    def discovery(self, path):
+        groups = {}
+        for version in KINDS:
+            if "/" in version:
+                groups.setdefault(version.split("/")[0], []).append({"groupVersion": version, "version": version.split("/")[1]})
+        if path == "/version":
+            return {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
+        if path == "/api":
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        if path == "/apis":
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": name, "versions": versions, "preferredVersion": versions[0]} for name, versions in groups.items()]}
+        version = path.removeprefix("/apis/").removeprefix("/api/")
+        if version in KINDS:
+            resources = [{"name": plural, "singularName": kind.lower(), "namespaced": kind != "Namespace", "kind": kind, "verbs": VERBS} for kind, plural in KINDS[version].items()]
+            return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}
+        return None
+
+    def listed(self, path, query):
+        wanted = dict(part.split("=", 1) for part in query.get("labelSelector", [""])[0].split(",") if "=" in part)
+        found = [item for name, item in self.objects.items() if name.rsplit("/", 1)[0] == path and wanted.items() <= item["metadata"].get("labels", {}).items()]
+        kinds = {plural: kind for kinds in KINDS.values() for kind, plural in kinds.items()}
+        version = "/".join(path.split("/")[2 : 3 if path.startswith("/api/") else 4])
+        return {"apiVersion": version, "kind": f"{kinds[path.rsplit('/', 1)[1]]}List", "metadata": {"resourceVersion": "1"}, "items": found}
+
+    def answer(self, method, path, query, body):
+        """Status and body of the answer. An object is as it was written last, without the fields of other writers."""
+        before = self.objects.get(path)
+        if "watch" in query:
+            return 200, None  # a watch that ends at once: nothing changes by itself
+        if method == "GET":
+            known = self.discovery(path) or before or (path.rsplit("/", 1)[1] in {plural for kinds in KINDS.values() for plural in kinds.values()} and self.listed(path, query))
+            return (200, known) if known else failure(404, "NotFound", path)
+        if method == "DELETE":
+            return (200, self.objects.pop(path)) if before else failure(404, "NotFound", path)
+        if method == "POST":
+            path = f"{path}/{body['metadata']['name']}"
+            if path in self.objects:
+                return failure(409, "AlreadyExists", path)
+        why = self.refuses(body)
+        if not why and before and before.get("immutable") and before["data"] != body["data"]:
+            why = "field is immutable when `immutable` is set"
+        if why:
+            return failure(422, "Invalid", f"{path}: {why}")
+        self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": path, "resourceVersion": "1", "generation": 1}, **status_of(body)}
+        return 200, self.objects[path]
+
+
+def status_of(item):
+    """Every workload is ready at once."""
+    if item["kind"] not in ("Deployment", "StatefulSet"):
+        return {}
+    counts = {name: item["spec"]["replicas"] for name in ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "currentReplicas")}
+    conditions = [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]
+    return {"status": {"observedGeneration": 1, **counts, "conditions": conditions}}
+
+
+def failure(code, reason, message):
+    return code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}
+
+
+def read(text):
+    if text.startswith(cluster_records.MAGIC):
+        # The other protobuf is the options of a DELETE.
+        return cluster_records.secret(text) if b"\x06Secret" in text else None
+    return yaml.load(text, Loader=chart.matrix.Loader) if text else None
+
+
+def handler(cluster):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1  # head and body in one packet
+
+        def serve(self):
+            url = urllib.parse.urlsplit(self.path)
+            text = self.rfile.read(int(self.headers.get("content-length", 0)))
+            status, body = cluster.answer(self.command, url.path, urllib.parse.parse_qs(url.query), read(text))
+            answer = json.dumps(body).encode() if body else b""
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = serve
+
+        def log_message(self, *_):
+            pass
+
+    return Handler
+
+
+class Helm:
+    """helm with a cluster of its own."""
+
+    def __init__(self, cluster, folder, address):
+        self.cluster, self.folder = cluster, pathlib.Path(folder)
+        self.config = self.folder / "kubeconfig"
+        context = {"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "vestibule"}}
+        fields = {"clusters": [{"name": "test", "cluster": {"server": address}}], "users": [{"name": "test", "user": {}}], "contexts": [context], "current-context": "test"}
+        self.config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **fields}))
+
+    def run(self, *arguments):
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "KUBECONFIG": str(self.config)}
+        return subprocess.run([chart.program(), *arguments, "--qps", "1000", "--burst-limit", "1000"], capture_output=True, text=True, check=False, timeout=120, env=environment)
+
+    def apply(self, verb, values, *more, release="vestibule"):
+        file = self.folder / "values.json"
+        file.write_text(json.dumps(values))
+        return self.run(verb, release, str(chart.CHART), "--namespace", "vestibule", "--values", str(file), "--disable-openapi-validation", *more)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):  # helm ends without a word
+            super().handle_error(request, client_address)
+
+
+@contextlib.contextmanager
+def running():
+    """helm and the cluster it speaks with, for the time of a test."""
+    cluster = Cluster()
+    server = Server(("127.0.0.1", 0), handler(cluster))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            yield Helm(cluster, folder, f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
