@@ -60,11 +60,11 @@ try {
   writePage();
   say('docs, k8s: metrics, objectives, dashboard');
   await writeMonitoring(say);
-  say('k8s: the Helm chart');
-  await makeChart(say);
   say('docs: settings');
   await buildServices(say);
   settingsTables();
+  say('k8s: the Helm chart');
+  await makeChart(say);
   say('docs: examples of the session API');
   guide();
   const after = snapshot();

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { parameters, WHOLES } from './parameters.mjs';
 import { printer } from './print.mjs';
 import { developmentProvider, product } from './rendered.mjs';
+import { settingsFile } from './settings-file.mjs';
 import { FIRST, LAST, SWITCHES, withoutSwitch } from './switches.mjs';
 import { note, slot } from './tree.mjs';
 import { writeValuesTable } from './values-table.mjs';
@@ -68,6 +69,7 @@ export function writeChart(kubectl) {
     write(`files/${name}`, contents);
     return `files/${name}`;
   });
+  write('files/settings.yaml', settingsFile());
   const print = printer(rules);
   const settings = [];
   for (const [name, place] of objects) {

@@ -17,8 +17,9 @@ VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
 PROXIES = "10.244.0.0/16"  # in the place of `to-be-set`, which the chart does not take
 NOBODY = [{"podSelector": {"matchLabels": {"vestibule.auth/peers": "to-be-set"}}}]
 
+OWN_IMAGES = {"edge": {"repository": "vestibule-edge"}, "sessionService": {"repository": "vestibule-session-svc"}, "web": {"repository": "vestibule-web"}, "devIdp": {"repository": "vestibule-dev-idp"}}
 # What an installation has to say.
-LEAST = {"baseUrl": "https://app.example.com", "provider": {"issuerUrl": "https://idp.example.com"}}
+LEAST = {"baseUrl": "https://app.example.com", "provider": {"issuerUrl": "https://idp.example.com"}, "images": OWN_IMAGES}
 
 # Everything off that a value may switch off, and images as the base has them.
 BASE = {
@@ -27,7 +28,7 @@ BASE = {
     "autoscaling": {"enabled": False},
     "operator": {"enabled": False},
     "certManager": {"enabled": False},
-    "images": {"redis": {"repository": "redis", "tag": ""}},
+    "images": {**OWN_IMAGES, "redis": {"repository": "redis", "tag": ""}},
 }
 
 

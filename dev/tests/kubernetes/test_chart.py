@@ -19,9 +19,9 @@ from pair import RULES, Pair
 
 # What nobody may say, and a word of what they are told.
 REFUSED = [
-    ({"baseUrl": ""}, "/baseUrl"),
+    ({"baseUrl": ""}, "baseUrl is empty. Write the address"),
     ({"baseUrl": "https://app.example.com/shop"}, "/baseUrl"),
-    ({"provider": {"issuerUrl": ""}}, "/provider/issuerUrl"),
+    ({"provider": {"issuerUrl": ""}}, "provider.issuerUrl is empty. Write the provider's issuer"),
     ({"edge": {"replica": 3}}, "'replica' not allowed"),
     ({"edge": {"replicas": 0}}, "/edge/replicas"),
     ({"edge": {"replicas": "3"}}, "/edge/replicas"),
@@ -35,26 +35,38 @@ REFUSED = [
     ({"images": {"edge": {"tag": "latest"}}}, "/images/edge/tag"),
     ({"images": {"edge": {"digest": "sha256:abc"}}}, "/images/edge/digest"),
     ({"store": {"kind": "memory"}}, "/store/kind"),
-    ({"store": {"kind": "redis-external"}}, "/store/peers"),
-    ({"store": {"kind": "redis-cluster"}}, "/store/peers"),
+    ({"store": {"kind": "redis-external"}}, "store.peers is empty. With store.kind redis-external write"),
+    ({"store": {"kind": "redis-cluster"}}, "store.peers is empty."),
     ({"redis": {"maxmemory": "192"}}, "/redis/maxmemory"),
-    ({"ingress": {"enabled": True}}, "/trustedProxies"),
-    ({"ingress": {"enabled": True}, "trustedProxies": ["10.244.0.0/16"]}, "/controller/name"),
-    ({"extAuthz": {"enabled": True}}, "/controller/name"),
+    ({"ingress": {"enabled": True}}, "trustedProxies is empty. Write the networks"),
+    ({"ingress": {"enabled": True}, "trustedProxies": ["10.244.0.0/16"]}, "controller.name is empty. Write what stands"),
+    ({"extAuthz": {"enabled": True}}, "controller.name is empty."),
     ({"controller": {"name": "apache"}}, "/controller/name"),
     ({"controller": {"peers": [{"namespaceSelector": {}}]}}, "/controller/peers/0"),
     ({"trustedProxies": ["10.0.0.0/8"]}, "/trustedProxies/0"),
     ({"trustedProxies": ["0.0.0.0/0"]}, "/trustedProxies/0"),
     ({"trustedProxies": "10.244.0.0/16"}, "/trustedProxies"),
     ({"autoscaling": {"edge": {"min": 1, "max": 4}}}, "/autoscaling/edge/min"),
-    ({"providers": {"enabled": True}}, "/providers/file"),
-    ({"forwardProxy": {"enabled": True}}, "/forwardProxy/url"),
+    ({"providers": {"enabled": True}}, "providers.file is empty. Write"),
+    ({"forwardProxy": {"enabled": True}}, "forwardProxy.url is empty. Write"),
     ({"forwardProxy": {"enabled": True, "url": "http://user:password@proxy:3128", "peers": chart.NOBODY}}, "/forwardProxy/url"),
-    ({"sessionCallers": {"enabled": True}}, "/sessionCallers/callers"),
+    ({"sessionCallers": {"enabled": True}}, "sessionCallers.callers is empty. Write"),
     ({"sessionCallers": {"callers": [{"identity": "orders", "rpcs": ["GetSession"]}]}}, "/sessionCallers/callers/0/identity"),
     ({"sessionCallers": {"callers": [{"identity": "dns:orders", "rpcs": ["*"]}]}}, "/sessionCallers/callers/0/rpcs/0"),
-    ({"gatewayApi": {"enabled": True, "backendTls": {"enabled": True}}, "certManager": {"enabled": False}}, "/certManager/enabled"),
-    ({"gatewayApi": {"externalAuth": {"enabled": True, "namespaces": ["wiki"]}}}, "/extAuthz/enabled"),
+    ({"gatewayApi": {"enabled": True, "backendTls": {"enabled": True}}, "certManager": {"enabled": False}}, "needs certManager.enabled and gatewayApi.enabled. Write true"),
+    ({"gatewayApi": {"externalAuth": {"enabled": True, "namespaces": ["wiki"]}}}, "needs extAuthz.enabled. Write true"),
+    ({"images": {"edge": {"repository": ""}}}, "images.edge.repository is empty. Write where the cluster pulls this image from"),
+    ({"images": {"sessionService": {"repository": ""}}}, "images.sessionService.repository is empty."),
+    ({"redis": {"maxmemory": "2gb"}}, "redis.maxmemory 2gb does not fit into a pod of 512Mi. Write 4224Mi or more"),
+    ({"redis": {"maxmemory": "193mb"}}, "Write 514Mi or more"),
+    ({"edge": {"settings": {"EDGE_DRAIN_DELY": "5"}}}, "edge.settings.EDGE_DRAIN_DELY is a setting that the edge does not have. Write a name of docs/settings.md."),
+    ({"edge": {"settings": {"SESSION_ROLL_INTERVAL": "5"}}}, "is a setting that the edge does not have"),
+    ({"sessionService": {"settings": {"EDGE_DRAIN_DELAY": "5"}}}, "is a setting that the session service does not have"),
+    ({"provider": {"settings": {"OIDC_SCOPES": "openid"}}}, "provider.settings.OIDC_SCOPES is a setting that no program has"),
+    ({"edge": {"settings": {"EDGE_DRAIN_DELAY": "5s"}}}, 'edge.settings.EDGE_DRAIN_DELAY is "5s". Write a whole number of seconds, such as "30".'),
+    ({"provider": {"settings": {"OIDC_DPOP": "yes"}}}, 'provider.settings.OIDC_DPOP is "yes". Write "on" or "off".'),
+    ({"provider": {"settings": {"OIDC_CLIENT_SECRET": "hunter22"}}}, "provider.settings.OIDC_CLIENT_SECRET is a secret, and values are no place for it. Write OIDC_CLIENT_SECRET_FILE"),
+    ({"autoscaling": {"edge": {"min": 4, "max": 3}}}, "autoscaling.edge.max is 3. Write at least 4"),
     ({"pods": {"hostNetwork": True}}, "'hostNetwork' not allowed"),
 ]
 
@@ -126,8 +138,9 @@ class Values(unittest.TestCase):
         self.assertTrue(chart.template(chart.LEAST))
 
     def test_helm_finds_nothing_to_say(self):
-        done = chart.helm("lint", "--strict", str(chart.CHART), "--set", "baseUrl=https://app.example.com,provider.issuerUrl=https://idp.example.com")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for values in ([], ["--set", "baseUrl=https://app.example.com,provider.issuerUrl=https://idp.example.com"]):
+            done = chart.helm("lint", "--strict", str(chart.CHART), *values)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_a_changed_setting_is_another_map_and_so_a_rollout(self):
         def names(more):
@@ -153,8 +166,8 @@ class Values(unittest.TestCase):
                     "controller": {"name": "traefik"},
                     "images": {"edge": {"repository": "registry.example.org/edge", "digest": "sha256:" + "a" * 64}},
                     "pods": {"imagePullSecrets": [{"name": "registry"}], "nodeSelector": {"pool": "web"}},
-                    "redis": {"maxmemory": "1gb", "storage": "8Gi", "storageClassName": "fast"},
-                    "provider": {"peers": [{"ipBlock": {"cidr": "192.0.2.7/32"}}], "port": 8443, "settings": {"OIDC_SCOPES": "openid email"}},
+                    "redis": {"maxmemory": "1gb", "resources": {"requests": {"memory": "3Gi"}, "limits": {"memory": "3Gi"}}, "storage": "8Gi", "storageClassName": "fast"},
+                    "provider": {"peers": [{"ipBlock": {"cidr": "192.0.2.7/32"}}], "port": 8443, "settings": {"OIDC_SCOPE": "openid email"}},
                     "autoscaling": {"edge": {"min": 4, "max": 40}},
                     "dns": {"port": 5353},
                 },
@@ -165,7 +178,7 @@ class Values(unittest.TestCase):
         edge = pair.workload("edge")
         (ingress,) = pair.of("Ingress")
         self.assertEqual(pair.settings(edge)["EDGE_TRUSTED_PROXIES"], "10.1.0.0/16,fd00::/64")
-        self.assertEqual(pair.settings(edge)["OIDC_SCOPES"], "openid email")
+        self.assertEqual(pair.settings(edge)["OIDC_SCOPE"], "openid email")
         self.assertEqual((ingress["spec"]["rules"][0]["host"], ingress["spec"]["tls"]), ("shop.example.org", [{"hosts": ["shop.example.org"], "secretName": "shop"}]))
         self.assertEqual(ingress["spec"]["ingressClassName"], "own")
         self.assertEqual(ingress["metadata"]["annotations"]["cert-manager.io/cluster-issuer"], "public")

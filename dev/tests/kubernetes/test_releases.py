@@ -76,6 +76,19 @@ class Releases(unittest.TestCase):
         self.succeeds(self.helm.apply("install", LEAST, release="sign-in"))
 
 
+class Disks(unittest.TestCase):
+    def test_disks_of_another_size_or_class_are_refused_before_anything_changes(self):
+        helm = self.enterContext(cluster.running())
+        self.assertEqual(helm.apply("install", LEAST).returncode, 0)
+        before = dict(helm.cluster.of("configmaps"))
+        for wrong, words in (({"storage": "8Gi"}, "redis.storage is 8Gi, and the disks have 1Gi."), ({"storageClassName": "fast"}, 'redis.storageClassName is "fast", and the disks have "".')):
+            done = helm.apply("upgrade", merged(SLOWER, {"redis": wrong}))
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(helm.cluster.of("configmaps"), before)
+        self.assertEqual(helm.apply("upgrade", SLOWER).returncode, 0)
+
+
 class Replicas(unittest.TestCase):
     def setUp(self):
         self.helm = self.enterContext(cluster.running())
