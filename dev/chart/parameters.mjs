@@ -4,6 +4,10 @@ import { NAMESPACE } from './rendered.mjs';
 
 const POLICY = 'NetworkPolicy';
 const PROXIES = /^NetworkPolicy\/edge-from-(ingress|gateway|checks|ext-authz)$/;
+const AFFINITY = 'spec.template.spec.affinity';
+const OF_ISSUER = /^Certificate\/(?!vestibule-authority$)/;
+/** Workloads that an installation extends, and their values. */
+const EXTENSIBLE = [['edge', 'edge'], ['session-svc', 'sessionService'], ['web', 'web']];
 const SETTINGS = (name) => `ConfigMap/${name}-settings`;
 const RESOURCES = (kind, name, container = name) => ({ object: `${kind}/${name}`, path: `spec.template.spec.containers[${container}].resources` });
 const IMAGES = { 'vestibule-edge': 'edge', 'vestibule-session-svc': 'sessionService', 'vestibule-web': 'web', redis: 'redis', 'vestibule-dev-idp': 'devIdp' };
@@ -61,10 +65,12 @@ export const RULES = [
   { object: `${POLICY}/allow-provider`, path: FIRST_PEERS('egress', 'ports[0].port'), component: '', print: plain('provider.port') },
   { object: `${POLICY}/allow-provider`, path: FIRST_PEERS('egress', 'to'), component: 'forward-proxy', print: block('forwardProxy.peers') },
   { object: `${POLICY}/allow-provider`, path: FIRST_PEERS('egress', 'ports[0].port'), component: 'forward-proxy', print: plain('forwardProxy.port') },
-  ...['redis-external', 'redis-cluster'].flatMap((component) => [
-    { object: `${POLICY}/store-clients`, path: FIRST_PEERS('egress', 'to'), component, print: block('store.peers') },
-    { object: `${POLICY}/store-clients`, path: FIRST_PEERS('egress', 'ports[0].port'), component, print: plain('store.port') },
-  ]),
+  ...['redis-external', 'redis-cluster'].map((component) => ({
+    object: `${POLICY}/store-clients`,
+    path: 'spec.egress',
+    component,
+    print: { under: ['{{- include "vestibule.store-egress" . | trim | nindent INDENT }}'] },
+  })),
   { object: `${POLICY}/allow-metrics`, path: FIRST_PEERS('ingress', 'from'), print: block('monitoring.peers') },
   { object: `${POLICY}/allow-traces`, path: FIRST_PEERS('egress', 'to'), print: block('otel.peers') },
   { object: `${POLICY}/allow-traces`, path: FIRST_PEERS('egress', 'ports[0].port'), print: plain('otel.port') },
@@ -92,6 +98,7 @@ export const RULES = [
     },
   },
 
+  { object: OF_ISSUER, path: 'spec.issuerRef', print: block('certManager.issuerRef') },
   { object: 'Certificate/session-svc-tls', path: /dnsNames/, value: /\.vestibule\.svc/, print: within('.vestibule.svc', 'printf ".%s.svc" $.Release.Namespace') },
   { object: /^ExternalSecret\//, path: 'spec.secretStoreRef.name', print: quoted('externalSecrets.store.name') },
   { object: /^ExternalSecret\//, path: 'spec.secretStoreRef.kind', print: quoted('externalSecrets.store.kind') },
@@ -117,6 +124,26 @@ export const WHOLES = [
     define: 'vestibule.controller-peers',
     lines: ['from:', '  {{- if .Values.controller.peers }}', '  {{- toYaml .Values.controller.peers | nindent INDENT }}', '  {{- else }}', '  {{- include "vestibule.controller-peers" . | trim | nindent INDENT }}', '  {{- end }}'],
   },
+  ...EXTENSIBLE.map(([name, key], index) => ({
+    object: `Deployment/${name}`,
+    path: 'spec.template.metadata.annotations',
+    define: index === 0 ? 'vestibule.pod-annotations' : undefined,
+    lines: [`{{- with merge (include "vestibule.pod-annotations" . | fromYaml) .Values.${key}.podAnnotations }}`, 'annotations:', '  {{- toYaml . | nindent INDENT }}', '{{- end }}'],
+  })),
+  ...EXTENSIBLE.map(([name, key]) => ({
+    object: `Deployment/${name}`,
+    path: AFFINITY,
+    define: `vestibule.affinity.${name}`,
+    lines: ['affinity:', `  {{- .Values.${key}.affinity | default (include "vestibule.affinity.${name}" . | fromYaml) | toYaml | nindent INDENT }}`],
+  })),
+  {
+    object: 'Ingress/edge',
+    path: 'spec.rules',
+    define: 'vestibule.ingress-rules',
+    lines: ['rules:', '  {{- range include "vestibule.hosts" . | fromYamlArray }}', '  {{- include "vestibule.ingress-rules" $ | replace (include "vestibule.host" $ | trim) . | nindent INDENT }}', '  {{- end }}'],
+  },
+  { object: 'Ingress/edge', path: 'spec.tls[0].hosts', lines: ['hosts:', '  {{- include "vestibule.hosts" . | nindent INDENT }}'] },
+  { object: /^HTTPRoute\//, path: 'spec.hostnames', lines: ['hostnames:', '  {{- include "vestibule.hosts" . | nindent INDENT }}'] },
   {
     object: 'Ingress/edge',
     path: 'spec.ingressClassName',
@@ -133,8 +160,20 @@ export const WHOLES = [
   { object: 'ConfigMap/session-svc-callers', path: 'data.callers.toml', file: true, lines: ['callers.toml: |', '  {{- include "vestibule.callers" (list . FILE) | nindent INDENT }}'] },
 ];
 
-/** What the chart adds at the end of a map. */
+const listed = (value) => [`{{- with .Values.${value} }}`, '{{- toYaml . | nindent INDENT }}', '{{- end }}'];
+const mapped = (value, name) => [`{{- with .Values.${value} }}`, `${name}:`, '  {{- toYaml . | nindent INDENT2 }}', '{{- end }}'];
+
+/** What the chart adds at the end of a map or a list. */
 export const ADDED = [
+  ...EXTENSIBLE.flatMap(([name, key]) => [
+    { object: `Deployment/${name}`, path: 'spec.template.metadata.labels', lines: listed(`${key}.podLabels`) },
+    ...(name === 'web' ? [] : [
+      { object: `Deployment/${name}`, path: 'spec.template.spec.volumes', lines: listed(`${key}.extraVolumes`) },
+      { object: `Deployment/${name}`, path: `spec.template.spec.containers[${name}].volumeMounts`, lines: listed(`${key}.extraVolumeMounts`) },
+    ]),
+    { object: `ServiceAccount/${name}`, path: 'metadata', lines: mapped(`${key}.serviceAccount.annotations`, 'annotations') },
+  ]),
+  { object: SETTINGS('edge'), path: 'data', lines: ['{{- with .Values.hosts }}', 'EDGE_HOSTS: {{ join "," . | quote }}', '{{- end }}'] },
   { path: /template\.spec$/, lines: ['{{- with .Values.pods }}', '{{- toYaml . | nindent INDENT }}', '{{- end }}'] },
   { path: 'metadata.labels', lines: ['helm.sh/chart: {{ include "vestibule.chart" . }}'] },
   { object: 'StatefulSet/redis', path: /volumeClaimTemplates\[0\]\.spec$/, lines: ['{{- with .Values.redis.storageClassName }}', 'storageClassName: {{ . }}', '{{- end }}'] },

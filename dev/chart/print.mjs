@@ -7,7 +7,7 @@ import { SWITCHES } from './switches.mjs';
 
 const ORDER = Object.keys(SWITCHES);
 const pad = (indent) => ' '.repeat(indent);
-const indented = (indent) => (line) => pad(indent) + line.replaceAll('INDENT', indent);
+const indented = (indent) => (line) => pad(indent) + line.replaceAll('INDENT2', indent + 2).replaceAll('INDENT', indent);
 const braced = (condition) => (condition.includes(' ') ? `(${condition})` : condition);
 const escaped = (text) => text.replaceAll('{{', '{{ "{{" }}');
 
@@ -49,7 +49,10 @@ export function printer(parameters) {
       const entries = [...part.map].map(([key, place]) => entry(key, place, indent, { ...at, path: `${at.path}${at.path && '.'}${key}` }));
       return { under: [...together(entries), ...parameters.after(at).map(indented(indent))] };
     }
-    if (part.list) return { under: together(part.list.map((place, index) => item(place, indent, { ...at, path: `${at.path}[${place.name ?? index}]` }))) };
+    if (part.list) {
+      const items = part.list.map((place, index) => item(place, indent, { ...at, path: `${at.path}[${place.name ?? index}]` }));
+      return { under: [...together(items), ...parameters.after(at).map(indented(indent))] };
+    }
     return { beside: scalar(part.scalar, indent) };
   }
 

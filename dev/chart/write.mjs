@@ -47,6 +47,9 @@ function lead(place, path) {
   }, place);
 }
 
+/** The authority of the chart's own, for an installation without another issuer. */
+const OWN_AUTHORITY = new Set(['Issuer/vestibule-root', 'Certificate/vestibule-authority', 'Issuer/vestibule']);
+
 /** Settings to which an installation adds its own. */
 const WITH_OWN = { 'edge-settings': 'edge.settings', 'session-svc-settings': 'sessionService.settings', 'provider-settings': 'provider.settings' };
 
@@ -75,7 +78,8 @@ export function writeChart(kubectl) {
   for (const [name, place] of objects) {
     const isConfigMap = name.startsWith('ConfigMap/');
     if (isConfigMap && place.variants.some(({ node }) => node?.map.get('immutable'))) settings.push(name.replace('ConfigMap/', ''));
-    const lines = isConfigMap ? configMap(name.replace('ConfigMap/', ''), place, print) : print.object(name, place);
+    const printed = isConfigMap ? configMap(name.replace('ConfigMap/', ''), place, print) : print.object(name, place);
+    const lines = OWN_AUTHORITY.has(name) ? ['{{- if eq .Values.certManager.issuerRef.name "vestibule" }}', ...printed, '{{- end }}'] : printed;
     write(`templates/made/${name.replace('/', '-').toLowerCase()}.yaml`, `${[MADE, ...lines].join('\n')}\n`);
   }
   const rendered = settings.map((name) => `(include "vestibule.configmap.${name}" .)`).join(' ');

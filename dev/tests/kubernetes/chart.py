@@ -47,11 +47,16 @@ VALUES = {
     "mtls": {},
     "labels": {},
     "redis": {"store": {"kind": "redis"}},
-    "redis-external": {"store": {"kind": "redis-external", "peers": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]}},
+    "redis-external": {"store": {"kind": "redis-external", "addresses": [{"peers": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [6379]}]}},
     "redis-cluster": {
         "store": {
             "kind": "redis-cluster",
-            "peers": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "redis"}}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "redis-cluster"}}}],
+            "addresses": [
+                {
+                    "peers": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "redis"}}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "redis-cluster"}}}],
+                    "ports": [6379],
+                }
+            ],
         }
     },
     "cert-manager": switched("certManager"),

@@ -35,8 +35,8 @@ REFUSED = [
     ({"images": {"edge": {"tag": "latest"}}}, "/images/edge/tag"),
     ({"images": {"edge": {"digest": "sha256:abc"}}}, "/images/edge/digest"),
     ({"store": {"kind": "memory"}}, "/store/kind"),
-    ({"store": {"kind": "redis-external"}}, "store.peers is empty. With store.kind redis-external write"),
-    ({"store": {"kind": "redis-cluster"}}, "store.peers is empty."),
+    ({"store": {"kind": "redis-external"}}, "store.addresses is empty. With store.kind redis-external write"),
+    ({"store": {"kind": "redis-cluster"}}, "store.addresses is empty."),
     ({"redis": {"maxmemory": "192"}}, "/redis/maxmemory"),
     ({"ingress": {"enabled": True}}, "trustedProxies is empty. Write the networks"),
     ({"ingress": {"enabled": True}, "trustedProxies": ["10.244.0.0/16"]}, "controller.name is empty. Write what stands"),
@@ -67,6 +67,9 @@ REFUSED = [
     ({"provider": {"settings": {"OIDC_DPOP": "yes"}}}, 'provider.settings.OIDC_DPOP is "yes". Write "on" or "off".'),
     ({"provider": {"settings": {"OIDC_CLIENT_SECRET": "hunter22"}}}, "provider.settings.OIDC_CLIENT_SECRET is a secret, and values are no place for it. Write OIDC_CLIENT_SECRET_FILE"),
     ({"autoscaling": {"edge": {"min": 4, "max": 3}}}, "autoscaling.edge.max is 3. Write at least 4"),
+    ({"edge": {"podLabels": {"app.kubernetes.io/name": "other"}}}, "edge.podLabels has app.kubernetes.io/name, which Services and policies select by. Write a label"),
+    ({"hosts": ["https://wiki.example.com"]}, "/hosts/0"),
+    ({"store": {"kind": "redis-external", "addresses": [{"peers": []}]}}, "/store/addresses/0"),
     ({"pods": {"hostNetwork": True}}, "'hostNetwork' not allowed"),
 ]
 
@@ -194,6 +197,52 @@ class Values(unittest.TestCase):
         self.assertEqual({port["port"] for port in policies["allow-dns"]["egress"][0]["ports"]}, {5353})
         self.assertEqual({item["metadata"]["namespace"] for item in items}, {"shop"})
         self.assertEqual(next(item for item in pair.of("HorizontalPodAutoscaler") if item["metadata"]["name"] == "edge")["spec"]["maxReplicas"], 40)
+
+    def test_a_platform_adds_files_labels_annotations_and_affinity_to_each_workload(self):
+        own = {
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+            "podAnnotations": {"sidecar.istio.io/inject": "false", "openshift.io/required-scc": "other"},
+            "podLabels": {"team": "identity"},
+            "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/edge"}},
+        }
+        files = {"extraVolumes": [{"name": "authority", "configMap": {"name": "authority"}}], "extraVolumeMounts": [{"name": "authority", "mountPath": "/etc/own", "readOnly": True}]}
+        pair = Pair(chart.template(chart.merged(chart.LEAST, {"edge": {**own, **files}, "sessionService": {**own, **files}, "web": own, "openshift": {"enabled": True}})))
+        accounts = {item["metadata"]["name"]: item["metadata"].get("annotations") for item in pair.of("ServiceAccount")}
+        for name in ("edge", "session-svc", "web"):
+            with self.subTest(workload=name):
+                pod = pair.workload(name)["spec"]["template"]
+                self.assertEqual(pod["spec"]["affinity"], own["affinity"])
+                self.assertEqual(pod["metadata"]["annotations"], {"sidecar.istio.io/inject": "false", "openshift.io/required-scc": "restricted-v2"})
+                self.assertEqual((pod["metadata"]["labels"]["team"], pod["metadata"]["labels"]["app.kubernetes.io/name"]), ("identity", name))
+                self.assertEqual(accounts[name], own["serviceAccount"]["annotations"])
+                if name != "web":
+                    self.assertIn(files["extraVolumes"][0], pod["spec"]["volumes"])
+                    self.assertIn(files["extraVolumeMounts"][0], pod["spec"]["containers"][0]["volumeMounts"])
+        self.assertIsNone(accounts["redis"])
+
+    def test_every_host_has_its_place_in_the_ways_in_and_the_settings(self):
+        ways = {"ingress": {"enabled": True}, "gatewayApi": {"enabled": True}, "controller": {"name": "traefik"}, "trustedProxies": ["10.244.0.0/16"]}
+        pair = Pair(chart.template(chart.merged(chart.LEAST, ways, {"hosts": ["wiki.example.com", "shop.example.org:8443"]})))
+        hosts = ["app.example.com", "wiki.example.com", "shop.example.org"]
+        (ingress,) = pair.of("Ingress")
+        self.assertEqual(([rule["host"] for rule in ingress["spec"]["rules"]], ingress["spec"]["tls"][0]["hosts"]), (hosts, hosts))
+        self.assertEqual({rule["http"]["paths"][0]["backend"]["service"]["name"] for rule in ingress["spec"]["rules"]}, {"edge"})
+        self.assertEqual([route["spec"]["hostnames"] for route in pair.of("HTTPRoute")], [hosts, hosts])
+        self.assertEqual(pair.settings(pair.workload("edge"))["EDGE_HOSTS"], "wiki.example.com,shop.example.org:8443")
+
+    def test_an_issuer_of_the_platform_takes_the_place_of_the_authority(self):
+        issuer = {"name": "platform", "kind": "ClusterIssuer", "group": "cert-manager.io"}
+        pair = Pair(chart.template(chart.merged(chart.LEAST, {"certManager": {"issuerRef": issuer}})))
+        self.assertEqual(list(pair.of("Issuer")), [])
+        self.assertEqual([item["spec"]["issuerRef"] for item in pair.of("Certificate")], [issuer] * 5)
+
+    def test_a_store_has_several_addresses_with_several_ports(self):
+        sentinels, servers = [{"ipBlock": {"cidr": "10.1.0.0/24"}}], [{"ipBlock": {"cidr": "10.2.0.0/24"}}]
+        addresses = [{"peers": sentinels, "ports": [26379]}, {"peers": servers, "ports": [6379, 6380]}]
+        pair = Pair(chart.template(chart.merged(chart.LEAST, {"store": {"kind": "redis-external", "addresses": addresses}})))
+        policy = next(item for item in pair.of("NetworkPolicy") if item["metadata"]["name"] == "store-clients")
+        tcp = lambda *ports: [{"protocol": "TCP", "port": port} for port in ports]
+        self.assertEqual(policy["spec"]["egress"], [{"to": sentinels, "ports": tcp(26379)}, {"to": servers, "ports": tcp(6379, 6380)}])
 
     def test_every_value_is_explained_and_used(self):
         schema = json.loads((chart.CHART / "values.schema.json").read_text())

@@ -22,6 +22,26 @@
 {{- printf "%s-%s" $name (include (printf "vestibule.data.%s" $name) $root | sha256sum | trunc 10) }}
 {{- end }}
 
+{{- /* All hosts that people go to, without ports. */}}
+{{- define "vestibule.hosts" -}}
+{{- $hosts := list (include "vestibule.host" . | trim) }}
+{{- range .Values.hosts }}
+{{- $hosts = append $hosts (regexReplaceAll ":[0-9]+$" . "") }}
+{{- end }}
+{{- toYaml $hosts }}
+{{- end }}
+
+{{- /* Where a store of the platform's is, one rule for each address. */}}
+{{- define "vestibule.store-egress" -}}
+{{- range .Values.store.addresses }}
+{{- $ports := list }}
+{{- range .ports }}
+{{- $ports = append $ports (dict "protocol" "TCP" "port" .) }}
+{{- end }}
+{{ toYaml (list (dict "to" .peers "ports" $ports)) }}
+{{- end }}
+{{- end }}
+
 {{- /* The replicas of a Deployment. With autoscaling the live number: without the field Kubernetes runs one pod, and another number is a conflict
 with the autoscaler. */}}
 {{- define "vestibule.replicas" -}}

@@ -57,6 +57,64 @@
 {{- end }}
 {{- end }}
 
+{{- define "vestibule.pod-annotations" -}}
+{{- if .Values.openshift.enabled }}
+openshift.io/required-scc: restricted-v2
+{{- end }}
+{{- end }}
+
+{{- define "vestibule.affinity.edge" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - podAffinityTerm:
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: edge
+        matchLabelKeys:
+          - pod-template-hash
+        topologyKey: kubernetes.io/hostname
+      weight: 100
+{{- end }}
+
+{{- define "vestibule.affinity.session-svc" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - podAffinityTerm:
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: session-svc
+        matchLabelKeys:
+          - pod-template-hash
+        topologyKey: kubernetes.io/hostname
+      weight: 100
+{{- end }}
+
+{{- define "vestibule.affinity.web" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - podAffinityTerm:
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: web
+        matchLabelKeys:
+          - pod-template-hash
+        topologyKey: kubernetes.io/hostname
+      weight: 100
+{{- end }}
+
+{{- define "vestibule.ingress-rules" -}}
+- host: {{ include "vestibule.host" . }}
+  http:
+    paths:
+      - backend:
+          service:
+            name: edge
+            port:
+              name: http
+        path: /
+        pathType: Prefix
+{{- end }}
+
 {{- define "vestibule.controller-class" -}}
 {{- if eq .Values.controller.name "traefik" }}
 traefik
