@@ -226,7 +226,6 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
             iss: ISSUER,
             sub: "alice",
             nonce: Some("nonce"),
-            auth_time: Some(NOW),
             access_token: "access",
         };
         let _ = IdToken::of_refresh(

@@ -329,6 +329,9 @@ pub(super) fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id
     }
 }
 
+/// Claims that describe one sign-in. Those of a refreshed ID token may describe another: the session keeps its own.
+const SIGN_IN_CLAIMS: [&str; 2] = ["acr", "amr"];
+
 /// Brings claims up to date: those the session has, and those the ID token before did not have. A claim that was in
 /// the ID token and is not in the session was left out on purpose and stays out.
 fn merged(
@@ -338,7 +341,7 @@ fn merged(
 ) -> Result<Claims, serde_json::Error> {
     let mut user = user.members()?;
     for (name, value) in now {
-        if PROTOCOL_CLAIMS.contains(&name.as_str()) {
+        if PROTOCOL_CLAIMS.contains(&name.as_str()) || SIGN_IN_CLAIMS.contains(&name.as_str()) {
             continue;
         }
         let Some(value) = user_claim(&name, value) else {

@@ -196,8 +196,8 @@ impl Refresher {
     }
 }
 
-/// Validates the ID token of an answer that came at `answered_at_ms` against the session's sign-in: nonce and time
-/// of authentication by the ID token that is kept, the time alone where none is.
+/// Validates the ID token of an answer that came at `answered_at_ms` against the session's sign-in, whose nonce the kept ID
+/// token has. Another time of authentication ends nothing: it is that of another browser, and the session keeps its own.
 pub(super) async fn validate(
     provider: &dyn RefreshProvider,
     session: &Session,
@@ -212,18 +212,18 @@ pub(super) async fn validate(
         iss: &session.issuer,
         sub: &session.subject,
         nonce: original.get("nonce").and_then(serde_json::Value::as_str),
-        auth_time: match kept {
-            Some(_) => original.get("auth_time").and_then(serde_json::Value::as_u64),
-            None => session.authenticated_at_ms.and_then(whole_seconds),
-        },
         access_token,
     };
-    provider.validate(raw, &expected, answered_at_ms / 1_000).await
-}
-
-/// A time as ID tokens carry it. One with a fraction came from elsewhere, and says nothing of their `auth_time`.
-fn whole_seconds(at_ms: u64) -> Option<u64> {
-    at_ms.is_multiple_of(1_000).then_some(at_ms / 1_000)
+    let id_token = provider.validate(raw, &expected, answered_at_ms / 1_000).await?;
+    // The latest ID token is the kept one, so each other time is logged once.
+    let known = match kept {
+        Some(_) => original.get("auth_time").and_then(serde_json::Value::as_u64),
+        None => session.authenticated_at_ms.map(|at_ms| at_ms / 1_000),
+    };
+    if id_token.auth_time.is_some() && id_token.auth_time != known {
+        tracing::info!(session = %session.handle, "a refreshed ID token has another auth_time: the session keeps that of its sign-in");
+    }
+    Ok(id_token)
 }
 
 fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> PendingAnswer {

@@ -125,7 +125,6 @@ impl Bench {
             iss: self.provider.issuer(),
             sub: "alice",
             nonce: None,
-            auth_time: None,
             access_token: &tokens.access_token,
         };
         change(&mut expected);

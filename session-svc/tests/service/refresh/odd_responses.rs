@@ -109,6 +109,54 @@ async fn a_new_id_token_brings_the_person_up_to_date_and_becomes_the_hint() {
     assert!(hint != signed_in.id_token && hint.split('.').count() == 3);
 }
 
+/// Providers answer with the person's latest sign-in, which may be another browser's (OpenID Connect Core, section 12.2).
+#[tokio::test]
+async fn the_session_keeps_the_sign_in_it_came_from_whatever_a_refreshed_id_token_says() {
+    let now = START_MS / 1_000;
+    for keeps_id_token in [true, false] {
+        let world = world().await;
+        let mut request = request(&world.provider.sign_in(SCOPE), world.provider.issuer(), START_MS);
+        request.authenticated_at = Some(timestamp::from_ms(START_MS));
+        request.user = json!({ "sub": "alice", "acr": "gold", "amr": ["otp"] }).to_string();
+        if let (Some(tokens), false) = (&mut request.tokens, keeps_id_token) {
+            tokens.id_token.clear();
+        }
+        let id = signed_in(&world.one.client, request).await.id;
+        let before = world.one.session(&id).await.unwrap();
+        for auth_time in [
+            json!(now + 1),
+            json!(now - 3_600),
+            json!(now + 86_400),
+            json!(null),
+            json!("soon"),
+        ] {
+            world.provider.script(|script| {
+                script.claims.insert("auth_time".into(), auth_time.clone());
+                script.claims.insert("acr".into(), json!("0"));
+                script.claims.insert("amr".into(), json!(["pwd"]));
+            });
+            let refreshed = world.one.forced(&id).await;
+            assert!(refreshed.is_ok(), "{auth_time}: {refreshed:?}");
+            let after = world.two.session(&id).await.unwrap();
+            assert_eq!(after.authenticated_at, before.authenticated_at, "{auth_time}");
+            let claims = |user: &str| serde_json::from_str::<Claims>(user).unwrap();
+            assert_eq!(claims(&after.user), claims(&before.user), "{auth_time}");
+        }
+        assert_eq!(world.one.refreshes("mismatched"), 0);
+        assert_eq!(world.provider.calls(Endpoint::Revocation), 0);
+    }
+}
+
+/// A class that only a later sign-in had is not the session's either.
+#[tokio::test]
+async fn a_refreshed_id_token_adds_no_class_to_a_session_without_one() {
+    let (world, signed_in) = scene(|script| _ = script.claims.insert("acr".into(), json!("gold"))).await;
+    world.one.forced(&signed_in.id).await.unwrap();
+    world.one.forced(&signed_in.id).await.unwrap();
+    let user = world.two.session(&signed_in.id).await.unwrap().user;
+    assert!(!user.contains("acr"), "{user}");
+}
+
 #[tokio::test]
 async fn without_a_scope_the_scope_is_kept() {
     let (world, signed_in) = without("scope").await;

@@ -244,7 +244,6 @@ async fn an_id_token_of_somebody_else_ends_the_session_though_no_key_is_known() 
         ("iss", json!("https://evil.example")),
         ("aud", json!("another-client")),
         ("azp", json!("another-client")),
-        ("auth_time", json!(START_MS / 1_000 - 1)),
         ("at_hash", json!("AAAAAAAAAAAAAAAAAAAAAA")),
         ("exp", json!(START_MS / 1_000 - 61)),
     ] {
@@ -308,24 +307,4 @@ async fn the_session_ends_when_a_refreshed_id_token_says_so() {
     assert_eq!(reason(over), ErrorReason::ErrMissingSession);
     let gone = world.two.session(&signed_in.id).await;
     assert_eq!(reason(gone), ErrorReason::ErrMissingSession);
-}
-
-/// Where no ID token is kept the session's own time of authentication counts, if it is one as ID tokens tell it.
-#[tokio::test]
-async fn without_an_id_token_a_refreshed_one_keeps_the_sessions_time_of_authentication() {
-    for (authenticated_at_ms, is_kept) in [
-        (START_MS, true),
-        (START_MS - 1_000, false),
-        (START_MS - 1_500, true),
-    ] {
-        let world = world().await;
-        let mut request = request(&world.provider.sign_in(SCOPE), world.provider.issuer(), START_MS);
-        request.authenticated_at = Some(timestamp::from_ms(authenticated_at_ms));
-        if let Some(tokens) = &mut request.tokens {
-            tokens.id_token.clear();
-        }
-        let signed_in = signed_in(&world.one.client, request).await;
-        let refreshed = world.one.forced(&signed_in.id).await;
-        assert_eq!(refreshed.is_ok(), is_kept, "{authenticated_at_ms}: {refreshed:?}");
-    }
 }
