@@ -29,11 +29,11 @@ const CLAIM_REFERENCES: [&str; 2] = ["_claim_names", "_claim_sources"];
 const TOKEN_NAMES: [&str; 2] = ["access_token", "refresh_token"];
 
 /// The JSON text of a claim as it may become part of a session's user: without members, however deep, that hold a token.
-/// `None` if the claim itself is one, or a reference to other claims.
+/// `None` if the claim itself is one, is null, or is a reference to other claims.
 #[must_use]
 pub fn user_claim<'a>(name: &str, json: &'a str) -> Option<Cow<'a, str>> {
     let holds_token = |name: &str| TOKEN_NAMES.iter().any(|end| name.ends_with(end));
-    if CLAIM_REFERENCES.contains(&name) || holds_token(name) {
+    if json == "null" || CLAIM_REFERENCES.contains(&name) || holds_token(name) {
         return None;
     }
     if !TOKEN_NAMES.iter().any(|end| json.contains(end)) && !json.contains('\\') {
@@ -239,6 +239,7 @@ mod tests {
         ] {
             assert_eq!(user_claim(name, "{}"), None, "{name}");
         }
+        assert_eq!(user_claim("middle_name", "null"), None);
         for (json, kept) in [
             (r#"{"a":1.10}"#, r#"{"a":1.10}"#),
             (r#""access_token""#, r#""access_token""#),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::http_client::ProviderResponse;
-use crate::json::strict_object;
+use crate::json::strict_claims;
 use crate::jws::Unverified;
 use crate::{
     AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderError, ProviderSettings, VerifiedAccessToken,
@@ -29,7 +29,7 @@ pub(crate) fn token(
 
 /// The members of a plain response.
 pub(crate) fn plain(answer: &ProviderResponse) -> Result<Map<String, Value>, ProviderError> {
-    strict_object(answer.text()).ok_or_else(malformed)
+    strict_claims(answer.text()).ok_or_else(malformed)
 }
 
 /// Parses a signed response; nothing of it is verified.
@@ -59,7 +59,10 @@ pub(crate) fn said_to_us(
         return Err(not_for_us(IdTokenError::Audience));
     }
     match claims.remove("token_introspection") {
-        Some(Value::Object(said)) => Ok(said),
+        Some(Value::Object(mut said)) => {
+            said.retain(|_, value| !value.is_null());
+            Ok(said)
+        }
         _ => Err(malformed()),
     }
 }

@@ -41,6 +41,13 @@ pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
         .map(|strict| strict.0)
 }
 
+/// [`strict_object`] without the members that are null: many providers write null for a claim they do not have.
+pub(crate) fn strict_claims(bytes: &[u8]) -> Option<Map<String, Value>> {
+    let mut claims = strict_object(bytes)?;
+    claims.retain(|_, value| !value.is_null());
+    Some(claims)
+}
+
 /// A count of seconds, as a number or, as some write it, as a text; `None` also for nothing.
 pub(crate) fn seconds_or_text(value: Option<&Value>) -> Option<u64> {
     match value? {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::{JsonWebKeyId, JsonWebTokenType};
 use serde_json::{Map, Value};
 
-use crate::json::strict_object;
+use crate::json::{strict_claims, strict_object};
 use crate::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 
 /// Far above any honest token, far below what hurts.
@@ -76,9 +76,12 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// The claims; nothing may be done by them, but a refusal, before the signature verified.
+    /// The claims that are not null; nothing may be done by them, but a refusal, before the signature verified.
     pub(crate) fn claims(&self) -> Result<Map<String, Value>, IdTokenError> {
-        object(self.payload).ok_or(IdTokenError::Malformed)
+        let payload = URL_SAFE_NO_PAD.decode(self.payload).ok();
+        payload
+            .and_then(|payload| strict_claims(&payload))
+            .ok_or(IdTokenError::Malformed)
     }
 
     /// A member of the header, as unverified as all of it.

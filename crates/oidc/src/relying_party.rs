@@ -21,7 +21,7 @@ use crate::claims::ClaimChecks;
 use crate::dpop::Nonces;
 use crate::http_client::ProviderResponse;
 use crate::issuer_settings::check_issuer;
-use crate::json::strict_object;
+use crate::json::strict_claims;
 use crate::jws::Unverified;
 use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::ProviderCache;
@@ -237,7 +237,7 @@ impl RelyingParty {
             if self.settings.userinfo_signed {
                 return Err(UserinfoError::Unsigned);
             }
-            let claims = strict_object(answer.text()).ok_or(UserinfoError::Malformed)?;
+            let claims = strict_claims(answer.text()).ok_or(UserinfoError::Malformed)?;
             return userinfo::about(claims, expected_sub);
         };
         let (claims, _) = self

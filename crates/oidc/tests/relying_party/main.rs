@@ -15,6 +15,7 @@ mod keys;
 mod lagging_keys;
 mod logout_tokens;
 mod new_algorithms;
+mod null_claims;
 mod odd_answers;
 mod provider;
 mod remade_keys;
