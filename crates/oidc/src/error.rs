@@ -221,9 +221,12 @@ pub enum IdTokenError {
     /// The header names another algorithm than the configured one.
     #[error("the token is signed with another algorithm than the configured one")]
     Algorithm,
-    /// The header has `crit`, or a `typ` of another kind of token.
+    /// The header has `crit`.
     #[error("the token's header asks for something we do not do")]
     Header,
+    /// `typ` is that of another kind of token, cut to the legal characters of a media type.
+    #[error("typ is {0}, another kind of token than the one expected")]
+    Type(String),
     /// No key of the provider fits the header, or its metadata does not list the algorithm: perhaps it is not published yet.
     #[error("no key of the provider fits the token")]
     UnknownKey,
@@ -272,6 +275,13 @@ pub enum IdTokenError {
 }
 
 impl IdTokenError {
+    /// The refusal of a token whose header has this `typ`.
+    pub(crate) fn of_type(typ: &str) -> Self {
+        const LONGEST: usize = 64; // the names of registered types are shorter
+        let legal = |c: &char| c.is_ascii_alphanumeric() || "!#$&-^_.+/".contains(*c);
+        Self::Type(typ.chars().filter(legal).take(LONGEST).collect())
+    }
+
     /// Whether this is no verdict: the provider's keys cannot be had, or lack the token's. The same token may be good later.
     pub fn is_undecided(&self) -> bool {
         matches!(self, Self::Provider(_) | Self::UnknownKey)
@@ -417,7 +427,7 @@ impl AccessTokenError {
             Self::Token(error) => match error {
                 IdTokenError::Provider(_) => "provider_unavailable",
                 IdTokenError::Algorithm => "alg",
-                IdTokenError::Header => "header",
+                IdTokenError::Header | IdTokenError::Type(_) => "header",
                 IdTokenError::UnknownKey => "unknown_key",
                 IdTokenError::Signature => "signature",
                 IdTokenError::Issuer => "iss",

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
-const ID_TOKEN_TYPES: [&str; 1] = ["application/jwt"];
+const ID_TOKEN_TYPES: [&str; 2] = ["application/jwt", "application/id_token+jwt"];
 /// `typ` of signed userinfo, when there is one.
 const USERINFO_TYPES: [&str; 2] = ["application/jwt", "application/userinfo+jwt"];
 

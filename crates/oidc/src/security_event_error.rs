@@ -172,7 +172,7 @@ impl From<IdTokenError> for SecurityEventError {
             IdTokenError::UnknownKey => Self::UnknownKey,
             IdTokenError::Signature => Self::Signature,
             IdTokenError::Algorithm => Self::Algorithm,
-            IdTokenError::Header => Self::Header,
+            IdTokenError::Header | IdTokenError::Type(_) => Self::Header,
             IdTokenError::Issuer => Self::Issuer,
             IdTokenError::NotYetValid => Self::NotYetValid,
             // The others are of claims that are judged here.

@@ -52,7 +52,7 @@ fn of_refusal(refusal: &OAuthError, otherwise: Reason) -> Reason {
 pub(in crate::sign_in) fn of_id_token(error: &IdTokenError) -> Reason {
     match error {
         IdTokenError::Provider(error) => of_provider(error),
-        IdTokenError::Malformed | IdTokenError::Header => Reason::TokenMalformed,
+        IdTokenError::Malformed | IdTokenError::Header | IdTokenError::Type(_) => Reason::TokenMalformed,
         IdTokenError::TooLong => Reason::TokenTooLong,
         IdTokenError::Algorithm => Reason::TokenAlgorithm,
         IdTokenError::UnknownKey => Reason::TokenUnknownKey,

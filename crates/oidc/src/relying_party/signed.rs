@@ -42,10 +42,10 @@ impl RelyingParty {
     /// Parses a token of these types; nothing of it is verified.
     fn parsed<'a>(&self, raw: &'a str, types: &[&str]) -> Result<Unverified<'a>, IdTokenError> {
         let token = Unverified::parse(raw, &self.settings.signing_algs)?;
-        if !token.type_is(types) {
-            return Err(IdTokenError::Header);
+        match &token.typ {
+            Some(typ) if !token.type_is(types) => Err(IdTokenError::of_type(typ)),
+            _ => Ok(token),
         }
-        Ok(token)
     }
 
     /// Verifies by the provider's keys, whatever ID tokens are signed with.

@@ -147,8 +147,15 @@ async fn forged_shapes_are_refused() {
     for (name, value, expected) in [
         ("kid", json!(7), "Malformed"),
         ("typ", json!(7), "Malformed"),
-        ("typ", json!("logout+jwt"), "Header"),
-        ("typ", json!("at+jwt"), "Header"),
+        ("typ", json!("logout+jwt"), r#"Type("logout+jwt")"#),
+        ("typ", json!("at+jwt"), r#"Type("at+jwt")"#),
+        (
+            "typ",
+            json!("application/secevent+jwt"),
+            r#"Type("application/secevent+jwt")"#,
+        ),
+        ("typ", json!("id_token"), r#"Type("id_token")"#),
+        ("typ", json!("id_token+jwt\n<b>"), r#"Type("id_token+jwtb")"#),
     ] {
         let login = bench.login_with(|script| {
             script.header.insert(name.into(), value.clone());
@@ -160,6 +167,40 @@ async fn forged_shapes_are_refused() {
         .login_with(|script| script.id_token = IdTokenShape::NoKid)
         .await
         .expect("a missing kid is legal");
+}
+
+#[tokio::test]
+async fn an_id_token_may_say_that_it_is_one() {
+    let bench = bench();
+    for typ in [
+        "JWT",
+        "id_token+jwt",
+        "ID_Token+JWT",
+        "application/id_token+jwt",
+        "Application/ID_TOKEN+jwt",
+    ] {
+        let login = bench.login_with(|script| _ = script.header.insert("typ".into(), json!(typ)));
+        assert!(login.await.is_ok(), "{typ}");
+    }
+    let error = bench
+        .login_with(|script| _ = script.header.insert("typ".into(), json!("at+jwt")))
+        .await
+        .expect_err("refused");
+    assert!(
+        error.to_string().contains("at+jwt"),
+        "the cause names the type: {error}"
+    );
+    // What says that it is an ID token is no other kind of token.
+    let typ = json!({ "typ": "id_token+jwt" });
+    let logout = bench
+        .provider
+        .logout_token_with_header(typ.clone(), json!({ "sub": "alice" }));
+    assert!(bench.party.validate_logout_token(&logout, NOW).await.is_err());
+    let access = bench
+        .provider
+        .access_token_with_header(typ, json!({ "aud": "orders" }));
+    let access = bench.party.validate_access_token(&access, |_| true, NOW).await;
+    assert!(access.is_err());
 }
 
 // conformance: A-071 A-073 B-083
