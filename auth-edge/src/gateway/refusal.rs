@@ -37,9 +37,16 @@ pub(super) fn refuse(
             (_, back) => sign_in(&gateway.login_path, back, &route.requirements, connection),
         })
     };
-    if let Missing::NotBySignIn(_) = missing {
-        let login = remedy(None);
-        return refusal(Some(route), session, missing, &login);
+    if let Missing::NotBySignIn(failure) = &missing {
+        let is_provider_away = failure.is_provider_away();
+        let login = remedy(same_provider(gateway, &missing, session));
+        let refused = refusal(Some(route), session, missing, &login);
+        let here = gateway.sites.of(request.headers).at(back);
+        // A grant that is dead there may be answered so for as long as the session lives: a sign-in begins another one.
+        return match is_provider_away && navigates(request) && here.len() <= MAX_BYTES {
+            true => NextStep::RetryOrSignIn(here, login).of(refused),
+            false => refused,
+        };
     }
     if route.guard == Guard::Page {
         if is_prefetch(request.headers) {
@@ -98,6 +105,7 @@ pub(super) fn same_provider<'a>(
 ) -> Option<&'a str> {
     let again = match missing {
         Missing::StepUp | Missing::Token(_) => session,
+        Missing::NotBySignIn(failure) if failure.is_provider_away() => session,
         Missing::Session
         | Missing::Organization
         | Missing::Connection

@@ -37,6 +37,13 @@ pub(crate) const NOT_KEPT: &str = "What you sent was not passed on, and nothing 
 pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
 impl HttpError {
+    /// Whether the provider could not be asked for new tokens of a session.
+    #[must_use]
+    pub(crate) fn is_provider_away(&self) -> bool {
+        let reason = ErrorReason::ErrProviderUnavailable;
+        matches!(self, Self::Session { reason: found, .. } if *found == reason)
+    }
+
     /// A form that was not passed on, nor kept; its person signs in at this URL.
     #[must_use]
     pub(crate) fn not_sent(login_url: String) -> Self {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use scripted_provider::Endpoint;
+use reqwest::Method;
+use scripted_provider::{Answer as Script, Endpoint};
+use serde_json::json;
 
 use crate::gateway::Gateway;
-use crate::support::{Answer, Browser};
+use crate::support::{Answer, Browser, NAVIGATION};
 
 /// What an exchange with the provider may take here.
 const TIMEOUT_MS: &str = "1000";
@@ -63,4 +65,37 @@ async fn a_page_that_needs_a_token_is_answered_in_time_and_the_next_request_has_
     assert_ne!(tokens[0], tokens[1]);
     let provider = &gateway.stack.provider;
     assert_eq!((provider.grants("refresh_token"), provider.reuses()), (1, 0));
+}
+
+/// A dead grant may be answered by a status that OAuth does not have: without a way to sign in the person would meet the same page
+/// for as long as the session lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_whose_token_cannot_be_had_offers_to_try_again_and_to_sign_in() {
+    let rule =
+        "[[route]]\npath = \"/mail/*\"\nguard = \"page\"\nupstream = \"{upstream}\"\naccess_token = true\n";
+    let gateway = Gateway::start(rule, &[]).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    gateway.stack.advance(EXPIRED);
+    let answer = Script::json(404, &json!({ "error": "NotFound" }));
+    gateway
+        .stack
+        .provider
+        .script(|script| _ = script.answers.insert(Endpoint::Token, answer));
+    for _ in 0..2 {
+        let page = browser
+            .send(Method::GET, "/mail/inbox?a=b", &NAVIGATION, None)
+            .await;
+        assert_eq!(page.status, 503, "{page:?}");
+        assert!(page.body.contains("/mail/inbox?a=b\">Try again"), "{page:?}");
+        let sign_in = "href=\"/api/auth/login?returnTo=%2Fmail%2Finbox%3Fa%3Db\">Sign in";
+        assert!(page.body.contains(sign_in), "{page:?}");
+        let status = browser.get("/api/auth/me").await.status;
+        assert_eq!(status, 200, "nobody is signed out");
+    }
+    let provider = &gateway.stack.provider;
+    provider.script(|script| script.answers.clear());
+    browser.sign_in().await;
+    let page = browser.send(Method::GET, "/mail/inbox", &NAVIGATION, None).await;
+    assert_eq!(page.status, 200, "{page:?}");
 }

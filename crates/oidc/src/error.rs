@@ -149,6 +149,16 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
+    /// Whether the provider answered with a status of a refusal that RFC 6749 does not have, 404 for one. It may be a dead grant, a
+    /// wrong address or a proxy: the grant goes on, and the next request waits longer.
+    pub fn is_unknown_refusal(&self) -> bool {
+        let Self::Status { status, .. } = self else {
+            return false;
+        };
+        // RFC 6749 has 400 and 401. 408, 425 and 429 say: later.
+        matches!(status, 402..=499) && !matches!(status, 408 | 425 | 429)
+    }
+
     /// Which kind of outage this is.
     pub fn outage(&self) -> Outage {
         match self {

@@ -109,6 +109,10 @@ pub(crate) fn refresh_answer(
     if let Some(refusal) = refusal(answer, settings) {
         return Err(RefreshError::Refused(refusal));
     }
+    if answer.status != 200 {
+        // Not told as a wrong secret: the provider has believed this client at the sign-in, and a proxy may have answered.
+        return Err(RefreshError::Transient(answer.status_error()));
+    }
     let document = success(answer, settings).map_err(RefreshError::Transient)?;
     let access_token = text(&document, "access_token").ok_or(RefreshError::Unusable("no access token"))?;
     let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(

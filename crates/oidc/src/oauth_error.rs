@@ -41,9 +41,20 @@ impl OAuthError {
     }
 
     /// Whether the provider does not believe who this client is: `invalid_client`, or the status 401, which stands for that alone
-    /// (RFC 6749 section 5.2), whatever code some providers put beside it. Who judges a grant has believed the client.
+    /// (RFC 6749 section 5.2), whatever code of OAuth some providers put beside it. Who judges a grant has believed the client,
+    /// and another word beside the status (`Unauthorized`) says nothing of it.
     pub fn is_about_client(&self) -> bool {
-        self.code == "invalid_client" || (self.status == Some(401) && !self.is_final())
+        const CODES: [&str; 7] = [
+            "invalid_request",
+            "unauthorized_client",
+            "unsupported_grant_type",
+            "invalid_scope",
+            "invalid_target",
+            "access_denied",
+            "invalid_token",
+        ];
+        let is_code = || CODES.contains(&self.code());
+        self.code == "invalid_client" || (self.status == Some(401) && is_code())
     }
 
     /// Whether the provider issues no token for the audience or resource named (RFC 8693, section 2.2.2; RFC 8707, section 2).

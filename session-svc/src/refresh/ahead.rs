@@ -95,6 +95,7 @@ impl Refresher {
             Err(
                 TokenRefreshError::Missing
                 | TokenRefreshError::Refused
+                | TokenRefreshError::Rejected
                 | TokenRefreshError::TargetRefused
                 | TokenRefreshError::ScopeRefused
                 | TokenRefreshError::ExchangeRefused

@@ -30,7 +30,7 @@ impl RefreshFlight {
         held: &LeaseExpiry,
     ) -> LedOutcome {
         let Some(provider) = self.provider_of(&session) else {
-            return Some(Err(TokenRefreshError::Refused));
+            return Some(Err(TokenRefreshError::Rejected));
         };
         let shown = match source {
             ApiTokenSource::AccessToken => {

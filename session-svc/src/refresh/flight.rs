@@ -126,6 +126,7 @@ impl RefreshFlight {
             Ok(_)
             | Err(
                 TokenRefreshError::Refused
+                | TokenRefreshError::Rejected
                 | TokenRefreshError::TargetRefused
                 | TokenRefreshError::ScopeRefused
                 | TokenRefreshError::ExchangeRefused

@@ -39,7 +39,7 @@ impl RefreshFlight {
     /// not worth waiting for any more.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LedOutcome {
         let Some(provider) = self.provider_of(&session) else {
-            return Some(Err(TokenRefreshError::Refused));
+            return Some(Err(TokenRefreshError::Rejected));
         };
         if let Some(answer) = session.tokens.pending.clone() {
             match self.validate_pending(provider.as_ref(), &session, &answer).await {
@@ -90,31 +90,29 @@ impl RefreshFlight {
         error: RefreshError,
     ) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
-        let pause = || {
-            self.refresher
-                .pauses
-                .begin(&session, self.refresher.keeper.now_ms())
-        };
-        let (outcome, meaning) = match error {
+        let (outcome, meaning, pauses) = match error {
             RefreshError::Refused(refusal) if refusal.is_final() => {
                 tracing::info!(session = %handle, refusal = refusal.code(), "the provider refused the refresh token");
                 return self.save_refusal(session).await;
             }
             RefreshError::Refused(refusal) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused this client");
-                pause();
-                (FlightOutcome::Rejected, TokenRefreshError::Refused)
+                tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused the request for new tokens");
+                (FlightOutcome::Rejected, TokenRefreshError::Rejected, true)
             }
             RefreshError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
-                pause();
-                (FlightOutcome::Unusable, TokenRefreshError::Refused)
+                (FlightOutcome::Unusable, TokenRefreshError::Rejected, true)
             }
             RefreshError::Transient(error) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
-                (FlightOutcome::Transient, TokenRefreshError::ProviderUnavailable)
+                let meaning = TokenRefreshError::ProviderUnavailable;
+                (FlightOutcome::Transient, meaning, error.is_unknown_refusal())
             }
         };
+        if pauses {
+            let now_ms = self.refresher.keeper.now_ms();
+            self.refresher.pauses.begin(&session, meaning, now_ms);
+        }
         self.record_outcome(outcome);
         Err(meaning)
     }

@@ -185,8 +185,8 @@ impl TokenRefresh for Refresher {
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
-        if self.pauses.is_paused(&seen, self.keeper.now_ms()) {
-            return Err(TokenRefreshError::Refused);
+        if let Some(error) = self.pauses.find(&seen, self.keeper.now_ms()) {
+            return Err(error);
         }
         let session = self
             .wait_for(&seen, Wanted::session(&seen), waiting_caller)

@@ -1,4 +1,5 @@
-//! Pauses after a refresh that a provider refuses without ending the grant, such as `invalid_request` or a wrong client secret.
+//! Pauses after a refresh that a provider refuses without ending the grant, such as `invalid_request`, a wrong client secret, or a
+//! status that RFC 6749 does not have.
 //!
 //! Invariants
 //! - A pause is for one session and the tokens it has. It ends early when other tokens are saved.
@@ -9,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::session::{Handle, Session};
+use crate::sessions::ports::TokenRefreshError;
 
 /// The first pause: the requests of one page make one call.
 const FIRST_MS: u64 = 1_000;
@@ -18,6 +20,7 @@ const LONGEST_MS: u64 = 30_000;
 const MOST: usize = 8_192;
 
 struct Pause {
+    error: TokenRefreshError,
     generation: u64,
     began_ms: u64,
     length_ms: u64,
@@ -37,16 +40,16 @@ impl Pause {
 pub(super) struct RefreshPauses(Arc<Mutex<HashMap<Handle, Pause>>>);
 
 impl RefreshPauses {
-    /// Whether the provider refused these tokens of the session a moment ago; `now_ms` is the store's clock.
-    pub(super) fn is_paused(&self, session: &Session, now_ms: u64) -> bool {
+    /// Why the provider refused these tokens of the session a moment ago, if it did; `now_ms` is the store's clock.
+    pub(super) fn find(&self, session: &Session, now_ms: u64) -> Option<TokenRefreshError> {
         let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses
-            .get(&session.handle)
-            .is_some_and(|pause| pause.generation == session.tokens.generation && !pause.is_over(now_ms))
+        let pause = pauses.get(&session.handle)?;
+        let counts = pause.generation == session.tokens.generation && !pause.is_over(now_ms);
+        counts.then_some(pause.error)
     }
 
     /// Begins a pause, twice as long as the last one for these tokens.
-    pub(super) fn begin(&self, session: &Session, now_ms: u64) {
+    pub(super) fn begin(&self, session: &Session, error: TokenRefreshError, now_ms: u64) {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = session.tokens.generation;
         let last = pauses.get(&session.handle);
@@ -57,6 +60,7 @@ impl RefreshPauses {
         }
         if pauses.len() < MOST {
             let pause = Pause {
+                error,
                 generation,
                 began_ms: now_ms,
                 length_ms,
@@ -78,14 +82,19 @@ mod tests {
         let mut session = session(true, true, SessionState::Active);
         let mut now_ms = 1_000_000;
         for length_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
-            assert!(!pauses.is_paused(&session, now_ms));
-            pauses.begin(&session, now_ms);
-            assert!(pauses.is_paused(&session, now_ms + length_ms - 1), "{length_ms}");
-            assert!(!pauses.is_paused(&session, now_ms - 1), "the clock was set back");
+            let error = TokenRefreshError::Rejected;
+            assert_eq!(pauses.find(&session, now_ms), None);
+            pauses.begin(&session, error, now_ms);
+            assert_eq!(
+                pauses.find(&session, now_ms + length_ms - 1),
+                Some(error),
+                "{length_ms}"
+            );
+            assert_eq!(pauses.find(&session, now_ms - 1), None, "the clock was set back");
             now_ms += length_ms;
         }
-        pauses.begin(&session, now_ms);
+        pauses.begin(&session, TokenRefreshError::Rejected, now_ms);
         session.tokens.generation += 1;
-        assert!(!pauses.is_paused(&session, now_ms));
+        assert_eq!(pauses.find(&session, now_ms), None);
     }
 }

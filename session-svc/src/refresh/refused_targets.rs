@@ -68,6 +68,7 @@ impl RefusedTargets {
             // Of the session or of its refresh token, which the session itself says; or an outage.
             TokenRefreshError::Missing
             | TokenRefreshError::Refused
+            | TokenRefreshError::Rejected
             | TokenRefreshError::ProviderUnavailable
             | TokenRefreshError::StoreUnavailable
             | TokenRefreshError::UnknownKey(_)

@@ -1,6 +1,6 @@
 //! Handing out an access token that works.
 
-use super::ports::{TokenRefreshError, WaitingCaller};
+use super::ports::WaitingCaller;
 use super::{Sessions, SessionsError};
 use crate::session::access::{Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, still_good};
 use crate::session::{AccessToken, Scope, Session};
@@ -68,9 +68,7 @@ impl Sessions {
         match self.refresh.refresh(seen.clone(), waiting_caller).await {
             // Served as it came, however short it lives: another refresh would give one just as short.
             Ok(session) => granted(session, scopes),
-            Err(error @ (TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable))
-                if !forced =>
-            {
+            Err(error) if error.keeps_tokens() && !forced => {
                 let access = still_good(&seen, self.keeper.now_ms()).ok_or(error)?;
                 Ok(GrantedToken {
                     access,

@@ -34,9 +34,7 @@ impl Sessions {
             Err(TokenRefreshError::ScopeRefused) => Err(SessionsError::Refused(
                 TokenRefusal::InsufficientScope(target.scopes().to_vec()),
             )),
-            Err(error @ (TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable))
-                if !force =>
-            {
+            Err(error) if error.keeps_tokens() && !force => {
                 granted(self.still_held(session, target).ok_or(error)?)
             }
             Err(error) => Err(error.into()),
@@ -57,9 +55,7 @@ impl Sessions {
         }
         match self.refresh.refresh(seen.clone(), waiting_caller).await {
             Ok(refreshed) => self.refresh.api_token(&refreshed, target, waiting_caller).await,
-            Err(TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable)
-                if still_good(seen, self.keeper.now_ms()).is_some() =>
-            {
+            Err(error) if error.keeps_tokens() && still_good(seen, self.keeper.now_ms()).is_some() => {
                 self.refresh.api_token(seen, target, waiting_caller).await
             }
             Err(error) => Err(error),

@@ -115,7 +115,7 @@ impl From<TokenRefreshError> for SessionsError {
     fn from(error: TokenRefreshError) -> Self {
         match error {
             TokenRefreshError::Missing => Self::Missing,
-            TokenRefreshError::Refused => Self::RefreshRefused,
+            TokenRefreshError::Refused | TokenRefreshError::Rejected => Self::RefreshRefused,
             TokenRefreshError::TargetRefused => Self::TargetRefused,
             TokenRefreshError::ScopeRefused => Self::ScopeRefused,
             TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused => Self::ExchangeRefused,

@@ -98,9 +98,12 @@ pub enum TokenRefreshError {
     /// The session ended meanwhile.
     #[error("the session ended")]
     Missing,
-    /// The provider refused, or gave nothing usable.
+    /// The provider refused the refresh token for good.
     #[error("the provider refused to refresh the tokens")]
     Refused,
+    /// The provider refused the request, this client for one, or gave nothing usable: the refresh token may still be good.
+    #[error("the provider refused the request for new tokens")]
+    Rejected,
     /// The provider issues no token for this audience or resource.
     #[error("the provider issues no token for this audience or resource")]
     TargetRefused,
@@ -125,4 +128,14 @@ pub enum TokenRefreshError {
     /// A fault of ours; the log has it.
     #[error("the refresh failed on a fault of the service")]
     Internal,
+}
+
+impl TokenRefreshError {
+    /// Whether the tokens of before are as good as they were: they are served while they have not expired.
+    pub(crate) fn keeps_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::Rejected | Self::ProviderUnavailable | Self::StoreUnavailable
+        )
+    }
 }

@@ -15,6 +15,8 @@ pub(crate) enum NextStep {
     SignInOutOfFrame(String),
     /// To sign in again at this URL.
     TryAgain(String),
+    /// To request the first URL again, or to sign in at the second.
+    RetryOrSignIn(String, String),
     /// To request this URL again, which the page does by itself after `Retry-After`.
     Retry(String),
 }
@@ -31,6 +33,7 @@ impl NextStep {
     pub(super) fn on_page(&self) -> pages::NextStep<'_> {
         match self {
             Self::SignIn(url) => pages::NextStep::SignIn(url),
+            Self::RetryOrSignIn(url, login) => pages::NextStep::RetryOrSignIn(url, login),
             Self::SignInOutOfFrame(url) => pages::NextStep::SignInOutOfFrame(url),
             Self::TryAgain(url) | Self::Retry(url) => pages::NextStep::TryAgain(url),
         }

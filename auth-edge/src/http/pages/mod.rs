@@ -45,6 +45,8 @@ pub(crate) enum NextStep<'a> {
     Home,
     /// Sign-in again, at this URL.
     TryAgain(&'a str),
+    /// The page again, at the first URL, or sign-in, at the second.
+    RetryOrSignIn(&'a str, &'a str),
     /// Sign-in, at this URL.
     SignIn(&'a str),
     /// Sign-in once more, at this URL, or leaving.
@@ -212,7 +214,7 @@ fn message_main(
 ) -> String {
     let (href, label, target) = match next {
         NextStep::Home => ("/", "Go to the start page", ""),
-        NextStep::TryAgain(url) => (url, "Try again", ""),
+        NextStep::TryAgain(url) | NextStep::RetryOrSignIn(url, _) => (url, "Try again", ""),
         NextStep::SignIn(url) => (url, "Sign in", ""),
         NextStep::SignInAgainOrOut(url) => (url, "Sign in again", ""),
         NextStep::OtherAccount(url) => (url, "Sign in as somebody else", ""),
@@ -221,6 +223,7 @@ fn message_main(
     };
     let second = match next {
         NextStep::SignInAgainOrOut(_) => second_step(LOGOUT_PATH, language.say("Sign out")),
+        NextStep::RetryOrSignIn(_, login) => second_step(login, language.say("Sign in")),
         NextStep::TryAgain(_) => second_step("/", language.say("Go to the start page")),
         _ => String::new(),
     };
@@ -244,7 +247,11 @@ fn message_main(
 }
 
 fn second_step(href: &str, label: &str) -> String {
-    format!(" <a class=\"second\" href=\"{href}\">{}</a>", escape(label))
+    format!(
+        " <a class=\"second\" href=\"{}\">{}</a>",
+        escape(href),
+        escape(label)
+    )
 }
 
 /// An empty page that only the provider may frame.

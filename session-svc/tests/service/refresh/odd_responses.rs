@@ -362,6 +362,61 @@ async fn other_refusals_are_not_final() {
     }
 }
 
+/// As in an outage: a secret that is being changed signs nobody out.
+#[tokio::test]
+async fn while_this_client_is_refused_the_old_token_serves_to_its_end() {
+    for answer in [
+        Answer::json(401, &json!({ "error": "invalid_client" })),
+        Answer::json(400, &json!({ "error": "invalid_request" })),
+        Answer::json(401, &json!({ "error": "Unauthorized", "message": "too early" })),
+        Answer::status(401),
+        Answer::text(403, "text/html", "<h1>Forbidden</h1>"),
+        Answer::json(200, &json!({})),
+    ] {
+        let (world, signed_in) =
+            scene(|script| _ = script.answers.insert(Endpoint::Token, answer.clone())).await;
+        world.advance_ms(INSIDE_THE_MARGIN_MS);
+        // The second call meets the pause after the first.
+        for _ in 0..2 {
+            let served = world.one.token(&signed_in.id).await.unwrap();
+            assert_eq!(served.access_token, signed_in.access_token, "{answer:?}");
+        }
+        assert_eq!(world.state(&signed_in.id).await, (State::Active, true));
+        world.provider.reset();
+        world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    }
+}
+
+/// A grant that is dead there may be answered so: nobody is ended for it, and a week of such tries costs the provider little.
+#[tokio::test]
+async fn a_status_that_oauth_does_not_have_is_an_outage_whose_next_tries_wait_longer() {
+    for status in [402, 404, 405, 410, 422] {
+        let answer = Answer::json(
+            status,
+            &json!({ "error": "NotFound", "message": "no such session" }),
+        );
+        let (world, signed_in) = scene(|script| _ = script.answers.insert(Endpoint::Token, answer)).await;
+        world.advance_ms(INSIDE_THE_MARGIN_MS);
+        let served = world.one.token(&signed_in.id).await.unwrap();
+        assert_eq!(served.access_token, signed_in.access_token, "{status}");
+        world.advance_ms(60_000);
+        let before = world.provider.calls(Endpoint::Token);
+        for _ in 0..5 {
+            let refused = world.one.token(&signed_in.id).await;
+            assert_eq!(reason(refused), ErrorReason::ErrProviderUnavailable, "{status}");
+        }
+        assert_eq!(world.provider.calls(Endpoint::Token) - before, 1, "{status}");
+        assert_eq!(
+            world.state(&signed_in.id).await,
+            (State::Active, true),
+            "{status}"
+        );
+        world.provider.reset();
+        world.advance_ms(30_000);
+        world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    }
+}
+
 #[tokio::test]
 async fn a_token_that_is_short_lived_is_served_as_it_came() {
     let limits = SessionLimits {
