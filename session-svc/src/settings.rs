@@ -152,6 +152,12 @@ static DURATIONS: Topic = Topic {
             "A token that will count as expired within this time is refreshed in the background when it is used, so that nobody waits for the provider. Well under the lifetime of the provider's access tokens; 0 refreshes only what is expired.",
         ),
         setting(
+            "SESSION_REVALIDATE_SECS",
+            "0",
+            "SECONDS",
+            "A session in use whose tokens are older is refreshed in the background, also where no route needs a token, and ends if the provider refuses: its account was closed there, or its session. Each session in use costs the provider one refresh in that time, at most. A session without a refresh token cannot be asked about. 0 is off: such a session then lives to its end.",
+        ),
+        setting(
             "SESSION_REFRESH_TIMEOUT_MS",
             "20000",
             "MS",
@@ -265,6 +271,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         limits: SessionLimits {
             token_expiry_margin_ms: reader.secs("SESSION_TOKEN_EXPIRY_MARGIN", Zero::Allowed) * SECOND_MS,
             refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
+            revalidate_ms: reader.secs("SESSION_REVALIDATE_SECS", Zero::Allowed) * SECOND_MS,
             refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
             default_token_lifetime_ms: default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: reader.bytes("SESSION_MAX_BYTES"),

@@ -59,7 +59,10 @@ fn the_defaults_are_those_of_the_manual() {
         (60_000, 65_536)
     );
     assert_eq!(
-        (settings.limits.refresh_ahead_ms, settings.limits.refresh_lease),
+        (
+            settings.limits.refresh_ahead_ms + settings.limits.revalidate_ms,
+            settings.limits.refresh_lease,
+        ),
         (0, crate::refresh::DEFAULT_LEASE)
     );
     assert_eq!(settings.providers.all[0].settings.refresh_timeout.as_secs(), 20);

@@ -237,6 +237,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
     };
     let outbox = transmitting.as_ref().map(Transmitting::outbox);
     let measures = Measures::new(&runtime.metrics)?;
+    let revalidate_ms = parts.limits.revalidate_ms;
     let refresher = Refresher::new(
         keeper.clone(),
         parts.provider,
@@ -244,6 +245,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
         parts.limits.max_bytes,
         measures,
     )
+    .revalidating(revalidate_ms > 0)
     .telling(outbox.clone());
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits)
         .telling(outbox)
@@ -279,6 +281,12 @@ pub async fn serve<P: Into<RefreshProviders>>(
     ));
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "answering gRPC");
+    }
+    if revalidate_ms > 0 {
+        tracing::info!(
+            revalidate_secs = revalidate_ms / 1_000,
+            "sessions in use are revalidated at the provider, but for those without a refresh token"
+        );
     }
     let stop_requested = async {
         runtime.shutdown.cancelled().await;

@@ -457,6 +457,8 @@ pub enum Cause {
     Theft = 11,
     /// A security event said so (ReceiveSecurityEvent).
     SecurityEvent = 12,
+    /// The provider refused to refresh its tokens, and the service revalidates sessions (SESSION_REVALIDATE_SECS).
+    Refused = 13,
 }
 impl Cause {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -478,6 +480,7 @@ impl Cause {
             Self::Other => "CAUSE_OTHER",
             Self::Theft => "CAUSE_THEFT",
             Self::SecurityEvent => "CAUSE_SECURITY_EVENT",
+            Self::Refused => "CAUSE_REFUSED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -496,6 +499,7 @@ impl Cause {
             "CAUSE_OTHER" => Some(Self::Other),
             "CAUSE_THEFT" => Some(Self::Theft),
             "CAUSE_SECURITY_EVENT" => Some(Self::SecurityEvent),
+            "CAUSE_REFUSED" => Some(Self::Refused),
             _ => None,
         }
     }

@@ -97,6 +97,7 @@ pub(super) fn cause(number: i32, default: Cause) -> Cause {
         Ok(v1::Cause::Abandoned) => Cause::Abandoned,
         Ok(v1::Cause::Theft) => Cause::Theft,
         Ok(v1::Cause::SecurityEvent) => Cause::SecurityEvent,
+        Ok(v1::Cause::Refused) => Cause::Refused,
         Ok(v1::Cause::Other) | Err(_) => Cause::Other,
     }
 }

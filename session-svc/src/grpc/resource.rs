@@ -131,6 +131,7 @@ fn cause(cause: Cause) -> v1::Cause {
         Cause::Abandoned => v1::Cause::Abandoned,
         Cause::Theft => v1::Cause::Theft,
         Cause::SecurityEvent => v1::Cause::SecurityEvent,
+        Cause::Refused => v1::Cause::Refused,
         Cause::Other => v1::Cause::Other,
     }
 }

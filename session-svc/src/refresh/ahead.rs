@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 
 use super::Refresher;
 use super::measures::AheadOutcome;
+use super::pauses::RefreshPauses;
 use super::wanted::Wanted;
-use crate::session::{Handle, Session};
+use crate::session::{Cause, Handle, Session, SessionState};
 use crate::sessions::ports::TokenRefreshError;
 use crate::store::RememberedName;
 
@@ -27,6 +28,8 @@ const MAX_TRIES: usize = 64;
 pub(super) struct Ahead {
     trying: Mutex<HashSet<Handle>>,
     permits: Semaphore,
+    /// After tries that failed, where sessions are revalidated.
+    pauses: RefreshPauses,
 }
 
 impl Default for Ahead {
@@ -34,6 +37,7 @@ impl Default for Ahead {
         Self {
             trying: Mutex::default(),
             permits: Semaphore::new(MAX_TRIES),
+            pauses: RefreshPauses::of_revalidations(),
         }
     }
 }
@@ -76,6 +80,9 @@ impl Refresher {
     }
 
     async fn try_ahead(&self, ahead: &Ahead, seen: &Session, caller: &str) -> AheadOutcome {
+        if ahead.pauses.find(seen, self.keeper.now_ms()).is_some() {
+            return AheadOutcome::TriedBefore;
+        }
         let Ok(_permit) = ahead.permits.try_acquire() else {
             return AheadOutcome::NoRoom;
         };
@@ -86,11 +93,24 @@ impl Refresher {
             // Whoever needs the token will find out whether the store is back.
             Err(_) => return AheadOutcome::Failed,
         }
-        match self
+        if self.revalidates && seen.state == SessionState::NeedsSignIn {
+            // It was refused before sessions were revalidated, or by a process that died before it ended the session.
+            return match self.remove(seen, Cause::Refused).await {
+                Ok(()) => AheadOutcome::Refreshed,
+                Err(_) => AheadOutcome::Failed,
+            };
+        }
+        let outcome = self
             .join(seen, Wanted::session(seen), caller, true)
             .outcome()
-            .await
+            .await;
+        if let Err(error) = &outcome
+            && self.revalidates
+            && error.keeps_tokens()
         {
+            ahead.pauses.begin(seen, *error, self.keeper.now_ms());
+        }
+        match outcome {
             Ok(_) => AheadOutcome::Refreshed,
             Err(
                 TokenRefreshError::Missing

@@ -18,7 +18,7 @@ use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
 use crate::session::{
-    AccessToken, Claims, RevocableToken, Scope, Session, SessionState, StoredToken, TokenKind,
+    AccessToken, Cause, Claims, RevocableToken, Scope, Session, SessionState, StoredToken, TokenKind,
 };
 use crate::sessions::ports::TokenRefreshError;
 
@@ -127,6 +127,10 @@ impl RefreshFlight {
         } else {
             FlightOutcome::Superseded
         });
+        if written && self.refresher.revalidates {
+            // Saved first: the refresh token is not used again whatever becomes of the ending.
+            self.refresher.remove(&session, Cause::Refused).await?;
+        }
         self.wanted
             .outcome_in(session)
             .unwrap_or(Err(TokenRefreshError::Refused))
@@ -139,7 +143,11 @@ impl RefreshFlight {
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
     ) -> Result<Session, TokenRefreshError> {
-        let edit = |session: &mut Session| apply(session, tokens, id_token);
+        let now_ms = self.refresher.keeper.now_ms();
+        let edit = |session: &mut Session| {
+            apply(session, tokens, id_token);
+            session.tokens.granted_at_ms = now_ms;
+        };
         let saved = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
             .await;

@@ -88,6 +88,8 @@ pub struct Refresher {
     flights: Flights,
     refused_targets: RefusedTargets,
     pauses: RefreshPauses,
+    /// Whether a session ends whose refresh token the provider refuses.
+    revalidates: bool,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
     wakes: Arc<Wakes>,
@@ -118,7 +120,8 @@ impl Refresher {
             max_bytes,
             flights: Flights::default(),
             refused_targets: RefusedTargets::default(),
-            pauses: RefreshPauses::default(),
+            pauses: RefreshPauses::of_waiting_callers(),
+            revalidates: false,
             name: Arc::default(),
             ahead: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
@@ -127,6 +130,12 @@ impl Refresher {
             signals: None,
             measures,
         }
+    }
+
+    /// The same refresher, which ends sessions whose refresh token the provider refuses, or does not.
+    #[must_use]
+    pub(crate) fn revalidating(self, revalidates: bool) -> Self {
+        Self { revalidates, ..self }
     }
 
     /// The same refresher, of whose endings other systems are told.

@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! - A pause is for one session and the tokens it has. It ends early when other tokens are saved.
-//! - Each refusal doubles the next pause, up to a limit. An outage of the provider begins none.
+//! - Each refusal doubles the next pause, up to a limit. An outage of the provider begins none where callers wait.
 //! - Each process keeps its own pauses, so N replicas ask N times as often.
 
 use std::collections::HashMap;
@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::session::{Handle, Session};
 use crate::sessions::ports::TokenRefreshError;
 
-/// The first pause: the requests of one page make one call.
-const FIRST_MS: u64 = 1_000;
-/// The longest pause: an operator who corrects the client sees it work this soon.
-const LONGEST_MS: u64 = 30_000;
+/// The first and the longest pause where callers wait: the requests of one page make one call, and an operator who corrects the
+/// client sees it work this soon.
+const OF_WAITING_CALLERS_MS: (u64, u64) = (1_000, 30_000);
+/// The same where sessions are revalidated: no caller waits, and a provider that comes back is not met by all sessions at once.
+const OF_REVALIDATIONS_MS: (u64, u64) = (30_000, 900_000);
 /// The most pauses of one process, about a megabyte. Beyond them the provider is asked.
 const MOST: usize = 8_192;
 
@@ -36,13 +37,32 @@ impl Pause {
 }
 
 /// The pauses of this process. Clones share them.
-#[derive(Clone, Default)]
-pub(super) struct RefreshPauses(Arc<Mutex<HashMap<Handle, Pause>>>);
+#[derive(Clone)]
+pub(super) struct RefreshPauses {
+    bounds_ms: (u64, u64),
+    all: Arc<Mutex<HashMap<Handle, Pause>>>,
+}
 
 impl RefreshPauses {
+    /// No pauses yet of refreshes that callers wait for.
+    pub(super) fn of_waiting_callers() -> Self {
+        Self {
+            bounds_ms: OF_WAITING_CALLERS_MS,
+            all: Arc::default(),
+        }
+    }
+
+    /// No pauses yet of revalidations.
+    pub(super) fn of_revalidations() -> Self {
+        Self {
+            bounds_ms: OF_REVALIDATIONS_MS,
+            all: Arc::default(),
+        }
+    }
+
     /// Why the provider refused these tokens of the session a moment ago, if it did; `now_ms` is the store's clock.
     pub(super) fn find(&self, session: &Session, now_ms: u64) -> Option<TokenRefreshError> {
-        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pauses = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = pauses.get(&session.handle)?;
         let counts = pause.generation == session.tokens.generation && !pause.is_over(now_ms);
         counts.then_some(pause.error)
@@ -50,11 +70,12 @@ impl RefreshPauses {
 
     /// Begins a pause, twice as long as the last one for these tokens.
     pub(super) fn begin(&self, session: &Session, error: TokenRefreshError, now_ms: u64) {
-        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pauses = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = session.tokens.generation;
         let last = pauses.get(&session.handle);
         let last = last.filter(|pause| pause.generation == generation);
-        let length_ms = last.map_or(FIRST_MS, |pause| (pause.length_ms * 2).min(LONGEST_MS));
+        let (first_ms, longest_ms) = self.bounds_ms;
+        let length_ms = last.map_or(first_ms, |pause| (pause.length_ms * 2).min(longest_ms));
         if pauses.len() >= MOST {
             pauses.retain(|_, pause| !pause.is_over(now_ms));
         }
@@ -78,7 +99,7 @@ mod tests {
 
     #[test]
     fn each_refusal_doubles_the_pause_and_other_tokens_end_it() {
-        let pauses = RefreshPauses::default();
+        let pauses = RefreshPauses::of_waiting_callers();
         let mut session = session(true, true, SessionState::Active);
         let mut now_ms = 1_000_000;
         for length_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {

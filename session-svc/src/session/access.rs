@@ -97,6 +97,15 @@ pub(crate) fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now
         })
 }
 
+/// Whether the provider has not been asked about the session for longer than `revalidate_ms`, which is 0 for never. A session whose
+/// refresh token it has refused is due at once: it ends.
+pub(crate) fn is_due_revalidation(session: &Session, revalidate_ms: u64, now_ms: u64) -> bool {
+    let tokens = &session.tokens;
+    let granted_at_ms = tokens.granted_at_ms.max(session.created_at_ms);
+    let is_old = tokens.refresh.is_some() && now_ms >= granted_at_ms.saturating_add(revalidate_ms);
+    revalidate_ms > 0 && (is_old || session.state == SessionState::NeedsSignIn)
+}
+
 /// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
 pub(crate) fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
     session

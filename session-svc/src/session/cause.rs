@@ -25,13 +25,15 @@ pub enum Cause {
     Theft,
     /// A security event said so.
     SecurityEvent,
+    /// The provider refused its refresh token, and sessions are revalidated.
+    Refused,
     /// Anything else: what a later release says, or a caller of an earlier one said in words of its own.
     Other,
 }
 
 impl Cause {
     /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Logout,
         Self::OtherDevice,
         Self::BackChannelLogout,
@@ -43,6 +45,7 @@ impl Cause {
         Self::Abandoned,
         Self::Theft,
         Self::SecurityEvent,
+        Self::Refused,
         Self::Other,
     ];
 
@@ -61,6 +64,7 @@ impl Cause {
             Self::Abandoned => "abandoned",
             Self::Theft => "theft",
             Self::SecurityEvent => "security_event",
+            Self::Refused => "refused",
             Self::Other => "other",
         }
     }

@@ -143,6 +143,8 @@ pub struct SessionTokens {
     pub api: ApiTokens,
     /// How many outcomes were saved since the access token came that brought no other: refreshes for single APIs.
     pub other_grants: u64,
+    /// When the provider answered a refresh last, in milliseconds since the Unix epoch; 0 if it has not since the session began.
+    pub granted_at_ms: u64,
 }
 
 impl SessionTokens {

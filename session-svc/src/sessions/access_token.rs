@@ -2,7 +2,9 @@
 
 use super::ports::WaitingCaller;
 use super::{Sessions, SessionsError};
-use crate::session::access::{Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, still_good};
+use crate::session::access::{
+    Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, is_due_revalidation, still_good,
+};
 use crate::session::{AccessToken, Scope, Session};
 
 /// A token that was handed out.
@@ -45,17 +47,19 @@ impl Sessions {
         }
     }
 
-    /// Has tokens refreshed in the background that will soon count as expired.
+    /// Has tokens refreshed in the background that will soon count as expired, or whose grant is to be asked for again.
     pub(super) fn refresh_ahead(&self, session: &Session, caller: &str) {
         if self.refresh_is_due(session) {
             self.refresh.refresh_later(session.clone(), caller);
         }
     }
 
-    /// Whether tokens will so soon count as expired that they are refreshed ahead.
+    /// Whether tokens are refreshed before they have to be: they will soon count as expired, or the session is revalidated.
     pub(super) fn refresh_is_due(&self, session: &Session) -> bool {
         let (margin_ms, ahead_ms) = (self.limits.token_expiry_margin_ms, self.limits.refresh_ahead_ms);
-        is_due_ahead(session, margin_ms, ahead_ms, self.keeper.now_ms())
+        let now_ms = self.keeper.now_ms();
+        is_due_ahead(session, margin_ms, ahead_ms, now_ms)
+            || is_due_revalidation(session, self.limits.revalidate_ms, now_ms)
     }
 
     async fn refreshed(

@@ -56,6 +56,9 @@ pub struct SessionLimits {
     /// A valid token is refreshed in the background when it will count as expired within this time, in milliseconds;
     /// 0 for never.
     pub refresh_ahead_ms: u64,
+    /// A session in use whose last grant is older is refreshed in the background, and ends where the provider refuses, in
+    /// milliseconds; 0 for never.
+    pub revalidate_ms: u64,
     /// What other replicas wait when the one that refreshes dies.
     pub refresh_lease: Duration,
     /// How long an access token lives whose provider did not say, in milliseconds.

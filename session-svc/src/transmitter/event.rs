@@ -95,7 +95,11 @@ fn initiating_entity(cause: Cause) -> &'static str {
         Cause::Logout | Cause::OtherDevice | Cause::FrontChannelLogout | Cause::Replaced => "user",
         Cause::Operator => "admin",
         Cause::SessionLimit | Cause::Theft | Cause::SecurityEvent => "policy",
-        Cause::BackChannelLogout | Cause::TokenMismatch | Cause::Abandoned | Cause::Other => "system",
+        Cause::BackChannelLogout
+        | Cause::TokenMismatch
+        | Cause::Abandoned
+        | Cause::Refused
+        | Cause::Other => "system",
     }
 }
 

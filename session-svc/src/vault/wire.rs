@@ -27,7 +27,7 @@ use crate::session::{
 };
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 31;
+const LAST_FIELD: u64 = 32;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -104,6 +104,8 @@ struct KeptSession {
     /// 0 for a long or unknown one.
     #[prost(uint64, tag = "31")]
     access_token_lifetime_secs: u64,
+    #[prost(sint64, optional, tag = "32")]
+    granted_after_ms: Option<i64>,
 }
 
 /// The lifetime of a token as it is written, in seconds; 0 for a long one.
@@ -248,6 +250,9 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
             .map(|access| since(access.expires_at_ms))
             .unwrap_or_default(),
         access_token_lifetime_secs: access.map(lifetime_to_kept).unwrap_or_default(),
+        granted_after_ms: Some(session.tokens.granted_at_ms)
+            .filter(|at_ms| *at_ms > 0)
+            .map(since),
         scope: session.tokens.scope.text(),
         refresh_token: token(&session.tokens.refresh),
         id_token: id_token.filter(|_| around_claims.is_none()),
@@ -343,6 +348,7 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         pending,
         api: api_tokens_of_kept(kept.api_tokens, at),
         other_grants: kept.other_grants,
+        granted_at_ms: kept.granted_after_ms.map_or(0, at),
     };
     let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);
     let last_seen_on = match kept.last_seen_on {

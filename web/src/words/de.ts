@@ -190,6 +190,7 @@ export const de: Words = {
         "Uns wurde eine Änderung an Ihrem Konto oder Gerät gemeldet; zu Ihrem Schutz wurde diese Sitzung beendet.",
       session_limit:
         "Sie haben sich in mehr Browsern angemeldet als erlaubt; die älteste Sitzung wurde beendet.",
+      refused: "Ihr Anbieter bestätigt diese Anmeldung nicht mehr; deshalb wurde diese Sitzung beendet.",
       token_mismatch: "Ihr Anbieter hat für jemand anderen geantwortet; deshalb wurde diese Sitzung beendet.",
       theft:
         "Das Cookie dieser Sitzung wurde an zwei Stellen benutzt; deshalb wurde sie beendet. Waren Sie das nicht, hatte jemand eine Kopie: Sehen Sie nach der Anmeldung Ihre Sitzungen durch, und ändern Sie Ihr Passwort bei Ihrem Anbieter, wenn Sie den Grund nicht kennen.",

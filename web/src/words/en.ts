@@ -184,6 +184,7 @@ export const en = {
       security_event:
         "We were told of a change to your account or device, so this session was ended to protect you.",
       session_limit: "You signed in on more browsers than allowed; the oldest session was ended.",
+      refused: "Your provider no longer confirms this sign-in, so this session was ended.",
       token_mismatch: "Your provider answered for somebody else, so this session was ended.",
       theft:
         "This session's cookie was used in two places, so the session was ended. If that was not you, somebody had a copy: look through your sessions after signing in, and change your password at your provider if you do not know why.",

@@ -188,6 +188,7 @@ export const es: Words = {
       security_event:
         "Se nos comunicó un cambio en su cuenta o dispositivo, así que se terminó esta sesión para protegerle.",
       session_limit: "Inició sesión en más navegadores de los permitidos; se terminó la sesión más antigua.",
+      refused: "Su proveedor ya no confirma este inicio de sesión, así que se terminó esta sesión.",
       token_mismatch: "Su proveedor respondió por otra persona, así que se terminó esta sesión.",
       theft:
         "La cookie de esta sesión se usó en dos lugares, así que se terminó la sesión. Si no fue usted, alguien tenía una copia: cuando haya iniciado sesión, revise sus sesiones, y cambie su contraseña en su proveedor si no sabe por qué.",

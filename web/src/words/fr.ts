@@ -194,6 +194,7 @@ export const fr: Words = {
         "Un changement concernant votre compte ou votre appareil nous a été signalé ; il a été mis fin à cette session pour vous protéger.",
       session_limit:
         "Vous vous êtes connecté dans plus de navigateurs que permis ; la session la plus ancienne a pris fin.",
+      refused: "Votre fournisseur ne confirme plus cette connexion ; il a donc été mis fin à cette session.",
       token_mismatch:
         "Votre fournisseur a répondu pour quelqu’un d’autre ; il a donc été mis fin à cette session.",
       theft:

@@ -284,7 +284,7 @@ pub(super) fn back_channel_logout(document: DiscoveryDocument<'_>) -> Finding {
         Some(true) => Finding::fits(id, "offered"),
         Some(false) | None => Finding::information(
             id,
-            "not offered: a sign-out elsewhere is noticed when tokens are refreshed",
+            "not offered: set SESSION_REVALIDATE_SECS (900, say), or a session lives on to its end after its account or its session at the provider was closed",
         ),
     }
 }

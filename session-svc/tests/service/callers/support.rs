@@ -177,6 +177,7 @@ async fn start_measured(
         limits: SessionLimits {
             token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 60_000,
+            revalidate_ms: 0,
             refresh_lease: session_svc::refresh::DEFAULT_LEASE,
             default_token_lifetime_ms: 300_000,
             max_bytes: 65_536,

@@ -16,6 +16,7 @@ mod outages;
 mod parallel;
 mod pending_answers;
 mod provider_sessions;
+mod revalidation;
 mod revocation;
 mod several;
 mod slow_store;

@@ -92,6 +92,7 @@ async fn every_cause_is_told_with_who_brought_it_about() {
         (v1::Cause::Abandoned, "abandoned", "system"),
         (v1::Cause::Theft, "theft", "policy"),
         (v1::Cause::SecurityEvent, "security_event", "policy"),
+        (v1::Cause::Refused, "refused", "system"),
         (v1::Cause::Other, "other", "system"),
     ];
     for (number, (cause, name, entity)) in causes.into_iter().enumerate() {
