@@ -6,12 +6,13 @@
 //! - Our cookies stay ours, in both directions.
 //! - Who somebody is, and where they come from, the upstream learns from us alone.
 //! - No redirect is followed.
-//! - A request is sent again only if it is safe (RFC 9110, section 9.2.1) and has no body: when it got no answer, or when
-//!   the answer refused its access token; and any that an upstream refused only to have its nonce repeated (RFC 9449).
+//! - A request is sent again only as [`attempts`] says.
 
+mod attempts;
 mod clients;
 mod measures;
 mod outgoing;
+mod patient_stream;
 mod proof;
 mod renewal;
 mod trace;
@@ -26,7 +27,6 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
@@ -36,11 +36,13 @@ use tracing::Instrument as _;
 pub(crate) use self::clients::UpstreamTlsError;
 pub(crate) use self::measures::UpstreamDurations;
 
+use self::attempts::Attempts;
 use self::clients::Clients;
 use self::outgoing::{OutgoingRequest, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upgrade::WebSocketHandshake;
+use self::upload::Upload;
 use super::ending;
 use super::guard::{Authorized, UpstreamToken};
 use super::headers;
@@ -67,9 +69,6 @@ pub(crate) struct UpstreamSettings {
     /// The largest request body in bytes, where the route says nothing; 0 is no limit.
     pub(crate) max_body_bytes: u64,
 }
-
-/// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.
-const MAX_KEPT_BYTES: u64 = 64 * 1024;
 
 /// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -168,124 +167,73 @@ impl Proxy {
         let (head, body) = request.into_parts();
         // What follows an upgrade is no body: the joined connections carry it.
         let body = if handshake.is_some() { Body::empty() } else { body };
-        let repeatable = head.method.is_safe() && body.is_end_stream() && handshake.is_none();
+        let is_repeatable = head.method.is_safe() && body.is_end_stream() && handshake.is_none();
         let outgoing = OutgoingRequest::new(context, &head, uri, peer);
         let (streams, session) = (
             context.gateway.sessions.streams(),
             context.authorized.current.as_ref(),
         );
-        let upload = ending::upload(&body, streams, session);
+        let open_upload = ending::upload(&body, streams, session);
+        // What can say that it has not processed a request, or wants a nonce repeated.
+        let is_kept = takes_streams || proof::is_needed(context);
+        let upload = Upload::new(body, limit, &context.route.table.told, is_kept);
         let began = Instant::now();
-        let exchange = async {
-            if repeatable {
-                self.exchange_bodiless(&outgoing).await
-            } else {
-                self.exchange_with_body(&outgoing, body, limit).await
-            }
-        };
         let answer = tokio::select! {
-            answer = exchange => answer,
-            () = ending::ended(upload.as_ref()) => Err(HttpError::NotAuthenticated),
+            answer = self.exchange(&outgoing, &upload, is_repeatable) => answer,
+            () = ending::ended(open_upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
         self.durations.observe(&context.route.name, began, &answer);
         match answer {
-            Ok(answer) => self.client_response(context, answer, client, counted),
+            Ok(answer) => self.client_response(&outgoing, answer, client, counted),
             Err(failure) => failure.into_response(),
         }
     }
 
-    /// Sends a safe request without a body, and again where that helps: at most once each for a connection that was lost,
-    /// for a nonce, and for another token.
-    async fn exchange_bodiless(&self, outgoing: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
-        let context = outgoing.context();
-        let granted = context.authorized.access_token.as_ref();
-        let answer = match self.send_bodiless(outgoing, granted).await {
-            Err(unanswered) if unanswered.may_be_transient() => self.send_bodiless(outgoing, granted).await,
-            other => other,
-        };
-        let mut answer = answer.map_err(|unanswered| unanswered.into_http_error(context))?;
-        if wants_nonce(context, outgoing.uri(), &answer) {
-            let repeated = self.send_bodiless(outgoing, granted).await;
-            answer = repeated.map_err(|unanswered| unanswered.into_http_error(context))?;
-        }
-        match self.other_token(context, &answer).await {
-            Some(token) => {
-                drop(answer);
-                let repeated = self.send_bodiless(outgoing, Some(&token)).await;
-                repeated.map_err(|unanswered| unanswered.into_http_error(context))
-            }
-            None => Ok(answer),
-        }
-    }
-
-    /// Sends a request with its body: once, unless the upstream only wants its nonce repeated and the body is small enough
-    /// to be kept until it has said so.
-    async fn exchange_with_body(
+    /// Sends a request, and again where that helps.
+    async fn exchange(
         &self,
         outgoing: &OutgoingRequest<'_>,
-        body: Body,
-        limit: u64,
+        upload: &Upload,
+        is_repeatable: bool,
     ) -> Result<UpstreamResponse, HttpError> {
         let context = outgoing.context();
-        let granted = context.authorized.access_token.as_ref();
-        let kept = proof::is_needed(context)
-            && body
-                .size_hint()
-                .upper()
-                .is_some_and(|bytes| bytes <= MAX_KEPT_BYTES);
-        let mut head = outgoing.upstream_head(granted);
-        sign(&mut head, context)?;
-        if !kept {
-            let answer = self.send_with_body(context, head, body, limit).await;
-            return answer.map_err(|unanswered| unanswered.into_http_error(context));
-        }
-        let reading = axum::body::to_bytes(body, usize::try_from(MAX_KEPT_BYTES).unwrap_or(usize::MAX));
-        let body = tokio::time::timeout(self.head_timeout, reading)
-            .await
-            .map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?
-            .map_err(|_broken| HttpError::BadRequest("The request's body could not be read."))?;
-        let answer = self
-            .send_with_body(context, head, Body::from(body.clone()), limit)
-            .await;
-        let answer = answer.map_err(|unanswered| unanswered.into_http_error(context))?;
-        if !wants_nonce(context, outgoing.uri(), &answer) {
+        let mut attempts = Attempts::new(is_repeatable);
+        let mut token = context.authorized.access_token.clone();
+        loop {
+            let answer = match self.send(outgoing, token.as_ref(), upload).await {
+                Err(failure) if attempts.after_failure(&failure, upload.is_whole()) => continue,
+                Err(failure) => return Err(failure.into_http_error(context)),
+                Ok(answer) => answer,
+            };
+            if attempts.for_nonce(wants_nonce(context, outgoing.uri(), &answer), upload.is_whole()) {
+                continue;
+            }
+            if attempts.for_token()
+                && let Some(other) = self.other_token(context, &answer).await
+            {
+                token = Some(other);
+                continue;
+            }
+            upload.forget();
             return Ok(answer);
         }
-        let mut again = outgoing.upstream_head(granted);
-        sign(&mut again, context)?;
-        let repeated = self.send_with_body(context, again, Body::from(body), limit).await;
-        repeated.map_err(|unanswered| unanswered.into_http_error(context))
     }
 
-    /// Sends a request without a body.
-    async fn send_bodiless(
+    /// Sends a request once, and waits for the answer as long as the body moves.
+    async fn send(
         &self,
         outgoing: &OutgoingRequest<'_>,
         granted: Option<&UpstreamToken>,
+        upload: &Upload,
     ) -> Result<UpstreamResponse, Unanswered> {
         let context = outgoing.context();
         let mut head = outgoing.upstream_head(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, context).map_err(Unanswered::Ours)?;
-        let (request, limit) = (Request::from_parts(head, Body::empty()), self.head_timeout);
-        match tokio::time::timeout(limit, self.dispatch(context, request)).await {
-            Err(_elapsed) => Err(Unanswered::TooLate),
-            Ok(answer) => answer,
-        }
-    }
-
-    /// Sends a request and its body, and waits for the answer as long as the body moves.
-    async fn send_with_body(
-        &self,
-        context: &ProxyContext<'_>,
-        mut head: Parts,
-        body: Body,
-        limit: u64,
-    ) -> Result<UpstreamResponse, Unanswered> {
+        let body = upload.send();
         frame(&mut head, &body);
-        let (body, progress) = upload::limited(body, limit, &context.route.table.told);
         let answer = self.dispatch(context, Request::from_parts(head, body));
-        match upload::within(self.head_timeout, &progress, answer).await {
+        match upload.within(self.head_timeout, answer).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
@@ -341,11 +289,12 @@ impl Proxy {
     /// The answer as the client gets it.
     fn client_response(
         &self,
-        context: &ProxyContext<'_>,
+        outgoing: &OutgoingRequest<'_>,
         mut answer: UpstreamResponse,
         client: Option<(WebSocketHandshake, hyper::upgrade::OnUpgrade)>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
+        let context = outgoing.context();
         let gateway = context.gateway;
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switched {

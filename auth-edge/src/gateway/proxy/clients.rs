@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::UpstreamSettings;
+use super::patient_stream::PatientConnector;
 use crate::route_table::Server;
 
 /// Idle connections kept for each upstream, by each worker.
@@ -45,7 +46,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// An HTTP/2 connection that does not answer for so long is dead.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(super) type Client = PooledClient<HttpsConnector<HttpConnector>, Body>;
+pub(super) type Client = PooledClient<HttpsConnector<PatientConnector>, Body>;
 
 /// TLS towards upstreams cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +71,9 @@ pub(super) struct Clients {
 /// Make connections; clones share the TLS sessions that may be resumed.
 #[derive(Clone)]
 struct Connectors {
-    http1: HttpsConnector<HttpConnector>,
-    any: HttpsConnector<HttpConnector>,
-    http2: HttpsConnector<HttpConnector>,
+    http1: HttpsConnector<PatientConnector>,
+    any: HttpsConnector<PatientConnector>,
+    http2: HttpsConnector<PatientConnector>,
 }
 
 impl Clients {
@@ -86,6 +87,7 @@ impl Clients {
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);
+        let connector = PatientConnector(connector);
         let tls = tls_config(settings.ca.as_deref())?;
         let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         Ok(Self::over(Connectors {

@@ -17,12 +17,6 @@ pub(super) enum Unanswered {
 }
 
 impl Unanswered {
-    /// Whether repeating the request at once may help: a connection that was just being closed, a server that was just
-    /// restarted.
-    pub(super) fn may_be_transient(&self) -> bool {
-        matches!(self, Self::Broken(_))
-    }
-
     pub(super) fn into_http_error(self, context: &ProxyContext<'_>) -> HttpError {
         let error = match self {
             Self::TooLate => return HttpError::UpstreamSlow,
@@ -42,7 +36,7 @@ impl Unanswered {
         tracing::warn!(
             error = cause,
             http.route = &*context.route.name,
-            "an upstream cannot be reached"
+            "an upstream cannot be reached, or its answer is not HTTP"
         );
         let timed_out = std::iter::successors(Some(cause), |error| error.source()).any(|error| {
             error

@@ -1,22 +1,28 @@
-//! The body of a request to an upstream, and waiting for the answer meanwhile.
+//! The body of a request to an upstream, which may be sent again, and waiting for the answer meanwhile.
 //!
 //! A large upload takes as long as the client's network takes; only silence counts as slow.
 //!
 //! Invariants
 //! - A body never becomes longer than its route allows.
 //! - Trailers obey the rules of headers, since some servers add them to those.
+//! - One sending at a time reads the body. An earlier one gets an error, never an end that would make a part the whole.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::Limited;
 
 use super::super::headers;
 use crate::http::mapped_body::{PolledFrame, map_polls};
 use crate::route_table::upstream_headers::ToldNames;
+
+/// Longest part of a body that is kept to be sent again, in bytes: forms and calls of APIs, no files.
+const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// Nothing moved for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,50 +33,186 @@ pub(super) struct Stalled;
 #[error("the request's body cannot be read")]
 pub(super) struct Unreadable(#[source] axum::Error);
 
-/// Counts the frames of a body as they leave.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UploadProgress(Arc<AtomicU64>);
+/// The body goes to a later sending of its request.
+#[derive(Debug, thiserror::Error)]
+#[error("the request is sent again")]
+struct SentAgain;
 
-/// A body of at most `limit` bytes (0 is no limit) that counts its progress, without trailers of the names that are `told`. One that is longer ends with
-/// [`http_body_util::LengthLimitError`].
-pub(super) fn limited(body: Body, limit: u64, told: &ToldNames) -> (Body, UploadProgress) {
-    let progress = UploadProgress::default();
-    let counted = progress.clone();
-    let told = told.clone();
-    let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
-        polled.map(|frame| {
-            counted.0.fetch_add(1, Ordering::Relaxed);
-            frame.map(|frame| {
-                frame
-                    .map(|frame| headers::fit_frame(frame, &told))
-                    .map_err(Unreadable)
-            })
-        })
-    });
-    let limit = match usize::try_from(limit) {
-        Ok(limit) if limit > 0 => limit,
-        _ => usize::MAX,
-    };
-    (Body::new(Limited::new(body, limit)), progress)
+/// A request's body, for one sending after another.
+pub(super) struct Upload(Option<Arc<Mutex<Reading>>>);
+
+/// How far a body has been read.
+struct Reading {
+    body: Body,
+    /// What was read first, from its beginning.
+    kept: Vec<Bytes>,
+    kept_bytes: usize,
+    is_keeping: bool,
+    has_ended: bool,
+    frames: u64,
+    /// Which sending reads it, counted from 1.
+    sending: u64,
 }
 
-/// Waits for `answer`, and longer as long as the body moves.
-pub(super) async fn within<F: Future>(
-    limit: Duration,
-    progress: &UploadProgress,
-    answer: F,
-) -> Result<F::Output, Stalled> {
-    let mut answer = std::pin::pin!(answer);
-    let mut seen = progress.0.load(Ordering::Relaxed);
-    loop {
-        if let Ok(answer) = tokio::time::timeout(limit, answer.as_mut()).await {
-            return Ok(answer);
+impl Upload {
+    /// Wraps a body of at most `limit` bytes (0 is no limit). A longer one ends with [`http_body_util::LengthLimitError`].
+    /// Trailers of the names in `told` are removed. With `is_keeping` a small body can be sent again.
+    pub(super) fn new(body: Body, limit: u64, told: &ToldNames, is_keeping: bool) -> Self {
+        if body.is_end_stream() {
+            return Self(None);
         }
-        let now = progress.0.load(Ordering::Relaxed);
-        if now == seen {
-            return Err(Stalled);
+        let told = told.clone();
+        let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
+            polled.map(|frame| {
+                frame.map(|frame| {
+                    frame
+                        .map(|frame| headers::fit_frame(frame, &told))
+                        .map_err(Unreadable)
+                })
+            })
+        });
+        let limit = match usize::try_from(limit) {
+            Ok(limit) if limit > 0 => limit,
+            _ => usize::MAX,
+        };
+        Self(Some(Arc::new(Mutex::new(Reading {
+            body: Body::new(Limited::new(body, limit)),
+            kept: Vec::new(),
+            kept_bytes: 0,
+            is_keeping,
+            has_ended: false,
+            frames: 0,
+            sending: 0,
+        }))))
+    }
+
+    /// The body from its beginning, for a sending of its own.
+    pub(super) fn send(&self) -> Body {
+        let Some(reading) = &self.0 else {
+            return Body::empty();
+        };
+        let mut first = lock(reading);
+        first.sending += 1;
+        Body::new(SentBody {
+            sending: first.sending,
+            reading: Arc::clone(reading),
+            position: 0,
+        })
+    }
+
+    /// Whether [`Self::send`] still gives the whole body.
+    pub(super) fn is_whole(&self) -> bool {
+        self.0.as_ref().is_none_or(|reading| {
+            let reading = lock(reading);
+            reading.is_keeping || reading.frames == 0
+        })
+    }
+
+    /// Keeps nothing more: the request is not sent again.
+    pub(super) fn forget(&self) {
+        if let Some(reading) = &self.0 {
+            lock(reading).is_keeping = false;
         }
-        seen = now;
+    }
+
+    fn frames(&self) -> u64 {
+        self.0.as_ref().map_or(0, |reading| lock(reading).frames)
+    }
+
+    /// Waits for `answer`, and longer as long as the body moves.
+    pub(super) async fn within<F: Future>(&self, limit: Duration, answer: F) -> Result<F::Output, Stalled> {
+        let mut answer = std::pin::pin!(answer);
+        let mut seen = self.frames();
+        loop {
+            if let Ok(answer) = tokio::time::timeout(limit, answer.as_mut()).await {
+                return Ok(answer);
+            }
+            let now = self.frames();
+            if now == seen {
+                return Err(Stalled);
+            }
+            seen = now;
+        }
+    }
+}
+
+/// A panic elsewhere leaves at most a body that ends with an error.
+fn lock(reading: &Mutex<Reading>) -> MutexGuard<'_, Reading> {
+    reading.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reading {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> PolledFrame<axum::Error> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.frames += 1;
+        match &frame {
+            None => self.has_ended = true,
+            Some(Ok(frame)) => match frame.data_ref() {
+                Some(data) if self.kept_bytes + data.len() <= MAX_KEPT_BYTES => {
+                    self.kept_bytes += data.len();
+                    if self.is_keeping {
+                        self.kept.push(data.clone());
+                    }
+                }
+                _ => self.is_keeping = false,
+            },
+            Some(Err(_)) => self.is_keeping = false,
+        }
+        Poll::Ready(frame)
+    }
+}
+
+/// A body as one sending reads it.
+struct SentBody {
+    reading: Arc<Mutex<Reading>>,
+    sending: u64,
+    /// How many of the kept pieces it has passed.
+    position: usize,
+}
+
+impl HttpBody for SentBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<axum::Error> {
+        let this = &mut *self;
+        let mut reading = lock(&this.reading);
+        if reading.sending != this.sending {
+            return Poll::Ready(Some(Err(axum::Error::new(SentAgain))));
+        }
+        if let Some(kept) = reading.kept.get(this.position) {
+            this.position += 1;
+            return Poll::Ready(Some(Ok(Frame::data(kept.clone()))));
+        }
+        if !reading.is_keeping {
+            reading.kept.clear();
+            this.position = 0;
+        }
+        let frame = ready!(reading.poll_next(context));
+        this.position = reading.kept.len();
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let reading = lock(&self.reading);
+        let is_read = self.position >= reading.kept.len();
+        reading.sending == self.sending && is_read && (reading.has_ended || reading.body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let reading = lock(&self.reading);
+        let again = reading.kept.iter().skip(self.position).map(Bytes::len);
+        let again: u64 = again.map(|bytes| bytes as u64).sum();
+        let rest = reading.body.size_hint();
+        let mut whole = SizeHint::new();
+        whole.set_lower(rest.lower().saturating_add(again));
+        if let Some(upper) = rest.upper() {
+            whole.set_upper(upper.saturating_add(again));
+        }
+        whole
     }
 }
 
@@ -78,52 +220,49 @@ pub(super) async fn within<F: Future>(
 mod tests {
     use std::time::Duration;
 
-    use axum::body::Body;
+    use axum::body::{Body, Bytes};
     use axum::http::{HeaderMap, HeaderValue};
+    use futures_util::stream;
+    use http_body::Body as _;
     use http_body_util::BodyExt as _;
 
-    use super::{Stalled, ToldNames, limited, within};
+    use super::{MAX_KEPT_BYTES, Stalled, ToldNames, Upload};
+
+    fn upload(body: Body, limit: u64, is_keeping: bool) -> Upload {
+        Upload::new(body, limit, &ToldNames::default(), is_keeping)
+    }
+
+    /// A body of these pieces.
+    fn pieces(pieces: &[&'static [u8]]) -> Body {
+        let pieces: Vec<Result<_, std::io::Error>> =
+            pieces.iter().map(|piece| Ok(Bytes::from_static(piece))).collect();
+        Body::from_stream(stream::iter(pieces))
+    }
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_the_wait_and_progress_extends_it() {
         let limit = Duration::from_secs(60);
-        let (_, silent) = limited(Body::empty(), 0, &ToldNames::default());
-        let waiting = within(limit, &silent, std::future::pending::<()>());
+        let silent = upload(Body::empty(), 0, false);
+        let waiting = silent.within(limit, std::future::pending::<()>());
         let waited = tokio::time::timeout(10 * limit, waiting).await;
         assert_eq!(waited.expect("it ends"), Err(Stalled));
 
-        let (mut body, moving) = limited(Body::from("a byte"), 0, &ToldNames::default());
+        let moving = upload(Body::from("a byte"), 0, false);
+        let mut body = moving.send();
         let slow = async {
             tokio::time::sleep(Duration::from_secs(50)).await;
             let _ = body.frame().await;
             tokio::time::sleep(Duration::from_secs(50)).await;
         };
-        assert_eq!(within(limit, &moving, slow).await, Ok(()));
+        assert_eq!(moving.within(limit, slow).await, Ok(()));
     }
 
     #[tokio::test]
     async fn a_body_may_have_its_length_and_no_more() {
-        assert!(
-            limited(Body::from("12345"), 5, &ToldNames::default())
-                .0
-                .collect()
-                .await
-                .is_ok()
-        );
-        assert!(
-            limited(Body::from("123456"), 5, &ToldNames::default())
-                .0
-                .collect()
-                .await
-                .is_err()
-        );
-        assert!(
-            limited(Body::from("123456"), 0, &ToldNames::default())
-                .0
-                .collect()
-                .await
-                .is_ok()
-        );
+        for (text, limit, fits) in [("12345", 5, true), ("123456", 5, false), ("123456", 0, true)] {
+            let sent = upload(Body::from(text), limit, false).send();
+            assert_eq!(sent.collect().await.is_ok(), fits, "{text} {limit}");
+        }
     }
 
     #[tokio::test]
@@ -139,7 +278,7 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("admin"));
         }
         let body = Body::new(Body::from("a").with_trailers(std::future::ready(Some(Ok(trailers)))));
-        let collected = limited(body, 0, &ToldNames::default()).0.collect().await.unwrap();
+        let collected = upload(body, 0, true).send().collect().await.unwrap();
         let names: Vec<&str> = collected
             .trailers()
             .unwrap()
@@ -147,5 +286,75 @@ mod tests {
             .map(|name| name.as_str())
             .collect();
         assert_eq!(names, ["checksum"]);
+    }
+
+    #[tokio::test]
+    async fn a_small_body_is_sent_again_from_its_beginning_wherever_a_sending_broke() {
+        for read in 0..=3 {
+            let body = upload(pieces(&[b"one ", b"two ", b"three"]), 0, true);
+            let mut broken = body.send();
+            for _ in 0..read {
+                broken.frame().await.unwrap().unwrap();
+            }
+            assert!(body.is_whole());
+            let again = body.send();
+            assert!(
+                broken.frame().await.unwrap().is_err(),
+                "an end would make a part the whole"
+            );
+            assert_eq!(
+                again.collect().await.unwrap().to_bytes(),
+                "one two three",
+                "{read}"
+            );
+            let third = body.send();
+            assert_eq!(third.collect().await.unwrap().to_bytes(), "one two three");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_length_of_a_body_is_the_same_each_time() {
+        let body = upload(Body::from("hello"), 0, true);
+        let mut first = body.send();
+        assert_eq!(first.size_hint().exact(), Some(5));
+        first.frame().await.unwrap().unwrap();
+        assert_eq!(
+            (first.size_hint().exact(), first.is_end_stream()),
+            (Some(0), true)
+        );
+        let again = body.send();
+        assert_eq!(
+            (again.size_hint().exact(), again.is_end_stream()),
+            (Some(5), false)
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_long_forgotten_or_not_kept_is_not_sent_again_once_it_is_read() {
+        static LONG: [u8; MAX_KEPT_BYTES] = [0; MAX_KEPT_BYTES];
+        let long = upload(pieces(&[&LONG, b"a", b"b"]), 0, true);
+        let mut sent = long.send();
+        sent.frame().await.unwrap().unwrap();
+        assert!(long.is_whole());
+        sent.frame().await.unwrap().unwrap();
+        assert!(!long.is_whole(), "one byte too many");
+        assert_eq!(sent.collect().await.unwrap().to_bytes(), "b");
+
+        let not_kept = upload(pieces(&[b"a", b"b"]), 0, false);
+        let mut sent = not_kept.send();
+        assert!(not_kept.is_whole(), "it is unread");
+        sent.frame().await.unwrap().unwrap();
+        assert!(!not_kept.is_whole());
+
+        let forgotten = upload(pieces(&[b"a", b"b"]), 0, true);
+        forgotten.send().frame().await.unwrap().unwrap();
+        let again = forgotten.send();
+        forgotten.forget();
+        assert!(!forgotten.is_whole());
+        assert_eq!(
+            again.collect().await.unwrap().to_bytes(),
+            "ab",
+            "the last sending has all of it"
+        );
     }
 }

@@ -1,0 +1,126 @@
+//! Connections to upstreams on which a failed write is no verdict: what the upstream has sent is read first.
+//!
+//! A server that refuses an upload answers and closes. The next write fails while the answer is still unread, and HTTP clients
+//! stop there (RFC 9112, section 9.5, asks them to watch for the answer). Here such writes go nowhere, and reading goes on
+//! until the answer, the end, or the failure itself is read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::http::Uri;
+use futures_util::TryFutureExt as _;
+use futures_util::future::MapOk;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tower::Service;
+
+/// Makes such connections.
+#[derive(Clone)]
+pub(super) struct PatientConnector(pub(super) HttpConnector);
+
+/// Makes a connection patient.
+type MakePatient = fn(TokioIo<TcpStream>) -> TokioIo<PatientStream>;
+
+impl Service<Uri> for PatientConnector {
+    type Response = TokioIo<PatientStream>;
+    type Error = <HttpConnector as Service<Uri>>::Error;
+    type Future = MapOk<<HttpConnector as Service<Uri>>::Future, MakePatient>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, address: Uri) -> Self::Future {
+        self.0.call(address).map_ok(make_patient as MakePatient)
+    }
+}
+
+fn make_patient(stream: TokioIo<TcpStream>) -> TokioIo<PatientStream> {
+    TokioIo::new(PatientStream {
+        stream: stream.into_inner(),
+        write_failure: None,
+    })
+}
+
+/// A connection to an upstream.
+pub(super) struct PatientStream {
+    stream: TcpStream,
+    /// Why the upstream takes nothing more.
+    write_failure: Option<io::ErrorKind>,
+}
+
+impl PatientStream {
+    /// Takes a write that the upstream has closed the door to as written; other failures stand.
+    fn judge_write(&mut self, written: Poll<io::Result<usize>>, bytes: usize) -> Poll<io::Result<usize>> {
+        match ready!(written) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                self.write_failure.get_or_insert(error.kind());
+                Poll::Ready(Ok(bytes))
+            }
+            other => Poll::Ready(other),
+        }
+    }
+}
+
+impl AsyncRead for PatientStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let is_end = buffer.filled().len() == before && buffer.remaining() > 0;
+        match self.write_failure {
+            // The failed write consumed the reset that this read would have returned, so the answer may be cut off.
+            Some(reset @ io::ErrorKind::ConnectionReset) if is_end => Poll::Ready(Err(reset.into())),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl AsyncWrite for PatientStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judge_write(written, bytes.len())
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.judge_write(written, pieces.iter().map(|piece| piece.len()).sum())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl Connection for PatientStream {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
