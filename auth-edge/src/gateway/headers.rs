@@ -25,6 +25,7 @@ use crate::sessions::NO_ROLL;
 use crate::sessions::device_binding::DeviceStanding;
 use crate::values::forwarded::describes_origin;
 use crate::values::header_name::folded;
+use crate::values::proxy_headers;
 
 use self::upstream_response::OF_BINDINGS;
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
@@ -89,15 +90,22 @@ pub(crate) fn is_identity(name: &HeaderName) -> bool {
 }
 
 /// Whether a client may not send a header of this name on, in whatever spelling.
-fn is_ours_to_tell(name: &HeaderName, told: &ToldNames, may_override_method: bool) -> bool {
+fn is_ours_to_tell(
+    name: &HeaderName,
+    told: &ToldNames,
+    may_override_method: bool,
+    is_from_trusted: bool,
+) -> bool {
     let folded = folded(name.as_str());
+    let is_exact = matches!(folded, Cow::Borrowed(_));
     folded.starts_with("x-auth-")
         || describes_origin(&folded)
         || OWN.contains(&folded.as_ref())
+        || proxy_headers::is_withheld(&folded, is_exact, is_from_trusted)
         || told.contain_folded(&folded)
         || (!may_override_method && is_method_override(&folded))
         // Nothing was folded away: it is what it is.
-        || (matches!(folded, Cow::Owned(_)) && is_alias(&folded, name))
+        || (!is_exact && is_alias(&folded, name))
 }
 
 /// Whether a name becomes one that frames the message once it is folded.
@@ -141,13 +149,14 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// What an upstream gets of a client's headers, with room for some of ours: nothing of this hop, of ours, or of somebody's
-/// identity is among them, and none that is `also` to stay here. Its host the upstream has from us, and the length of the
+/// identity is among them, none that is `also` to stay here, and what only proxies may tell if a trusted one sent it. Its host the upstream has from us, and the length of the
 /// body from the body.
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
     told: &ToldNames,
     may_override_method: bool,
+    is_from_trusted: bool,
     is_our_cookie: impl Fn(&str) -> bool,
 ) -> HeaderMap {
     let named = named_by_connection(headers);
@@ -158,7 +167,7 @@ pub(super) fn for_upstream(
             || ends_here(name, &named)
     };
     for (name, value) in headers {
-        if !stays(name) && !is_ours_to_tell(name, told, may_override_method) {
+        if !stays(name) && !is_ours_to_tell(name, told, may_override_method, is_from_trusted) {
             kept_headers.append(name.clone(), value.clone());
         }
     }
@@ -182,7 +191,9 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
-        is_ours_to_tell(name, told, false) || NEVER_TRAILERS.contains(name) || OF_BINDINGS.contains(name)
+        is_ours_to_tell(name, told, false, false)
+            || NEVER_TRAILERS.contains(name)
+            || OF_BINDINGS.contains(name)
     });
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod forwarded;
 pub(crate) mod header_name;
 pub(crate) mod host_name;
 pub(crate) mod path;
+pub(crate) mod proxy_headers;
 pub(crate) mod refusal;
 pub(crate) mod reserved;
 pub(crate) mod return_to;

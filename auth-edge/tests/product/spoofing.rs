@@ -196,3 +196,63 @@ async fn a_garbled_origin_has_neither_another_clients_bucket_nor_the_proxys() {
         assert_eq!(seen.all("x-forwarded-for"), [expected]);
     }
 }
+
+/// What only a proxy may send: one of each kind, as applications and frameworks read them.
+const OF_PROXIES: [&str; 24] = [
+    "True-Client-IP",
+    "Client-IP",
+    "CF-Connecting-IP",
+    "Fastly-Client-IP",
+    "X-Cluster-Client-IP",
+    "Forwarded-For",
+    "X-Forwarded",
+    "X-Remote-Addr",
+    "X-Host",
+    "X-Scheme",
+    "Front-End-Https",
+    "X-ARR-SSL",
+    "X-ARR-ClientCert",
+    "SSL-Client-S-DN",
+    "X-SSL-Client-Cert",
+    "MS-ASPNETCORE-WINAUTHTOKEN",
+    "X-MS-CLIENT-PRINCIPAL-NAME",
+    "X-Amzn-Oidc-Data",
+    "X-Goog-Authenticated-User-Email",
+    "X-Envoy-External-Address",
+    "Script-Name",
+    "X-Sendfile-Type",
+    "X-Accel-Mapping",
+    "Remote-User",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_a_proxy_may_tell_reaches_an_upstream_from_a_trusted_one_alone() {
+    let spelled: Vec<String> = OF_PROXIES.iter().map(|name| name.replace('-', "_")).collect();
+    for (settings, is_trusted) in [(&[][..], false), (&[("EDGE_TRUSTED_PROXIES", "127.0.0.1")], true)] {
+        let gateway = Gateway::start("", settings).await;
+        let mut browser = gateway.signed_in().await;
+        let names = OF_PROXIES
+            .iter()
+            .copied()
+            .chain(spelled.iter().map(String::as_str));
+        let sent: Vec<(&str, &str)> = names
+            .chain(["Proxy"])
+            .map(|name| (name, "http://6.6.6.6/"))
+            .collect();
+        for path in ["/public/a", "/api/a"] {
+            assert_eq!(browser.get_with(path, &sent).await.status, 200);
+            let seen = gateway.upstream.requests().pop().unwrap();
+            let mut lies: Vec<&str> = seen
+                .headers
+                .iter()
+                .filter(|(_, value)| value.as_bytes() == b"http://6.6.6.6/")
+                .map(|(name, _)| name.as_str())
+                .collect();
+            lies.sort_unstable();
+            let mut expected: Vec<String> = OF_PROXIES.iter().map(|name| name.to_ascii_lowercase()).collect();
+            expected.retain(|_| is_trusted);
+            expected.sort_unstable();
+            assert_eq!(lies, expected, "{path} {settings:?}");
+        }
+    }
+}

@@ -59,7 +59,7 @@ fn identity_headers_are_removed_in_every_spelling() {
     ] {
         let sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
         assert_eq!(
-            for_upstream(&sent, &[], &ToldNames::default(), false, ours),
+            for_upstream(&sent, &[], &ToldNames::default(), false, false, ours),
             headers(&[("accept", "*/*")]),
             "{name}"
         );
@@ -90,7 +90,7 @@ fn what_some_rule_tells_is_removed_in_every_spelling_from_trailers_too() {
         ] {
             let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
             assert_eq!(
-                for_upstream(&sent, &[], told, true, ours),
+                for_upstream(&sent, &[], told, true, false, ours),
                 headers(&[("accept", "*/*")]),
                 "{name}"
             );
@@ -116,7 +116,7 @@ fn headers_of_this_hop_end_here_also_those_named_by_the_client() {
         ("accept", "*/*"),
     ]);
     assert_eq!(
-        for_upstream(&sent, &[], &ToldNames::default(), false, ours),
+        for_upstream(&sent, &[], &ToldNames::default(), false, false, ours),
         headers(&[("accept", "*/*")])
     );
 }
@@ -127,7 +127,7 @@ fn a_list_of_names_is_as_long_as_what_it_names() {
     let sent = headers(&[("connection", &many), ("x-secret", "1"), ("accept", "*/*")]);
     assert_eq!(super::named_by_connection(&sent), ["x-secret"]);
     assert_eq!(
-        for_upstream(&sent, &[], &ToldNames::default(), false, ours),
+        for_upstream(&sent, &[], &ToldNames::default(), false, false, ours),
         headers(&[("accept", "*/*")])
     );
 }
@@ -165,6 +165,7 @@ fn our_cookies_stay_here_and_others_go_on() {
             &headers(&[("cookie", cookie)]),
             &[],
             &ToldNames::default(),
+            false,
             false,
             ours,
         );

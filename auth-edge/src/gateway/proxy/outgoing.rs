@@ -75,9 +75,15 @@ impl<'a> OutgoingRequest<'a> {
         let table = &context.route.table;
         let may_override_method =
             context.route.csrf == Csrf::None && head.method != Method::OPTIONS && !table.by_method;
-        head.headers = headers::for_upstream(client, ours, &table.told, may_override_method, |name| {
-            is_ours(gateway, name)
-        });
+        let is_from_trusted = gateway.trusted_proxies.trusts(self.peer);
+        head.headers = headers::for_upstream(
+            client,
+            ours,
+            &table.told,
+            may_override_method,
+            is_from_trusted,
+            |name| is_ours(gateway, name),
+        );
         headers::add_identity(&mut head.headers, context.authorized);
         headers::add_told(&mut head.headers, gateway, context.route, context.authorized);
         trace::continue_trace(
