@@ -8,6 +8,7 @@
 //!   have ours removed (RFC 9110, section 7.6.1).
 //! - No header of a client's says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
 
+mod addresses;
 mod upstream_response;
 
 use std::borrow::Cow;
@@ -27,6 +28,7 @@ use crate::values::forwarded::describes_origin;
 use crate::values::header_name::folded;
 use crate::values::proxy_headers;
 
+pub(super) use self::addresses::AddressMap;
 use self::upstream_response::OF_BINDINGS;
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
 

@@ -314,6 +314,9 @@ impl Proxy {
             return upgrade::switched(handshake, answer.map(Body::new));
         }
         strip(gateway, answer.headers_mut());
+        if context.route.map_addresses {
+            outgoing.addresses().map_headers(answer.headers_mut());
+        }
         answer.extensions_mut().insert(FromUpstream);
         let idle = self
             .idle_timeout

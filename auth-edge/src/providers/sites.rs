@@ -83,7 +83,8 @@ impl Site {
     }
 
     /// Whether a path is one of the edge's own routes, however a program decodes or folds it.
-    fn is_own_route(&self, path: &str) -> bool {
+    #[must_use]
+    pub(crate) fn is_own_route(&self, path: &str) -> bool {
         if path == FORM_PATH {
             return false;
         }

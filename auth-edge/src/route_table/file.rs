@@ -255,6 +255,7 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         upstream: own.upstream?,
         strip_prefix: own.strip_prefix,
         preserve_host: own.preserve_host,
+        map_addresses: own.map_addresses,
         headers,
         upstream_jwt,
         max_body_bytes: own.max_body_bytes,
@@ -278,6 +279,7 @@ struct Passage {
     upstream: Option<Upstream>,
     strip_prefix: bool,
     preserve_host: bool,
+    map_addresses: bool,
     keep_form: bool,
     max_body_bytes: Option<u64>,
     csrf: Option<Csrf>,
@@ -291,6 +293,7 @@ fn passage(table: &Table<'_>, around: RouteFileContext<'_>) -> Passage {
         upstream: table.required("upstream").and_then(upstream),
         strip_prefix: table.flag("strip_prefix"),
         preserve_host: table.flag("preserve_host"),
+        map_addresses: table.get("map_addresses").is_none() || table.flag("map_addresses"),
         keep_form: table.flag("keep_form"),
         max_body_bytes: table.get("max_body").and_then(bytes),
         csrf: table.get("csrf").and_then(|value| {

@@ -244,6 +244,8 @@ pub(crate) struct Route {
     pub(crate) strip_prefix: bool,
     /// Whether the upstream is told the host that browsers know, in place of its own.
     pub(crate) preserve_host: bool,
+    /// Whether addresses of the upstream's own in its answer become ours.
+    pub(crate) map_addresses: bool,
     /// Headers that tell the upstream who somebody is, under the names it reads.
     pub(crate) headers: UpstreamHeaders,
     /// Whether a signed assertion of who it is goes to the upstream.

@@ -4,7 +4,7 @@
 //! - With no trusted proxy configured no header changes anything.
 //! - Each fact of a checked request has one source: Envoy's attributes, or of a trusted proxy one family of headers.
 //!
-//! Only `X-Forwarded-For`, `-Proto`, `-Host`, `-Uri`, `-Method`, `X-Original-URL` and `X-Original-Method` are read, as bytes:
+//! Only `X-Forwarded-For`, `-Proto`, `-Host`, `-Uri`, `-Method`, `-Prefix`, `X-Original-URL` and `X-Original-Method` are read, as bytes:
 //! what a client adds to a line hides nothing of what a proxy added.
 //! Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in front do not send unless asked; and any
 //! influence on the edge's own address, which is configured.
@@ -96,6 +96,18 @@ impl TrustedProxies {
             return UNKNOWN;
         }
         client
+    }
+
+    /// The path below which a trusted proxy publishes the edge, without a closing slash; empty if it says none, or something
+    /// else than one path.
+    pub(crate) fn prefix<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> &'h str {
+        let prefix = single(headers, "x-forwarded-prefix").filter(|_| self.trusts(peer));
+        let prefix = prefix
+            .map(|prefix| prefix.trim_end_matches('/'))
+            .unwrap_or_default();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte);
+        let is_path = prefix.starts_with('/') && !prefix.starts_with("//") && prefix.bytes().all(is_plain);
+        if is_path { prefix } else { "" }
     }
 
     /// The path or URL that a trusted proxy checks, for forward authentication.

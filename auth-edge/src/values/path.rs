@@ -142,6 +142,14 @@ impl RequestPath {
         path
     }
 
+    /// Its first `count` segments, still percent-encoded; empty if there are none.
+    pub(crate) fn leading(&self, count: usize) -> String {
+        let encoded = self.encoded.iter().zip(&self.decoded).take(count);
+        encoded.fold(String::new(), |path, (encoded, decoded)| {
+            path + "/" + encoded.as_ref().unwrap_or(decoded)
+        })
+    }
+
     /// The last segment, decoded; empty if the path ends with a slash.
     pub(crate) fn last(&self) -> &str {
         self.decoded.last().map_or("", String::as_str)

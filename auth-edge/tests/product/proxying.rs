@@ -170,3 +170,57 @@ async fn a_websocket_is_joined_and_no_other_protocol_is() {
         "an upstream that switches to what nobody asked for: {other}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stripped_prefix_is_told_and_comes_back_in_addresses() {
+    let rules = "[[route]]\npath = \"/own/*\"\nguard = \"none\"\nupstream = \"{upstream}\"\nstrip_prefix = true\nmap_addresses = false\n";
+    for (settings, sent, before) in [
+        (&[][..], "/outer", ""),
+        (&[("EDGE_TRUSTED_PROXIES", "127.0.0.1")], "/outer/", "/outer"),
+        (&[("EDGE_TRUSTED_PROXIES", "127.0.0.1")], "//evil.example", ""),
+        (
+            &[("EDGE_TRUSTED_PROXIES", "127.0.0.1")],
+            "https://evil.example",
+            "",
+        ),
+    ] {
+        let gateway = Gateway::start(rules, settings).await;
+        let (base, upstream) = (gateway.stack.base(), gateway.upstream.url());
+        let address = upstream.clone();
+        gateway.upstream.answer_by(move |_| {
+            let answered = [
+                ("location", "/login".to_owned()),
+                ("content-location", format!("{address}/a")),
+                ("set-cookie", "theme=dark; Path=/".to_owned()),
+            ];
+            Some((answered, "a").into_response())
+        });
+        let mut browser = gateway.signed_in().await;
+        let prefix = [("x-forwarded-prefix", sent)];
+        let answer = browser.get_with("/token/a", &prefix).await;
+        let told = gateway.upstream.requests().pop().unwrap();
+        assert_eq!(
+            told.all("x-forwarded-prefix"),
+            [format!("{before}/token")],
+            "{sent}"
+        );
+        assert_eq!(answer.header("location"), format!("{before}/token/login"));
+        assert_eq!(
+            answer.header("content-location"),
+            format!("{base}{before}/token/a"),
+            "{sent}"
+        );
+        assert_eq!(answer.set_cookies(), [format!("theme=dark; Path={before}/token")]);
+        let kept = browser.get_with("/own/a", &prefix).await;
+        let told = gateway.upstream.requests().pop().unwrap();
+        assert_eq!(told.all("x-forwarded-prefix"), [format!("{before}/own")]);
+        assert_eq!(kept.header("location"), "/login", "the rule says so");
+        assert_eq!(kept.header("content-location"), format!("{upstream}/a"));
+        assert_eq!(kept.set_cookies(), ["theme=dark; Path=/"]);
+        let whole = browser.get_with("/public/a", &prefix).await;
+        let told = gateway.upstream.requests().pop().unwrap();
+        let expected: Vec<&str> = [before].into_iter().filter(|prefix| !prefix.is_empty()).collect();
+        assert_eq!(told.all("x-forwarded-prefix"), expected);
+        assert_eq!(whole.header("content-location"), format!("{base}{before}/a"));
+    }
+}

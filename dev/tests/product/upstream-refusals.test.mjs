@@ -116,3 +116,10 @@ for (const path of ['/python/a', '/node/413', '/node/401', '/node/307', '/node/2
     assert.deepEqual(await tally(UPLOADS, 4, () => upload(path)), { [status]: UPLOADS });
   });
 }
+
+test('a redirect to the address of an upstream leads to the edge, below the stripped prefix', async () => {
+  for (const name of ['nginx', 'tls', 'h2c']) {
+    const { status, headers } = await request(`${stack.edgeUrl}/${name}/docs`);
+    assert.deepEqual([status, headers.get('location')], [301, `${stack.edgeUrl}/${name}/docs/`]);
+  }
+});

@@ -17,7 +17,7 @@ use http_body::Body as HttpBody;
 
 use super::super::assertion;
 use super::super::guard::UpstreamToken;
-use super::super::headers;
+use super::super::headers::{self, AddressMap};
 use super::upgrade;
 use super::{ProxyContext, is_ours, proof, trace};
 use crate::http::errors::HttpError;
@@ -30,6 +30,7 @@ const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// A client's request to an upstream: its head is made anew for each sending.
 pub(super) struct OutgoingRequest<'a> {
@@ -37,16 +38,35 @@ pub(super) struct OutgoingRequest<'a> {
     head: &'a Parts,
     uri: Uri,
     peer: IpAddr,
+    /// The path of ours below which the upstream lies.
+    prefix: String,
 }
 
 impl<'a> OutgoingRequest<'a> {
     /// The client's head, for this address of the upstream's.
     pub(super) fn new(context: &'a ProxyContext<'a>, head: &'a Parts, uri: Uri, peer: IpAddr) -> Self {
+        let stripped = context.path.leading(context.route.stripped());
+        let prefix = context.gateway.trusted_proxies.prefix(peer, &head.headers);
         Self {
             context,
             head,
             uri,
             peer,
+            prefix: format!("{prefix}{stripped}"),
+        }
+    }
+
+    /// Its method, as the client sent it.
+    pub(super) fn method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// How addresses of the upstream become ours in its answer.
+    pub(super) fn addresses(&self) -> AddressMap<'_> {
+        AddressMap {
+            site: self.context.gateway.sites.of(&self.head.headers),
+            upstream: &self.context.server.url,
+            prefix: &self.prefix,
         }
     }
 
@@ -111,6 +131,13 @@ impl<'a> OutgoingRequest<'a> {
             set(&mut head.headers, header::HOST, host.clone());
         }
         set(&mut head.headers, X_FORWARDED_HOST, host);
+        if !self.prefix.is_empty() {
+            set(
+                &mut head.headers,
+                X_FORWARDED_PREFIX,
+                HeaderValue::try_from(&self.prefix).ok(),
+            );
+        }
         let may_speak_http2 = context.server.takes_streams() && !context.route.preserve_host;
         if may_speak_http2 && headers::is_grpc(client) {
             // gRPC needs it to be said, hop by hop.
