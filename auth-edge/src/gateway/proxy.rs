@@ -8,6 +8,7 @@
 //! - No redirect is followed.
 //! - A request is sent again only as [`attempts`] says.
 
+mod answer_framing;
 mod attempts;
 mod clients;
 mod measures;
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -36,6 +37,7 @@ use tracing::Instrument as _;
 pub(crate) use self::clients::UpstreamTlsError;
 pub(crate) use self::measures::UpstreamDurations;
 
+use self::answer_framing::frame_answer;
 use self::attempts::Attempts;
 use self::clients::Clients;
 use self::outgoing::{OutgoingRequest, frame, sign, target};
@@ -313,6 +315,9 @@ impl Proxy {
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::switched(handshake, answer.map(Body::new));
         }
+        if let Err(unreadable) = frame_answer(&mut answer, outgoing.method(), &context.route.name) {
+            return unreadable.into_response();
+        }
         strip(gateway, answer.headers_mut());
         if context.route.map_addresses {
             outgoing.addresses().map_headers(answer.headers_mut());
@@ -321,6 +326,11 @@ impl Proxy {
         let idle = self
             .idle_timeout
             .filter(|_| !upstream_body::is_stream(answer.headers()));
+        let has_length = answer.headers().contains_key(header::CONTENT_LENGTH);
+        if *outgoing.method() == Method::HEAD && !has_length {
+            // Of an empty body the router would say a length of zero, which is not the one of a GET.
+            return answer.map(|_| upstream_body::of_unknown_length());
+        }
         answer.map(|body| Body::new(upstream_body::bounded(body, idle)))
     }
 }

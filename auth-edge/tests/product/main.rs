@@ -8,6 +8,7 @@
 
 mod account_abuse;
 mod analytics;
+mod answer_framing;
 mod answer_heads;
 mod answers;
 mod api_tokens;

@@ -123,3 +123,15 @@ test('a redirect to the address of an upstream leads to the edge, below the stri
     assert.deepEqual([status, headers.get('location')], [301, `${stack.edgeUrl}/${name}/docs/`]);
   }
 });
+
+test('an answer of HTTP/1.0 without a length is one of HTTP/1.1, whole and with its end', async () => {
+  const got = await new Promise((resolve, reject) => {
+    const incoming = http.get(`${stack.edgeUrl}/python/a`, { agent: false }, async (answer) => {
+      const chunks = await answer.toArray().catch(reject);
+      resolve([answer.httpVersion, answer.headers['transfer-encoding'], Buffer.concat(chunks).toString()]);
+    });
+    incoming.on('error', reject);
+  });
+  // The client asks for the connection to be closed; a body without a length is chunked all the same.
+  assert.deepEqual(got, ['1.1', 'chunked', 'hello']);
+});

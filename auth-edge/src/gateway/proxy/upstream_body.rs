@@ -7,12 +7,13 @@
 //!
 //! Only waiting for the upstream counts as silence: no data is read for a client that reads slowly.
 
+use std::convert::Infallible;
 use std::future::Future as _;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body::Body as HttpBody;
 use tokio::time::Sleep;
@@ -53,6 +54,11 @@ where
         let waiting = waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
         waiting.as_mut().poll(context).map(|()| Some(Err(Silent.into())))
     })
+}
+
+/// No body, of which nothing says how long it is.
+pub(super) fn of_unknown_length() -> Body {
+    Body::from_stream(futures_util::stream::empty::<Result<Bytes, Infallible>>())
 }
 
 /// Whether an answer may be silent as long as it likes: it is a stream of events.

@@ -1,0 +1,72 @@
+//! How an upstream's answer is framed for the client: by the body that was read, never by what the upstream said of it.
+//!
+//! RFC 9112, section 6.3, names the cases; hyper judges those in which there is no length to read by. What is left:
+//! - a length next to `Transfer-Encoding` is wrong, and an answer without a body has no length (RFC 9110, section 8.6);
+//! - a body in another coding than `chunked`, which is ours to take off and which nothing asked for, cannot be passed on;
+//! - the version is the one of this hop (section 2.3).
+
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use http_body::Body as _;
+
+use super::UpstreamResponse;
+use crate::http::errors::HttpError;
+
+/// Sets version and length of an answer to a request of this method.
+///
+/// # Errors
+/// 502 if its body cannot be read.
+pub(super) fn frame_answer(
+    answer: &mut UpstreamResponse,
+    method: &Method,
+    route: &str,
+) -> Result<(), HttpError> {
+    *answer.version_mut() = Version::HTTP_11;
+    let status = answer.status();
+    if *method == Method::HEAD {
+        // The length of the body that a GET would get.
+        let length = stated_length(answer.headers());
+        set_length(answer.headers_mut(), length);
+        return Ok(());
+    }
+    if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) || status.is_informational() {
+        answer.headers_mut().remove(header::CONTENT_LENGTH);
+        return Ok(());
+    }
+    let codings = answer.headers().get_all(header::TRANSFER_ENCODING).iter();
+    let mut codings = codings.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    if let Some(coding) = codings.next()
+        && (!coding.trim_ascii().eq_ignore_ascii_case(b"chunked") || codings.next().is_some())
+    {
+        tracing::warn!(
+            http.route = route,
+            "an upstream's answer cannot be read: its Transfer-Encoding is not chunked alone"
+        );
+        return Err(HttpError::UpstreamDown);
+    }
+    let length = answer.body().size_hint().exact();
+    let length = length.filter(|_| answer.headers().contains_key(header::CONTENT_LENGTH));
+    set_length(answer.headers_mut(), length);
+    Ok(())
+}
+
+/// The one length that an answer without a body names, however often.
+fn stated_length(headers: &HeaderMap) -> Option<u64> {
+    let lines = headers.get_all(header::CONTENT_LENGTH).iter();
+    let mut lengths = lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii);
+    let first = lengths.next()?;
+    let is_number = first.iter().all(u8::is_ascii_digit) && lengths.all(|other| other == first);
+    std::str::from_utf8(first)
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|_| is_number)
+}
+
+fn set_length(headers: &mut HeaderMap, length: Option<u64>) {
+    headers.remove(header::CONTENT_LENGTH);
+    if let Some(length) = length {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
