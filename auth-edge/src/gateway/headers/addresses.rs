@@ -136,7 +136,7 @@ fn split(address: &str) -> Option<(&str, &str, &str)> {
     let is_http = ["http", "https"]
         .iter()
         .any(|http| scheme_name.eq_ignore_ascii_case(http));
-    if !scheme.is_empty() && !(is_http && scheme.ends_with(':')) {
+    if !(scheme.is_empty() || is_http && scheme.ends_with(':')) {
         return None;
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
