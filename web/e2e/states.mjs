@@ -168,7 +168,7 @@ export const STATES = {
     go: async (page) => {
       await page.route(ME, (route) => route.fulfill(unavailable));
       await page.goto("/");
-      await main(page).getByRole("button", { name: "Try again" }).waitFor();
+      await page.getByText("The service is not answering").waitFor();
     },
   },
   "home-checking": {
