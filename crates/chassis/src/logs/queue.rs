@@ -1,7 +1,8 @@
 //! The queue of log records, written by a thread of its own.
 //!
 //! Invariants: whoever logs never waits for whoever reads; what waits is bounded; what is dropped is counted, and reported once
-//! there is capacity again; a second has a bounded number of records (`rate`). Records that gather within a few milliseconds go out in one write, which costs less than one each.
+//! there is capacity again; the number of records in a second is bounded (`rate`). Records that gather within a few milliseconds go
+//! out in one write, which costs less than one each.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
