@@ -248,6 +248,7 @@ fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed:
             .pending
             .clear(&transaction.state, context.provider.response_mode()),
         unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)),
+        sign_in.pending.clear_left(headers, &context.provider.id),
         person_cookie(sign_in, &session),
     ];
     let target = destination(context.site, return_to);

@@ -191,8 +191,8 @@ impl<'a> LoginRequest<'a> {
         self.site.login_url(return_to, self.connection.as_deref())
     }
 
-    /// What it adds to the authorization request. None where the visitor wants a silent sign-in and one found nobody a
-    /// moment ago: another one would go round in circles.
+    /// What it adds to the authorization request. None where the visitor wants a silent sign-in and the person signed out here,
+    /// or one found nobody a moment ago: another one would go round in circles.
     fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
         let mut wanted = LoginParameters::of(
             &self.query.0,
@@ -200,7 +200,9 @@ impl<'a> LoginRequest<'a> {
             self.route.as_deref(),
             self.provider.relying_party.settings().organization.is_some(),
         );
-        if wanted.silent() && sign_in.pending.was_silent(&head.headers, &self.provider.id) {
+        wanted.must_ask = sign_in.pending.has_left(&head.headers, &self.provider.id);
+        let finds_nobody = wanted.must_ask || sign_in.pending.was_silent(&head.headers, &self.provider.id);
+        if wanted.silent() && finds_nobody {
             if wanted.silent_by_visitor {
                 return None;
             }
@@ -288,6 +290,7 @@ async fn authorization_url(
         verifier: &transaction.verifier,
         extra: &wanted.extra,
         max_age: wanted.max_age,
+        must_ask: wanted.must_ask,
         now: sign_in.clock.now_ms() / 1000,
     };
     provider.relying_party.authorization_url(&authorization).await

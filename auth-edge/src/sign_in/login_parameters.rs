@@ -26,6 +26,8 @@ pub(crate) struct LoginParameters {
     pub(crate) max_age: Option<u64>,
     /// Organization requested by this login.
     pub(crate) organization: Option<String>,
+    /// Whether the provider has to ask the person, whoever is signed in there.
+    pub(crate) must_ask: bool,
     /// Whether it was the visitor's address that requested a silent sign-in, not the route.
     pub(crate) silent_by_visitor: bool,
 }

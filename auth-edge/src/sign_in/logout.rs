@@ -6,6 +6,7 @@
 //! - Another site can ask for a sign-out but never make one.
 //! - The head of the answer stays short enough for a proxy's buffer, or the browser would never see its cookies cleared: the
 //!   ID token is left out where it is long.
+//! - Where the person stays signed in at the provider, the next sign-in of this browser has the provider ask.
 //!
 //! Deliberately absent: waiting for the provider.
 
@@ -50,6 +51,9 @@ const MAX_ID_TOKEN_HINT_BYTES: usize = 2_048;
 
 /// Longest hint that goes in its place, in bytes: session IDs and Entra's opaque hints are shorter.
 const MAX_LOGOUT_HINT_BYTES: usize = 512;
+
+/// What the address of the landing page ends with where the person is still signed in at the provider. The web app says so.
+const HERE_ONLY: &str = "#signed-out-here-only";
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
 pub(crate) async fn handle(
@@ -222,14 +226,24 @@ async fn sign_out(
                 );
                 let landings = [landing, self::landing(sign_in, site, None)];
                 let room = answer_head::room(response.headers());
-                if let Some(url) = provider_logout(sign_in, &ended, &landings, room).await {
-                    target = url;
+                match (provider_logout(sign_in, &ended, &landings, room).await, provider) {
+                    (Some(url), _) => target = url,
+                    (None, Some(provider)) => {
+                        remember_left(sign_in, &mut response, &provider.id);
+                        if return_to.is_none() {
+                            target.push_str(HERE_ONLY);
+                        }
+                    }
+                    (None, None) => {}
                 }
             }
             Ok(_no_session) => {}
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
                 record(&leaving.device, None, Some(&error));
+                for provider in sign_in.providers.all() {
+                    remember_left(sign_in, &mut response, &provider.id);
+                }
                 end_later(sign_in.clone(), session);
                 response.extensions_mut().insert(HttpError::SignedOutHereOnly);
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -241,6 +255,12 @@ async fn sign_out(
         response.headers_mut().insert(header::LOCATION, location);
     }
     response
+}
+
+/// The browser remembers that the person may still be signed in at this provider, which has to ask them at the next sign-in.
+fn remember_left(sign_in: &SignIn, response: &mut Response, provider: &str) {
+    let reminder = sign_in.pending.remember_left(provider);
+    answer_head::append_what_fits(response.headers_mut(), &header::SET_COOKIE, reminder);
 }
 
 /// The browser forgets the session, what it kept of pages shown in it, and what else is `forgotten`.

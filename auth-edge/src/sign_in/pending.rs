@@ -5,7 +5,7 @@
 //! - What cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts.
 //! - A callback finds exactly the one its state names, and touches no other.
 //!
-//! Beside them lie [`reminders`] of sign-ins that are over.
+//! Beside them lie [`reminders`] for the next sign-in.
 
 mod reminders;
 
@@ -88,7 +88,7 @@ impl PendingSignIns {
         let mut room = MAX_TOTAL_BYTES.saturating_sub(name.len() + value.len() + 1);
         let mut set = Vec::new();
         let mut kept: Vec<(u64, &str, usize)> = Vec::new();
-        for (name, value) in cookies::pairs(headers).filter(|(name, _)| self.owns(name)) {
+        for (name, value) in cookies::pairs(headers).filter(|(name, _)| self.may_clear(name)) {
             match Transaction::open(&self.keys, name, value) {
                 Some(found) if !found.expired(now_ms, self.duration_secs) => {
                     kept.push((found.started_at_ms, name, name.len() + value.len()));
@@ -174,7 +174,7 @@ impl PendingSignIns {
     /// those before. At sign-out nothing of the person stays.
     #[must_use]
     pub(crate) fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
-        let ours = cookies::pairs(headers).filter(|(name, _)| self.owns(name));
+        let ours = cookies::pairs(headers).filter(|(name, _)| self.may_clear(name));
         let ours = ours.take(MAX_CLEARED);
         ours.filter_map(|(name, _)| self.clear_named(name, mode))
             .collect()

@@ -86,7 +86,10 @@ async fn the_list_of_further_places_is_honoured_exactly() {
     .await;
     for (return_to, lands) in [
         ("https://www.example/bye", "https://www.example/bye#".to_owned()),
-        ("https://www.example/other", format!("{}/", stack.base())),
+        (
+            "https://www.example/other",
+            format!("{}/#signed-out-here-only", stack.base()),
+        ),
     ] {
         let mut browser = stack.browser();
         browser.sign_in().await;
@@ -229,7 +232,7 @@ async fn a_provider_without_the_endpoint_or_down_still_means_signed_out() {
     let answer = browser.visit("/api/auth/logout").await;
     assert_eq!(
         (answer.status, answer.location()),
-        (302, format!("{}/", stack.base()).as_str())
+        (302, format!("{}/#signed-out-here-only", stack.base()).as_str())
     );
     assert!(clears(&answer));
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
@@ -286,7 +289,10 @@ async fn a_provider_with_parameters_of_its_own_gets_them_and_no_others() {
     let mut browser = stack.browser();
     browser.sign_in().await;
     let answer = browser.visit("/api/auth/logout").await;
-    assert_eq!(answer.location(), format!("{}/", stack.base()));
+    assert_eq!(
+        answer.location(),
+        format!("{}/#signed-out-here-only", stack.base())
+    );
 }
 
 /// Whether the answer takes both pending sign-ins away, with these attributes.

@@ -65,6 +65,7 @@ mod session_streams;
 mod several;
 mod shares;
 mod sign_out_races;
+mod signed_out_here;
 mod slow_refresh;
 mod spoofing;
 mod streaming;

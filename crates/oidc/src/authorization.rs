@@ -25,6 +25,8 @@ pub struct AuthorizationRequest<'a> {
     pub extra: &'a [(String, String)],
     /// `max_age` in seconds; wins over one in `extra`.
     pub max_age: Option<u64>,
+    /// Whether the provider has to ask the person, whoever is signed in there.
+    pub must_ask: bool,
     /// Wall clock in seconds since the Unix epoch, for client assertions of pushed requests.
     pub now: u64,
 }
@@ -53,6 +55,7 @@ pub(crate) fn address(
     endpoint: &AuthUrl,
     settings: &ProviderSettings,
     request: &AuthorizationRequest<'_>,
+    asking_prompt: &str,
     dpop_key: Option<&DpopKey>,
 ) -> Url {
     let client = client.disable_openid_scope().set_auth_uri(endpoint.clone()); // `scope` is configured as a whole
@@ -60,6 +63,7 @@ pub(crate) fn address(
     let nonce = Nonce::new(request.nonce.to_owned());
     let verifier = PkceCodeVerifier::new(request.verifier.to_owned());
     let max_age = request.max_age.map(|secs| secs.to_string());
+    let prompt = request.must_ask.then(|| asking(asking_prompt, settings, request));
     let mut builder = client
         .authorize_url(CoreAuthenticationFlow::AuthorizationCode, || state, || nonce)
         .set_redirect_uri(Cow::Borrowed(request.redirect_uri))
@@ -73,6 +77,7 @@ pub(crate) fn address(
         ("audience", settings.audience.as_deref()),
         ("organization", settings.organization.as_deref()),
         ("max_age", max_age.as_deref()),
+        ("prompt", prompt.as_deref()),
         // binds the code to the key, whoever intercepts it (RFC 9449, section 10)
         ("dpop_jkt", dpop_key.map(DpopKey::thumbprint)),
     ];
@@ -81,6 +86,16 @@ pub(crate) fn address(
         builder = builder.add_extra_param(name, value);
     }
     builder.url().0
+}
+
+/// A `prompt` that has the person asked, with what else this login or the configuration requests by it.
+fn asking(prompt: &str, settings: &ProviderSettings, request: &AuthorizationRequest<'_>) -> String {
+    let mut all = request.extra.iter().chain(&settings.authorization_params);
+    let requested = all.find(|(name, _)| name == "prompt");
+    let requested = requested.map_or("", |(_, value)| value.as_str()).split(' ');
+    let further = requested.filter(|word| !word.is_empty() && *word != "none" && *word != prompt);
+    let words: Vec<&str> = [prompt].into_iter().chain(further).collect();
+    words.join(" ")
 }
 
 /// The parameters of a request that `address` made for the endpoint.

@@ -10,6 +10,9 @@ use crate::endpoint::{endpoint_is_secure, is_loopback};
 /// What errors and whoever measures requests call the document with the metadata.
 pub const DISCOVERY_DOCUMENT: &str = "discovery document";
 
+/// Google's issuer, whose metadata have no `prompt_values_supported`.
+const GOOGLE: &str = "https://accounts.google.com";
+
 /// What of the provider's metadata this product uses. Every endpoint has passed the https rule.
 #[derive(Clone, Debug)]
 pub struct Metadata {
@@ -43,6 +46,8 @@ pub struct Metadata {
     pub(crate) request_object_signing_algs: Vec<String>,
     /// `response_modes_supported`; empty when it is not told.
     pub response_modes: Vec<String>,
+    /// `prompt_values_supported` (Initiating User Registration 1.0, section 4.1); empty when it is not told.
+    pub(crate) prompts: Vec<String>,
     /// Whether the provider accepts only pushed authorization requests.
     pub(crate) requires_pushed_requests: bool,
     /// Whether every authorization response carries `iss` (RFC 9207).
@@ -107,10 +112,23 @@ impl Metadata {
             token_endpoint_auth_signing_algs: list("token_endpoint_auth_signing_alg_values_supported"),
             request_object_signing_algs: list("request_object_signing_alg_values_supported"),
             response_modes: list("response_modes_supported"),
+            prompts: list("prompt_values_supported"),
             requires_pushed_requests: says("require_pushed_authorization_requests"),
             iss_parameter_promised: says("authorization_response_iss_parameter_supported"),
             supports_s256: methods.is_none_or(|methods| methods.iter().any(|method| method == "S256")),
         })
+    }
+
+    /// The `prompt` by which this provider asks a person who is signed in there: `login`, unless it knows only
+    /// `select_account`. Google says so in its documents alone, and refuses `login`.
+    pub(crate) fn asking_prompt(&self) -> &'static str {
+        let lists = |word: &str| self.prompts.iter().any(|prompt| prompt == word);
+        let only_selects = lists("select_account") && !lists("login");
+        if only_selects || self.issuer == GOOGLE {
+            "select_account"
+        } else {
+            "login"
+        }
     }
 
     /// Where an issuer's discovery document is (Discovery 4.1): a trailing slash is dropped before appending.

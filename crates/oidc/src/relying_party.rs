@@ -129,7 +129,14 @@ impl RelyingParty {
         let dpop_key = access.credentials.dpop_key.as_ref();
         let endpoint = &metadata.authorization_endpoint;
         let client = CoreClient::clone(&self.client);
-        let whole = authorization::address(client, endpoint, &self.settings, request, dpop_key);
+        let whole = authorization::address(
+            client,
+            endpoint,
+            &self.settings,
+            request,
+            metadata.asking_prompt(),
+            dpop_key,
+        );
         let pushed = match (&metadata.pushed_authorization_request_endpoint, self.settings.par) {
             (None, Par::Auto | Par::Off) if !metadata.requires_pushed_requests => None,
             (Some(_), Par::Off) if !metadata.requires_pushed_requests => None,

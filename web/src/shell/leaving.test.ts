@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { landAfterSignOut } from "./leaving";
+import { isHereOnly, landAfterSignOut } from "./leaving";
 
 const at = (path: string) => window.history.replaceState(null, "", path);
 
@@ -24,4 +24,16 @@ test("who stayed at the provider or went elsewhere is left where they are", () =
   landAfterSignOut();
   expect(window.location.pathname).toBe("/account");
   expect(window.sessionStorage.length).toBe(0);
+});
+
+test("the page says that the provider's session goes on, where it does", () => {
+  for (const [address, goesOn] of [
+    ["/#signed-out-here-only", true],
+    ["/#elsewhere", false],
+  ] as const) {
+    window.sessionStorage.setItem("signing-out", "1");
+    at(address);
+    landAfterSignOut();
+    expect([window.location.pathname, isHereOnly()]).toEqual(["/signed-out", goesOn]);
+  }
 });

@@ -6,6 +6,8 @@ import { paths } from "../paths";
 import { useSignOut } from "../session";
 
 const KEY = "signing-out";
+/** How the edge ends the address of the start page where the person is still signed in at the provider. */
+const HERE_ONLY = "#signed-out-here-only";
 
 /** Signs out, and lands on the page that says so. */
 export function useLeave(): () => void {
@@ -25,7 +27,12 @@ export function landAfterSignOut() {
     return leaving;
   });
   if (leaving && window.location.pathname === paths.home)
-    window.history.replaceState(null, "", paths.signedOut);
+    window.history.replaceState(null, "", paths.signedOut + (isHereOnly() ? HERE_ONLY : ""));
+}
+
+/** Whether the person is still signed in at the provider. */
+export function isHereOnly(): boolean {
+  return window.location.hash === HERE_ONLY;
 }
 
 /** Storage may be forbidden: then people land on the start page. */

@@ -204,6 +204,8 @@ export const de: Words = {
     lead: "Sie sind abgemeldet.",
     detail:
       "Dieser Browser hat keinen Zugang mehr zu Ihrem Konto. Schließen Sie an einem gemeinsam genutzten Computer auch das Fenster.",
+    hereOnly:
+      "Sie sind hier abgemeldet, bei Ihrem Anmeldedienst aber noch angemeldet. Die nächste Anmeldung hier fragt Sie erneut. Melden Sie sich an einem gemeinsam genutzten Computer auch dort ab.",
     again: "Neu anmelden",
     still: "Sie sind noch angemeldet.",
     stillDetail: "Die Abmeldung hat uns nicht erreicht, oder Sie haben sich seitdem wieder angemeldet.",

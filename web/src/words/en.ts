@@ -198,6 +198,8 @@ export const en = {
     lead: "You are signed out.",
     detail:
       "This browser no longer has access to your account. On a shared computer, close the window as well.",
+    hereOnly:
+      "You are signed out here, and still signed in at your sign-in provider. The next sign-in here asks you again. On a shared computer, sign out at your provider as well.",
     again: "Sign in again",
     still: "You are still signed in.",
     stillDetail: "Signing out did not reach us, or you have signed in again since.",

@@ -202,6 +202,8 @@ export const es: Words = {
     lead: "Ha cerrado la sesión.",
     detail:
       "Este navegador ya no tiene acceso a su cuenta. En un ordenador compartido, cierre también la ventana.",
+    hereOnly:
+      "Ha cerrado la sesión aquí, pero sigue abierta en su proveedor de acceso. El próximo inicio de sesión aquí le preguntará de nuevo. En un ordenador compartido, ciérrela también allí.",
     again: "Iniciar sesión de nuevo",
     still: "Su sesión sigue iniciada.",
     stillDetail: "El cierre de sesión no nos ha llegado, o ha vuelto a iniciar sesión desde entonces.",

@@ -209,6 +209,8 @@ export const fr: Words = {
     lead: "Vous êtes déconnecté.",
     detail:
       "Ce navigateur n’a plus accès à votre compte. Sur un ordinateur partagé, fermez aussi la fenêtre.",
+    hereOnly:
+      "Vous êtes déconnecté ici, mais toujours connecté auprès de votre fournisseur d’identité. La prochaine connexion ici vous interrogera de nouveau. Sur un ordinateur partagé, déconnectez-vous aussi chez lui.",
     again: "Se reconnecter",
     still: "Vous êtes toujours connecté.",
     stillDetail: "La déconnexion ne nous est pas parvenue, ou vous vous êtes reconnecté depuis.",

@@ -1,5 +1,6 @@
-//! Reminders: cookies by which a browser remembers of a sign-in that is over that another one would go round in circles. A
-//! silent one found nobody, or its session does not meet what a route requires although the sign-in was requested for it.
+//! Reminders: cookies by which a browser remembers what the next sign-in has to know. A silent one found nobody, or its session
+//! does not meet what a route requires although the sign-in was requested for it: another one would go round in circles. Or
+//! the person signed out here alone: the provider, where they are still signed in, has to ask them.
 //!
 //! A sign-in that leads to a route requests all the route requires of one ([`crate::sign_in::login_parameters`]). What its
 //! session does not meet all the same is remembered under a key that holds for this session and these requirements alone
@@ -7,8 +8,8 @@
 //! refuses instead of sending the visitor to sign in.
 //!
 //! Invariants
-//! - A reminder grants nothing, it only keeps a visitor from being sent to the provider.
-//! - The next sign-in that begins takes all reminders away.
+//! - A reminder grants nothing. It keeps a visitor from being sent to the provider, or has the provider ask.
+//! - The next sign-in that begins takes reminders away. That the provider has to ask stays until a sign-in there succeeds.
 //!
 //! Deliberately absent: a seal, since who forges a reminder stops nobody but themselves.
 
@@ -34,7 +35,38 @@ const UNMET: &str = "lacking";
 /// shorter than a provider takes to be set up otherwise.
 const UNMET_SECS: u64 = 300;
 
+/// Begins the last part of the cookie's name after a sign-out here alone; the provider's ID follows. No ID of a state has a dot.
+const LEFT: &str = "left.";
+/// How long the provider has to ask after a sign-out here alone, in seconds: as long as providers keep people signed in.
+const LEFT_SECS: u64 = 30 * 24 * 3600;
+
 impl PendingSignIns {
+    /// The `Set-Cookie` value that remembers that the person signed out here and is still signed in at this provider.
+    #[must_use]
+    pub(crate) fn remember_left(&self, provider: &str) -> Option<HeaderValue> {
+        self.reminder(&format!("{LEFT}{provider}"), "1", ResponseMode::Query, LEFT_SECS)
+    }
+
+    /// Whether the person who used this browser signed out here and may still be signed in at this provider.
+    #[must_use]
+    pub(crate) fn has_left(&self, headers: &HeaderMap, provider: &str) -> bool {
+        self.is_reminded(headers, &format!("{LEFT}{provider}"), "1")
+    }
+
+    /// The `Set-Cookie` value that ends [`Self::has_left`], if the browser has something to forget.
+    #[must_use]
+    pub(crate) fn clear_left(&self, headers: &HeaderMap, provider: &str) -> Option<HeaderValue> {
+        let name = format!("{}{LEFT}{provider}", self.prefix);
+        cookies::only_value(headers, &name)?;
+        self.clear_named(&name, ResponseMode::Query)
+    }
+
+    /// Whether a cookie of this name may be taken away when a sign-in begins, and at a sign-out.
+    pub(super) fn may_clear(&self, name: &str) -> bool {
+        name.strip_prefix(&self.prefix)
+            .is_some_and(|rest| !rest.starts_with(LEFT))
+    }
+
     /// The `Set-Cookie` value that remembers for a minute that a silent sign-in at this provider found nobody.
     #[must_use]
     pub(crate) fn remember_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
@@ -145,6 +177,23 @@ mod tests {
         start(&pending, &mut jar, "/a", 1_000);
         assert!(!pending.was_silent(&jar.headers(), "a"));
         assert!(!pending.is_known_unmet(&jar.headers(), "x"));
+    }
+
+    #[test]
+    fn that_the_provider_has_to_ask_outlives_what_begins_and_another_sign_out() {
+        let (pending, mut jar) = (pending("secret"), Jar::default());
+        jar.take(&[pending.remember_left("a").unwrap()]);
+        start(&pending, &mut jar, "/a", 1_000);
+        let cleared = pending.clear_all(&jar.headers(), ResponseMode::Query);
+        jar.take(&cleared);
+        assert!(pending.has_left(&jar.headers(), "a"));
+        assert!(
+            !pending.has_left(&jar.headers(), "b"),
+            "another provider need not ask"
+        );
+        assert!(pending.clear_left(&jar.headers(), "b").is_none());
+        jar.take(&[pending.clear_left(&jar.headers(), "a").unwrap()]);
+        assert_eq!(jar.bytes(), 0);
     }
 
     #[test]

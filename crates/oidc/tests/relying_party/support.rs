@@ -61,6 +61,7 @@ pub(crate) fn request() -> AuthorizationRequest<'static> {
         verifier: VERIFIER,
         extra: &[],
         max_age: None,
+        must_ask: false,
         now: NOW,
     }
 }

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import { paths } from "../../paths";
 import { loginUrl, useSession } from "../../session";
+import { isHereOnly } from "../../shell/leaving";
 import { Message } from "../../shell/Message";
 import { SignOutButton } from "../../shell/SignOutButton";
 import { buttonClass, LinkButton } from "../../ui/Button";
@@ -33,7 +34,7 @@ export function SignedOut() {
     <Message
       title={say.title}
       lead={say.lead}
-      detail={say.detail}
+      detail={isHereOnly() ? say.hereOnly : say.detail}
       actions={
         <>
           <LinkButton look="primary" href={loginUrl(paths.account)}>
