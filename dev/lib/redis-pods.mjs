@@ -31,7 +31,7 @@ function mountFiles(folder, files) {
 
 class Pod {
   constructor(component, name, script, port) {
-    Object.assign(this, { component, name, script, port, self: `localhost:${port}`, folder: join(component.folder, name), containers: {}, log: '' });
+    Object.assign(this, { component, name, script, port, self: `localhost:${port}`, folder: join(component.folder, name), containers: {}, restarts: 0, log: '' });
     for (const folder of ['data', 'run']) mkdirSync(join(this.folder, folder), { recursive: true });
   }
 
@@ -61,7 +61,9 @@ class Pod {
     this.containers[container] = child;
     child.exited.then(async () => {
       await pause(RESTART_MS);
-      if (this.containers[container] === child) this.#run(container, [script, ...words]);
+      if (!this.wanted || this.containers[container] !== child) return;
+      this.restarts += 1;
+      this.#run(container, [script, ...words]);
     });
   }
 

@@ -47,6 +47,16 @@ def a_lost_answer_of_dns_stops_no_sentinel_for_two_seconds(pair):
 
 
 @rule
+def probes_of_redis_speak_tls(pair):
+    """A server logs a failed handshake for each connection without TLS."""
+    for name in COPIES if settings(pair) else ():
+        for container in pair.workload(name)["spec"]["template"]["spec"]["containers"]:
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                if container.get("ports") and "exec" not in container[probe]:
+                    yield f"{name}: {probe}"
+
+
+@rule
 def the_closed_default_user_keeps_its_rights(pair):
     for file in ("users.acl", "sentinels.acl"):
         text = (settings(pair) or {}).get(file)

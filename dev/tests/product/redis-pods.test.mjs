@@ -230,8 +230,27 @@ test('replicas that are not linked to their master are not ready', async () => {
   assert.equal(await ready(replica), true);
 });
 
-test('a replaced certificate is shown by every server, connections in use stay, and no call is refused', async () => {
+test('probes find every server alive, write nothing into its log, and notice one that does not answer', async () => {
+  await redis.settled();
+  const alive = async (pod) => (await run(pod, 'alive.sh')).code === 0;
+  const failures = () => redis.pods.map(({ log }) => (log.match(/Error accepting a client connection/g) ?? []).length);
+  const before = failures();
+  assert.deepEqual(await Promise.all(redis.pods.map(alive)), redis.pods.map(() => true));
+  assert.deepEqual(failures(), before);
+  const [pod] = redis.sentinels;
+  const connected = net.connect(pod.port, 'localhost');
+  await once(connected, 'connect');
+  connected.end(); // what a probe of the port does
+  await until(WAIT_MS, () => failures().some((count, at) => count > before[at]), () => 'a connection without TLS is not in the log');
+  pod.containers.server.signal('SIGSTOP');
+  assert.equal(await alive(pod), false);
+  pod.containers.server.signal('SIGCONT');
+  await redis.settled();
+});
+
+test('a replaced certificate is shown by every server, connections in use stay, no call is refused, and no container restarts', async () => {
   const master = await redis.settled();
+  const restarts = redis.pods.map((pod) => pod.restarts);
   const [serials, clients] = [await Promise.all(redis.pods.map((pod) => pod.serial())), await clientsOf(master)];
   assert.ok(clients.length > 0);
   const { refused } = await nothingIsLost(async () => {
@@ -242,6 +261,7 @@ test('a replaced certificate is shown by every server, connections in use stay, 
     }, () => redis.pods.map((pod) => pod.log.split('\n').slice(-3).join('\n')).join('\n'));
   });
   assert.equal(refused, 0);
+  assert.deepEqual(redis.pods.map((pod) => pod.restarts), restarts);
   const still = await clientsOf(master);
   assert.ok(clients.some((id) => still.includes(id)), `connections ${clients} became ${still}`);
   assert.equal(await redis.master(), master);
@@ -260,6 +280,7 @@ test('passwords are replaced in three steps: no call is refused, connections in 
     await redis.settled();
   };
   const first = await clientsOf(master);
+  const restarts = redis.pods.map((pod) => pod.restarts);
   const { refused } = await nothingIsLost(async () => {
     for (const user of Object.keys(old)) redis.passwords[user].push(randomBytes(16).toString('hex'));
     await inUse(1); // the new one is known
@@ -278,6 +299,7 @@ test('passwords are replaced in three steps: no call is refused, connections in 
     assert.ok(before.some((id) => still.includes(id)), `connections ${before} became ${still}`);
   });
   assert.equal(refused, 0);
+  assert.deepEqual(redis.pods.map((pod) => pod.restarts), restarts);
   const replica = redis.servers.find((pod) => pod !== master);
   await replica.ask(['client', 'kill', 'type', 'master']);
   await redis.settled(); // by the new password

@@ -1,5 +1,5 @@
 # Runs beside Redis (`reload.sh redis`) or beside a Sentinel (`reload.sh sentinel`) and makes it use changed certificates and passwords.
-# Connections in use stay. A Sentinel reads its files at its start alone: it is ended, and started again by the kubelet, one after
+# Connections in use stay. A Sentinel reads files only at its start: this script ends it, and start-sentinel.sh starts it again, one after
 # another and only while the others have answered for a while.
 #
 #   SELF       the server beside it, HOST:PORT, as the others reach it
@@ -72,7 +72,8 @@ reload_sentinel() {
   for sentinel in $SENTINELS; do
     [ "$tries" -gt "$PATIENCE" ] || [ "$sentinel" = "$SELF" ] || is_steady "$sentinel" || { say "changed files: waiting for $sentinel"; return 1; }
   done
-  case $(here shutdown) in *ERR* | *NOPERM*) say "changed files: this Sentinel does not end"; return 1 ;; esac
+  : > "$RUN/start-again"
+  case $(here shutdown) in *ERR* | *NOPERM*) rm -f "$RUN/start-again"; say "changed files: this Sentinel does not end"; return 1 ;; esac
   say "changed files: this Sentinel starts again with them"
   certificates=$new_certificates passwords=$new_passwords tries=0
 }

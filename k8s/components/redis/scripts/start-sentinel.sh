@@ -1,4 +1,6 @@
-# Starts a Sentinel with what it knew before (its own file on $DATA), and with the settings, users and passwords of today.
+# Starts a Sentinel with what it knew before (its own file on $DATA), and with the settings, users and passwords of today. A Sentinel reads
+# files only at its start. When reload.sh ends it for changed files, it starts again here: the kubelet would count a restart of the
+# container, and after several rotations wait longer before each.
 #
 #   SELF     this Sentinel, HOST:PORT, as the others reach it
 #   SERVERS  all servers of Redis; the first is the first master
@@ -23,23 +25,46 @@ first_master() {
   echo "${SERVERS%% *}"
 }
 
-users "$SETTINGS/sentinels.acl" > "$RUN/users.acl" || exit 1
-keep_administrator
-known=$(learned)
-case $known in
-  *"sentinel monitor "*) ;;
-  *) master=$(first_master) && known="sentinel monitor sessions $(host "$master") $(port "$master") 2" ;;
-esac
-{
-  cat "$SETTINGS/sentinel.conf"
-  echo "$known"
-  echo "dir $DATA"
-  echo "tls-port $(port "$SELF")"
-  certificate
-  echo "aclfile $RUN/users.acl"
-  echo "sentinel announce-ip $(host "$SELF")"
-  echo "sentinel announce-port $(port "$SELF")"
-  echo "sentinel auth-pass sessions $(password "$USERS/sentinel")"
-  echo "sentinel sentinel-pass $(password "$USERS/sentinel")"
-} > "$DATA/sentinel.conf.new" && mv "$DATA/sentinel.conf.new" "$DATA/sentinel.conf"
-exec redis-server "$DATA/sentinel.conf" --sentinel
+write_settings() {
+  users "$SETTINGS/sentinels.acl" > "$RUN/users.acl" || return 1
+  keep_administrator
+  known=$(learned)
+  case $known in
+    *"sentinel monitor "*) ;;
+    *) master=$(first_master) && known="sentinel monitor sessions $(host "$master") $(port "$master") 2" ;;
+  esac
+  {
+    cat "$SETTINGS/sentinel.conf"
+    echo "$known"
+    echo "dir $DATA"
+    echo "tls-port $(port "$SELF")"
+    certificate
+    echo "aclfile $RUN/users.acl"
+    echo "sentinel announce-ip $(host "$SELF")"
+    echo "sentinel announce-port $(port "$SELF")"
+    echo "sentinel auth-pass sessions $(password "$USERS/sentinel")"
+    echo "sentinel sentinel-pass $(password "$USERS/sentinel")"
+  } > "$DATA/sentinel.conf.new" && mv "$DATA/sentinel.conf.new" "$DATA/sentinel.conf"
+}
+
+stop() {
+  trap '' TERM INT
+  stopping=yes
+  [ -z "$sentinel" ] || kill -TERM "$sentinel"
+}
+
+stopping=
+while write_settings; do
+  rm -f "$RUN/start-again"
+  sentinel=
+  trap stop TERM INT
+  redis-server "$DATA/sentinel.conf" --sentinel &
+  sentinel=$!
+  [ -z "$stopping" ] || kill -TERM "$sentinel" # the signal came before its id was known
+  wait "$sentinel"
+  ended=$?
+  [ -z "$stopping" ] || { wait "$sentinel"; exit 0; }
+  [ -e "$RUN/start-again" ] || exit "$ended"
+  trap 'exit 0' TERM INT
+done
+exit 1
