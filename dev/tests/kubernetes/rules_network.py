@@ -25,6 +25,22 @@ def everything_is_closed_unless_a_policy_opens_it(pair):
             yield f"no default-deny in {space}"
 
 
+def empty_lists(value, path=""):
+    if isinstance(value, list) and not value:
+        yield path
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from empty_lists(part, f"{path}.{key}")
+
+
+@rule
+def policies_have_no_empty_list(pair):
+    """The API server drops an empty list, so `kubectl diff` would show a difference for ever. `policyTypes` closes the direction."""
+    for policy in pair.of("NetworkPolicy"):
+        for path in empty_lists(policy["spec"]):
+            yield f"{policy['metadata']['name']}: {path}"
+
+
 @rule
 def policies_name_pods_and_ports(pair):
     for policy in pair.of("NetworkPolicy"):
