@@ -173,6 +173,7 @@ export const ADDED = [
     ]),
     { object: `ServiceAccount/${name}`, path: 'metadata', lines: mapped(`${key}.serviceAccount.annotations`, 'annotations') },
   ]),
+  ...[['edge', 'edge'], ['session-svc', 'sessionService']].map(([name, key]) => ({ object: `HorizontalPodAutoscaler/${name}`, path: 'spec.metrics', lines: listed(`autoscaling.${key}.metrics`) })),
   { object: SETTINGS('edge'), path: 'data', lines: ['{{- with .Values.hosts }}', 'EDGE_HOSTS: {{ join "," . | quote }}', '{{- end }}'] },
   { path: /template\.spec$/, lines: ['{{- with .Values.pods }}', '{{- toYaml . | nindent INDENT }}', '{{- end }}'] },
   { path: 'metadata.labels', lines: ['helm.sh/chart: {{ include "vestibule.chart" . }}'] },

@@ -1,4 +1,4 @@
-// The table of values in docs/kubernetes/helm.md: what the schema says of each, and what values.yaml has.
+// The table of values in docs/kubernetes/helm.md and in the chart's README.md: what the schema says of each, and what values.yaml has.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -26,12 +26,42 @@ function rows(schema, definitions, values, path) {
   });
 }
 
-export function writeValuesTable() {
-  const read = (name) => readFileSync(join(ROOT, 'k8s/chart', name), 'utf8');
+const read = (name) => readFileSync(join(ROOT, 'k8s/chart', name), 'utf8');
+
+function table() {
   const schema = JSON.parse(read('values.schema.json'));
-  const table = ['| Value | Default | |', '|---|---|---|', ...rows(schema, schema.$defs, parse(read('values.yaml')), [])].join('\n');
+  return ['| Value | Default | |', '|---|---|---|', ...rows(schema, schema.$defs, parse(read('values.yaml')), [])].join('\n');
+}
+
+/** What `helm show readme` prints: who has the package alone finds the commands and the values there. */
+export function writeReadme() {
+  const { description, kubeVersion, version } = parse(read('Chart.yaml'));
+  const least = read('ci/least-values.yaml').replace(/^#.*\n/gm, '');
+  writeFileSync(join(ROOT, 'k8s/chart/README.md'), `<!-- Made by \`make gen\`: change dev/chart/values-table.mjs, values.yaml or values.schema.json. -->
+# Vestibule ${version}
+
+${description} Needs Kubernetes ${kubeVersion.replace(/^>=|-0$/g, '')} or newer, cert-manager unless \`certManager.enabled\` is false, and one namespace for one release.
+
+The least that an installation says:
+
+\`\`\`yaml
+${least}\`\`\`
+
+1. Create the namespace and the Secrets: [their keys](../../docs/kubernetes/install.md#3-secrets).
+2. \`helm install vestibule . --namespace vestibule --values values.yaml\`. The notes say what to register at the provider.
+3. \`helm test vestibule --namespace vestibule\` runs the doctor of both programs: provider, session service, store, certificates, clocks.
+
+Upgrades, rollbacks, autoscaling, Argo CD: [the manual](../../docs/kubernetes/helm.md).
+
+## Values
+
+${table()}
+`);
+}
+
+export function writeValuesTable() {
   const page = readFileSync(PAGE, 'utf8');
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`${PAGE} needs the lines ${BEGIN} and ${END}`);
-  writeFileSync(PAGE, `${page.slice(0, begin)}${BEGIN}\n\n${table}\n\n${page.slice(end)}`);
+  writeFileSync(PAGE, `${page.slice(0, begin)}${BEGIN}\n\n${table()}\n\n${page.slice(end)}`);
 }

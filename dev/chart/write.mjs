@@ -8,7 +8,7 @@ import { developmentProvider, product } from './rendered.mjs';
 import { settingsFile } from './settings-file.mjs';
 import { FIRST, LAST, SWITCHES, withoutSwitch } from './switches.mjs';
 import { note, slot } from './tree.mjs';
-import { writeValuesTable } from './values-table.mjs';
+import { writeReadme, writeValuesTable } from './values-table.mjs';
 import { Problem } from '../lib/build.mjs';
 import { ROOT } from '../stack.mjs';
 
@@ -62,6 +62,12 @@ function configMap(name, place, print) {
   return [...contents, ...define('configmap', print.object(`ConfigMap/${name}`, place)), `{{- include "vestibule.configmap.${name}" . }}`];
 }
 
+/** Workloads whose doctor `helm test` runs, in a pod like theirs: templates/tests/doctor.yaml. */
+const WITH_DOCTOR = ['edge', 'session-svc'].map((name) => `Deployment/${name}`);
+
+/** A template that others can include too. */
+const reusable = (name, lines) => [`{{- define "${name}" -}}`, ...lines, '{{- end }}', `{{- include "${name}" . }}`];
+
 /** Writes the generated part of the chart. */
 export function writeChart(kubectl) {
   const missing = withoutSwitch();
@@ -78,7 +84,8 @@ export function writeChart(kubectl) {
   for (const [name, place] of objects) {
     const isConfigMap = name.startsWith('ConfigMap/');
     if (isConfigMap && place.variants.some(({ node }) => node?.map.get('immutable'))) settings.push(name.replace('ConfigMap/', ''));
-    const printed = isConfigMap ? configMap(name.replace('ConfigMap/', ''), place, print) : print.object(name, place);
+    let printed = isConfigMap ? configMap(name.replace('ConfigMap/', ''), place, print) : print.object(name, place);
+    if (WITH_DOCTOR.includes(name)) printed = reusable(`vestibule.${name.replace('/', '.').toLowerCase()}`, printed);
     const lines = OWN_AUTHORITY.has(name) ? ['{{- if eq .Values.certManager.issuerRef.name "vestibule" }}', ...printed, '{{- end }}'] : printed;
     write(`templates/made/${name.replace('/', '-').toLowerCase()}.yaml`, `${[MADE, ...lines].join('\n')}\n`);
   }
@@ -92,4 +99,5 @@ export function writeChart(kubectl) {
   write('templates/made/_controllers.tpl', [MADE, ...defined].join('\n'));
   if (rules.unused().length > 0) throw new Problem(`rules of dev/chart/parameters.mjs that fit nothing:\n  ${rules.unused().join('\n  ')}`);
   writeValuesTable();
+  writeReadme();
 }

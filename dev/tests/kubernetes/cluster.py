@@ -26,15 +26,22 @@ KINDS = {
     "monitoring.coreos.com/v1": {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"},
     "cert-manager.io/v1": {"Certificate": "certificates", "Issuer": "issuers"},
 }
+# Says that the server itself validates pods, or helm would want their whole schema before it creates those of a test.
+VALIDATED = {"x-kubernetes-group-version-kind": {"group": "", "version": "v1", "kind": "Pod"}, "parameters": [{"name": "fieldValidation", "in": "query"}], "responses": {}}
+OPENAPI = {
+    "/openapi/v3": {"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1"}}},
+    "/openapi/v3/api/v1": {"openapi": "3.0.0", "info": {"title": "pods", "version": "v1"}, "paths": {"/api/v1/namespaces/{namespace}/pods/{name}": {"patch": VALIDATED}}},
+}
 VERBS = ["create", "delete", "get", "list", "patch", "update"]
 
 
 class Cluster:
-    """The objects of one cluster; `refuses` says why an object is not taken, or nothing."""
+    """The objects of one cluster. `refuses` says why an object is not taken, or nothing; `ends` the phase in which a pod of helm's ends."""
 
     def __init__(self):
         self.objects = {}
         self.refuses = lambda item: None
+        self.ends = lambda pod: "Succeeded"
 
     def of(self, resource):
         return {path.rsplit("/", 1)[1]: item for path, item in self.objects.items() if f"/{resource}/" in path}
@@ -57,6 +64,8 @@ class Cluster:
                 groups.setdefault(version.split("/")[0], []).append({"groupVersion": version, "version": version.split("/")[1]})
         if path == "/version":
             return {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
+        if path in OPENAPI:
+            return OPENAPI[path]
         if path == "/api":
             return {"kind": "APIVersions", "versions": ["v1"]}
         if path == "/apis":
@@ -93,12 +102,14 @@ class Cluster:
             why = "field is immutable when `immutable` is set"
         if why:
             return failure(422, "Invalid", f"{path}: {why}")
-        self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": path, "resourceVersion": "1", "generation": 1}, **status_of(body)}
+        self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": path, "resourceVersion": "1", "generation": 1}, **status_of(body, self.ends)}
         return 200, self.objects[path]
 
 
-def status_of(item):
-    """Every workload is ready at once."""
+def status_of(item, ends):
+    """Every workload is ready at once, and every pod has ended."""
+    if item["kind"] == "Pod":
+        return {"status": {"phase": ends(item)}}
     if item["kind"] not in ("Deployment", "StatefulSet"):
         return {}
     counts = {name: item["spec"]["replicas"] for name in ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "currentReplicas")}

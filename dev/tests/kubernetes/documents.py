@@ -15,7 +15,7 @@ OWN = re.compile(r"k8s/overlays/own\b")
 
 
 def documents():
-    return sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "k8s/README.md", ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+    return sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "k8s/README.md", ROOT / "k8s/chart/README.md", ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 
 
 def without_blocks(text):

@@ -8,6 +8,7 @@ import urllib.parse
 
 import chart
 import matrix
+import pod_security
 import rules_network  # noqa: F401 (they add themselves to RULES)
 import rules_pods  # noqa: F401
 import rules_providers  # noqa: F401
@@ -15,6 +16,7 @@ import rules_reach  # noqa: F401
 import rules_redis  # noqa: F401
 import rules_settings  # noqa: F401
 import rules_workloads  # noqa: F401
+import yaml
 from pair import RULES, Pair
 
 # What nobody may say, and a word of what they are told.
@@ -140,10 +142,52 @@ class Values(unittest.TestCase):
     def test_the_least_there_is_to_say_is_enough(self):
         self.assertTrue(chart.template(chart.LEAST))
 
-    def test_helm_finds_nothing_to_say(self):
-        for values in ([], ["--set", "baseUrl=https://app.example.com,provider.issuerUrl=https://idp.example.com"]):
+    def test_helm_lint_passes_without_values_and_with_those_of_ci(self):
+        for values in ([], *(["--values", str(chart.CHART / "ci" / name)] for name in chart.CI)):
             done = chart.helm("lint", "--strict", str(chart.CHART), *values)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_values_of_ci_render_every_object_of_the_chart(self):
+        rendered = set()
+        for name in chart.CI:
+            done = chart.helm("template", "vestibule", str(chart.CHART), "--values", str(chart.CHART / "ci" / name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rendered |= set(re.findall(r"^# Source: vestibule/templates/made/(\S+)$", done.stdout, re.M))
+        files = {path.name for path in (chart.CHART / "templates/made").glob("*.yaml")}
+        self.assertEqual(files - rendered, {"configmaps-in-use.yaml"})  # what is there only in a cluster
+
+    def test_the_doctor_runs_in_a_pod_like_those_of_its_program_and_gets_no_requests(self):
+        own = {"pods": {"priorityClassName": "high"}, "edge": {"podLabels": {"team": "identity"}}, "openshift": {"enabled": True}}
+        for more in ({}, own):
+            items = chart.template(chart.merged(chart.LEAST, more), tests=None)
+            pods = {item["metadata"]["name"]: item for item in items if item["kind"] == "Pod"}
+            self.assertEqual(set(pods), {"edge-doctor", "session-svc-doctor"})
+            for name in ("edge", "session-svc"):
+                doctor, template = pods[f"{name}-doctor"], Pair(items).workload(name)["spec"]["template"]
+                annotations = doctor["metadata"]["annotations"]
+                self.assertEqual((annotations["helm.sh/hook"], doctor["spec"]["restartPolicy"]), ("test", "Never"))
+                self.assertEqual(doctor["metadata"]["labels"], template["metadata"]["labels"])  # what policies select by
+                self.assertLessEqual((template["metadata"].get("annotations") or {}).items(), annotations.items())
+                (container,), (served,) = doctor["spec"]["containers"], template["spec"]["containers"]
+                self.assertEqual(container.pop("args"), ["doctor"])
+                self.assertIn("readinessProbe", container)  # it fails, so no Service selects the pod
+                self.assertEqual(container, {key: value for key, value in served.items() if key not in ("startupProbe", "livenessProbe")})
+                same = {key: value for key, value in doctor["spec"].items() if key not in ("containers", "restartPolicy")}
+                self.assertEqual(same, {key: value for key, value in template["spec"].items() if key != "containers"})
+                self.assertEqual(list(pod_security.broken(doctor["spec"])), [])
+
+    def test_an_autoscaler_takes_more_metrics_than_cpu(self):
+        files = {"type": "Pods", "pods": {"metric": {"name": "process_open_fds"}, "target": {"type": "AverageValue", "averageValue": "450"}}}
+        pair = Pair(chart.template(chart.merged(chart.LEAST, {"autoscaling": {"edge": {"min": 2, "max": 12, "metrics": [files]}}})))
+        metrics = {item["metadata"]["name"]: item["spec"]["metrics"] for item in pair.of("HorizontalPodAutoscaler")}
+        self.assertEqual((len(metrics["session-svc"]), metrics["edge"][1:]), (1, [files]))
+
+    def test_the_readme_has_every_value_and_the_least_installation(self):
+        readme, page = ((path).read_text() for path in (chart.CHART / "README.md", matrix.ROOT / "docs/kubernetes/helm.md"))
+        (least,) = re.findall(r"```yaml\n(.*?)```", readme, re.S)
+        self.assertEqual(yaml.safe_load(least), chart.LEAST)
+        rows = lambda text: re.findall(r"^\| `.*$", text[text.index("## Values") :], re.M)
+        self.assertEqual(rows(readme), rows(page))
 
     def test_a_changed_setting_is_another_map_and_so_a_rollout(self):
         def names(more):

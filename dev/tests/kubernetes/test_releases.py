@@ -1,8 +1,10 @@
 """What helm does from one release of the chart to the next, with the real helm and a cluster that keeps objects."""
 
+import re
 import unittest
 
 import cluster
+import documents
 from chart import LEAST, merged
 
 SLOWER = merged(LEAST, {"edge": {"settings": {"EDGE_DRAIN_DELAY": "7"}}})
@@ -67,6 +69,28 @@ class Releases(unittest.TestCase):
         self.succeeds(self.helm.run("rollback", "vestibule", "1", "--namespace", "vestibule"))
         self.assertIn("check-store", self.cluster.of("cronjobs"))
 
+    def test_the_notes_name_every_secret_that_has_to_be_there_and_where_its_keys_are(self):
+        way_in = {"ingress": {"enabled": True}, "controller": {"name": "traefik"}, "trustedProxies": ["10.244.0.0/16"]}
+        notes = self.succeeds(self.helm.apply("install", merged(LEAST, way_in, {"certManager": {"enabled": False}}))).stdout
+        pods = [item["spec"]["template"]["spec"] for kind in ("deployments", "statefulsets") for item in self.cluster.of(kind).values()]
+        mounted = {volume["secret"]["secretName"] for pod in pods for volume in pod.get("volumes", []) if "secret" in volume}
+        for name in (*mounted, "edge-tls"):
+            self.assertRegex(notes, rf"[ ,]{name}\b")
+        for page in ("docs/kubernetes/install.md#3-secrets", "docs/kubernetes/tls.md#every-pair"):
+            self.assertIn(page, notes)
+            path, anchor = page.split("#")
+            self.assertEqual(list(documents.dead_links(documents.ROOT / "README.md", f"[keys]({path}#{anchor})")), [])
+        self.assertNotIn("edge-tls", self.succeeds(self.helm.apply("upgrade", LEAST)).stdout)
+
+    def test_helm_test_runs_both_doctors_and_fails_with_one_of_them(self):
+        self.succeeds(self.helm.apply("install", LEAST))
+        run = lambda: self.helm.run("test", "vestibule", "--namespace", "vestibule", "--timeout", "20s")
+        done = self.succeeds(run())
+        self.assertEqual(sorted(re.findall(r"TEST SUITE: +(\S+)", done.stdout)), ["edge-doctor", "session-svc-doctor"])
+        self.assertEqual(self.cluster.of("pods"), {})  # the labels of the edge are on no pod that is left
+        self.cluster.ends = lambda pod: "Failed" if pod["metadata"]["name"] == "edge-doctor" else "Succeeded"
+        self.assertNotEqual(run().returncode, 0)
+
     def test_a_release_under_another_name_takes_the_place_of_one_that_is_gone(self):
         self.succeeds(self.helm.apply("install", LEAST))
         self.cluster.run_pods()
@@ -74,6 +98,8 @@ class Releases(unittest.TestCase):
         self.succeeds(self.helm.run("uninstall", "vestibule", "--namespace", "vestibule"))
         self.assertEqual(self.cluster.of("configmaps"), {})
         self.succeeds(self.helm.apply("install", LEAST, release="sign-in"))
+        self.succeeds(self.helm.run("uninstall", "sign-in", "--namespace", "vestibule"))
+        self.assertEqual(self.cluster.of("configmaps"), {})
 
 
 class Disks(unittest.TestCase):
