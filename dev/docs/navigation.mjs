@@ -17,7 +17,7 @@ export const NAVIGATION = [
   { text: 'Runbooks', collapsed: true, pages: ['docs/runbooks/README.md', every('docs/runbooks')] },
   { text: 'Kubernetes', pages: [
     'docs/kubernetes/README.md', 'docs/kubernetes/install.md', 'docs/kubernetes/helm.md', 'docs/kubernetes/images.md', 'docs/kubernetes/tls.md',
-    'docs/kubernetes/redis.md', 'docs/kubernetes/protecting-applications.md', 'docs/kubernetes/sizes.md', every('docs/kubernetes'),
+    'docs/kubernetes/redis.md', 'docs/kubernetes/protecting-applications.md', 'docs/kubernetes/application-teams.md', 'docs/kubernetes/sizes.md', every('docs/kubernetes'),
   ] },
   { text: 'Security', pages: ['docs/security.md', 'docs/conformance.md', 'docs/supply-chain.md', 'docs/openssf.md', 'SECURITY.md'] },
   { text: 'Take part', pages: ['CONTRIBUTING.md', 'docs/decisions/README.md'] },
