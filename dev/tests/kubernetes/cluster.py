@@ -93,6 +93,8 @@ class Cluster:
             return (200, known) if known else failure(404, "NotFound", path)
         if method == "DELETE":
             return (200, self.objects.pop(path)) if before else failure(404, "NotFound", path)
+        if method == "PATCH" and before and "clientSide" in query:
+            body = merged(before, body)
         if method == "POST":
             path = f"{path}/{body['metadata']['name']}"
             if path in self.objects:
@@ -102,8 +104,18 @@ class Cluster:
             why = "field is immutable when `immutable` is set"
         if why:
             return failure(422, "Invalid", f"{path}: {why}")
+        if body["kind"] == "Deployment":
+            body["spec"].setdefault("replicas", 1)
         self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": path, "resourceVersion": "1", "generation": 1}, **status_of(body, self.ends)}
         return 200, self.objects[path]
+
+
+def merged(before, patch):
+    """An object with a merge patch of kubectl (RFC 7396), as far as its maps go."""
+    if not isinstance(before, dict) or not isinstance(patch, dict):
+        return patch
+    together = {**before, **{key: merged(before.get(key), value) for key, value in patch.items()}}
+    return {key: value for key, value in together.items() if value is not None}
 
 
 def status_of(item, ends):
@@ -137,7 +149,10 @@ def handler(cluster):
         def serve(self):
             url = urllib.parse.urlsplit(self.path)
             text = self.rfile.read(int(self.headers.get("content-length", 0)))
-            status, body = cluster.answer(self.command, url.path, urllib.parse.parse_qs(url.query), read(text))
+            query = urllib.parse.parse_qs(url.query)
+            if "merge-patch" in self.headers.get("content-type", ""):
+                query["clientSide"] = ["true"]
+            status, body = cluster.answer(self.command, url.path, query, read(text))
             answer = json.dumps(body).encode() if body else b""
             self.send_response(status)
             self.send_header("content-type", "application/json")
