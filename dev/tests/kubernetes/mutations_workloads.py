@@ -91,6 +91,7 @@ MUTATIONS = [
     (KEEPS, PLAIN, replaced("redis.conf", "\ntls-auth-clients yes", "\ntls-auth-clients no")),
     (KEEPS, PLAIN, replaced("redis.conf", "appendonly yes", "appendonly no")),
     (KEEPS, PLAIN, replaced("sentinel.conf", "down-after-milliseconds sessions 4000", "down-after-milliseconds sessions 2000")),
+    ("sessions_in_use_are_revalidated", PLAIN, lambda items: settings(items, SERVICE).update(SESSION_REVALIDATE_SECS="0")),
     ("policies_have_no_empty_list", PLAIN, lambda items: policy(items, "web").update(egress=[])),
     ("policies_have_no_empty_list", PLAIN, lambda items: policy(items, "redis")["ingress"][0].update({"from": []})),
     ("probes_of_redis_speak_tls", PLAIN, lambda items: redis(items, "redis-sentinel")["template"]["spec"]["containers"][0].update(livenessProbe={"tcpSocket": {"port": "sentinel"}})),

@@ -102,3 +102,11 @@ def certificates_are_renewed_in_time_by_an_issuer_that_is_there(pair):
             yield f"{item['metadata']['name']}: no issuer"
         if not spec.get("isCA") and not 0 < hours(spec.get("renewBefore", "0h")) < hours(spec["duration"]) <= 24:
             yield f"{item['metadata']['name']}: lives too long"
+
+
+@rule
+def sessions_in_use_are_revalidated(pair):
+    """Otherwise a session outlives its account at a provider without back-channel logout."""
+    told = pair.settings(pair.workload("session-svc")).get("SESSION_REVALIDATE_SECS")
+    if told != "900":
+        yield f"every {told} seconds"
