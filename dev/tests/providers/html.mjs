@@ -17,7 +17,7 @@ function attributes(tag) {
   return found;
 }
 
-/** The forms of a page: `{text, action, method, fields}`, without the buttons. Names given twice keep their last value. */
+/** The forms of a page: `{text, action, method, fields}`, without the buttons. A name with several checked boxes has a list of values. */
 export function forms({ text, url }) {
   return [...text.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([whole, head, body]) => {
     const { action, method = 'get' } = attributes(head);
@@ -25,7 +25,8 @@ export function forms({ text, url }) {
     for (const [, tag] of body.matchAll(/<input\b([^>]*)>/gi)) {
       const { name, value = '', type = 'text', checked } = attributes(tag);
       const left = ['submit', 'button', 'image', 'reset', 'file'].includes(type) || (['checkbox', 'radio'].includes(type) && checked === undefined);
-      if (name && !left) fields[name] = value || (type === 'checkbox' ? 'on' : '');
+      const given = value || (type === 'checkbox' ? 'on' : '');
+      if (name && !left) fields[name] = type === 'checkbox' && name in fields ? [fields[name], given].flat() : given;
     }
     return { text: whole, action: new URL(action || url, url).href, method: method.toUpperCase(), fields };
   });
@@ -35,7 +36,7 @@ export function forms({ text, url }) {
 export function submit(page, marks, fields = {}) {
   const form = forms(page).find(({ text }) => text.includes(marks));
   if (!form) throw new Error(`no form with ${marks} at ${page.url} (${page.status}):\n${page.text.slice(0, 4000)}`);
-  const body = new URLSearchParams({ ...form.fields, ...fields });
+  const body = new URLSearchParams(Object.entries({ ...form.fields, ...fields }).flatMap(([name, value]) => [value].flat().map((one) => [name, one])));
   const origin = new URL(page.url).origin;
   if (form.method === 'GET') return { url: `${form.action.split('?')[0]}?${body}` };
   return { url: form.action, method: form.method, headers: { origin, referer: page.url }, body };

@@ -1,55 +1,17 @@
-"""A Django site with django-oauth-toolkit as its documentation sets it up, over sqlite. Its settings come from the environment."""
+"""A Django site with django-oauth-toolkit as its documentation sets it up. Its settings come from the environment."""
+
 import os
 import sys
 from pathlib import Path
 
-import django
-from django.conf import settings
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import django_site  # noqa: E402
 
-FOLDER = Path(os.environ["SITE_FOLDER"])
-KEYS = [path.read_text() for path in sorted(FOLDER.glob("key-*.pem"), reverse=True)]  # the newest signs
+KEYS = django_site.keys()
 
-settings.configure(
-    SECRET_KEY="for-the-length-of-a-test",
-    ALLOWED_HOSTS=["127.0.0.1"],
-    ROOT_URLCONF="__main__",
-    USE_TZ=True,
-    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": FOLDER / "db.sqlite3", "OPTIONS": {"timeout": 20}}},
-    INSTALLED_APPS=[
-        "django.contrib.auth",
-        "django.contrib.contenttypes",
-        "django.contrib.sessions",
-        "django.contrib.messages",
-        "oauth2_provider",
-    ],
-    MIDDLEWARE=[
-        "django.contrib.sessions.middleware.SessionMiddleware",
-        "django.middleware.common.CommonMiddleware",
-        "django.middleware.csrf.CsrfViewMiddleware",
-        "django.contrib.auth.middleware.AuthenticationMiddleware",
-        "django.contrib.messages.middleware.MessageMiddleware",
-    ],
-    TEMPLATES=[
-        {
-            "BACKEND": "django.template.backends.django.DjangoTemplates",
-            "APP_DIRS": True,
-            "OPTIONS": {
-                "context_processors": [
-                    "django.template.context_processors.request",
-                    "django.contrib.auth.context_processors.auth",
-                    "django.contrib.messages.context_processors.messages",
-                ],
-                "loaders": [
-                    (
-                        "django.template.loaders.locmem.Loader",
-                        {"registration/login.html": '<form method="post">{% csrf_token %}{{ form.as_p }}<input type="hidden" name="next" value="{{ next }}"><button>Log in</button></form>'},
-                    ),
-                    "django.template.loaders.app_directories.Loader",
-                ],
-            },
-        }
-    ],
+django_site.configure(
+    ["oauth2_provider"],
+    templates=django_site.LOGIN_PAGE,
     LOGIN_URL="/accounts/login/",
     OAUTH2_PROVIDER={
         "OIDC_ENABLED": True,
@@ -61,13 +23,8 @@ settings.configure(
         "ACCESS_TOKEN_EXPIRE_SECONDS": int(os.environ["SITE_ACCESS_TOKEN_SECS"]),
     },
 )
-# With APP_DIRS there may be no loaders.
-settings.TEMPLATES[0]["APP_DIRS"] = False
-django.setup()
 
-from django.contrib.auth import get_user_model  # noqa: E402
 from django.contrib.auth.views import LoginView  # noqa: E402
-from django.core.management import execute_from_command_line  # noqa: E402
 from django.urls import include, path  # noqa: E402
 from oauth2_provider import urls as oauth2_urls  # noqa: E402
 from oauth2_provider.models import get_application_model  # noqa: E402
@@ -89,13 +46,7 @@ urlpatterns = [
 ]
 
 
-def make():
-    """The tables, one person and one application, as the admin pages would make them."""
-    execute_from_command_line(["site", "migrate", "-v", "0"])
-    first, last = os.environ["ACCOUNT_NAME"].split(" ", 1)
-    get_user_model().objects.create_user(
-        os.environ["ACCOUNT_USERNAME"], os.environ["ACCOUNT_EMAIL"], os.environ["ACCOUNT_PASSWORD"], first_name=first, last_name=last
-    )
+def make_client():
     get_application_model().objects.create(
         name="Vestibule",
         client_id=os.environ["CLIENT_ID"],
@@ -109,6 +60,4 @@ def make():
 
 
 if __name__ == "__main__":
-    if not (FOLDER / "db.sqlite3").exists():
-        make()
-    execute_from_command_line(["site", "runserver", "--noreload", f"127.0.0.1:{sys.argv[1]}"])
+    django_site.run(make_client)

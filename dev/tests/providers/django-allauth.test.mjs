@@ -1,0 +1,4 @@
+import { djangoAllauth } from './drivers/django-allauth.mjs';
+import { suite } from './suite.mjs';
+
+suite(djangoAllauth);

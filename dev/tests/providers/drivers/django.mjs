@@ -1,0 +1,44 @@
+// A Django site that is a provider: its newest file of a key signs, and a person fills in its pages.
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { freePort } from '../../../lib/net.mjs';
+import { ROOT } from '../../../stack.mjs';
+import { environment } from './account.mjs';
+import { PYTHON, startPython } from './python.mjs';
+
+/**
+ * Starts `NAME/site.py` of this folder. `metadata` is the path of its metadata, and `answer(page, account)` what a person does on a page.
+ * Its command `disable` disables the account, as its admin pages would.
+ */
+export async function startDjango(name, options, { metadata = '/.well-known/openid-configuration', answer }) {
+  const folder = mkdtempSync(join(tmpdir(), `vestibule-${name}-`));
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const env = { ...environment(options), SITE_FOLDER: folder };
+  let [child, keys] = [undefined, 0];
+  const run = async () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    writeFileSync(join(folder, `key-${(keys += 1)}.pem`), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    child = await startPython(name, `${name}/site.py`, { args: [String(port)], env, ready: `${origin}${metadata}` });
+  };
+  await run();
+  return {
+    origin,
+    answer: (page) => answer(page, options.account),
+    async rotateKeys() {
+      await child.stop();
+      await run();
+    },
+    disable: () => promisify(execFile)(PYTHON, [join(ROOT, 'dev/tests/providers/drivers', name, 'site.py'), 'disable'], { env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env } }),
+    log: () => child.output,
+    async stop() {
+      await child.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
