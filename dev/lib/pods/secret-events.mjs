@@ -79,7 +79,7 @@ async function passwords(world) {
   await pause(SENTINELS_MS);
 }
 
-/** Restarts each Sentinel three times: long after what restarts them too, so that no kubelet waits before it starts them again. */
+/** Starts each Sentinel again three times, inside its container. */
 export const AUTHORITY = { name: 'authority of all certificates', run: authority };
 
 export const EVENTS = [
