@@ -53,6 +53,7 @@ const NEEDS = {
   firefox: { there: () => existsSync('/usr/bin/firefox-esr'), debian: ['firefox-esr'] },
   certutil: { there: () => existsSync('/usr/bin/certutil'), debian: ['libnss3-tools'] },
   python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },
+  curl: { there: () => works('curl'), debian: ['curl'] }, // the commands of docs/kubernetes/application-teams.md
   openssl: { there: () => works('openssl', ['version']), debian: ['openssl'] },
   busybox: { there: () => existsSync('/bin/busybox'), debian: ['busybox-static'] },
   promtool: { there: () => works('promtool'), debian: ['prometheus'] },
@@ -298,7 +299,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
