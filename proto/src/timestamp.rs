@@ -2,10 +2,17 @@
 
 use prost_types::Timestamp;
 
-/// The timestamp of an instant in milliseconds since the Unix epoch.
+/// The last second of a `google.protobuf.Timestamp`, 9999-12-31T23:59:59Z. JSON cannot express a later one.
+pub const LAST_SECOND: i64 = 253_402_300_799;
+
+/// The last millisecond of that second.
+const LAST_MS: u64 = LAST_SECOND.cast_unsigned() * 1000 + 999;
+
+/// The timestamp of an instant in milliseconds since the Unix epoch; a later one than protobuf knows becomes its last.
 #[must_use]
 pub fn from_ms(ms: u64) -> Timestamp {
-    // Both fit: u64::MAX ms is 1.8e16 seconds, and the remainder is under 10^9 ns.
+    let ms = ms.min(LAST_MS);
+    // Both fit: the remainder is under 10^9 ns.
     Timestamp {
         seconds: (ms / 1000).cast_signed(),
         nanos: i32::try_from(ms % 1000).unwrap_or(0) * 1_000_000,
@@ -28,6 +35,17 @@ mod tests {
     fn milliseconds_survive_the_round_trip() {
         for ms in [0, 1, 999, 1000, 1_700_000_000_123] {
             assert_eq!(to_ms(&from_ms(ms)), ms);
+        }
+    }
+
+    #[test]
+    fn an_instant_beyond_the_year_9999_becomes_the_last_that_json_can_express() {
+        let last = Timestamp {
+            seconds: LAST_SECOND,
+            nanos: 999_000_000,
+        };
+        for ms in [LAST_MS, LAST_MS + 1, u64::MAX] {
+            assert_eq!(from_ms(ms), last, "{ms}");
         }
     }
 

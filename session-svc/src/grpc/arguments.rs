@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use prost_types::{Duration, Timestamp};
-use session_proto::v1;
+use session_proto::{timestamp, v1};
 
 use crate::session::cookie_generation::{FIRST, GenerationId};
 use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId, ShownGeneration};
@@ -34,6 +34,9 @@ const MAX_PAGE: usize = 200;
 
 /// Largest nanosecond of a second.
 const MAX_NANOS: i32 = 999_999_999;
+
+/// Most seconds of a `google.protobuf.Duration`: 10,000 years.
+const MAX_DURATION_SECONDS: i64 = 315_576_000_000;
 
 type Read<T> = Result<T, SessionsError>;
 
@@ -191,7 +194,7 @@ pub(super) fn api_target(request: &v1::GetAccessTokenRequest) -> Read<Option<Api
     Ok(Some(ApiTarget::new(audience, resource, scopes)))
 }
 
-/// A length of time, not negative (`google.protobuf.Duration`).
+/// A length of time in the range of `google.protobuf.Duration`, not negative.
 pub(super) fn duration(
     field: &'static str,
     duration: Option<&Duration>,
@@ -199,19 +202,26 @@ pub(super) fn duration(
     let Some(duration) = duration else {
         return Ok(None);
     };
+    if !(0..=MAX_DURATION_SECONDS).contains(&duration.seconds) || !(0..=MAX_NANOS).contains(&duration.nanos) {
+        return wrong(
+            field,
+            "is negative, longer than 10,000 years or no length of time",
+        );
+    }
     std::time::Duration::try_from(*duration)
         .map(Some)
-        .or_else(|_| wrong(field, "is negative or no length of time"))
+        .or_else(|_| wrong(field, "is no length of time"))
 }
 
+/// An instant in the range of `google.protobuf.Timestamp`, from 1970 on, in milliseconds since then.
 pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Option<u64>> {
     let Some(time) = time else {
         return Ok(None);
     };
-    if time.seconds < 0 || !(0..=MAX_NANOS).contains(&time.nanos) {
-        return wrong(field, "is no instant after 1970");
+    if !(0..=timestamp::LAST_SECOND).contains(&time.seconds) || !(0..=MAX_NANOS).contains(&time.nanos) {
+        return wrong(field, "is no instant from the year 1970 to 9999");
     }
-    Ok(Some(session_proto::timestamp::to_ms(time)))
+    Ok(Some(timestamp::to_ms(time)))
 }
 
 /// What a caller says about the browser; `None` if it says nothing.
@@ -219,6 +229,8 @@ pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
     let Some(device) = device else {
         return Ok(None);
     };
+    // The store's clock says when the browser was seen.
+    time_ms("device.at", device.at.as_ref())?;
     let address: Option<IpAddr> = match device.address.as_str() {
         "" => None,
         text => Some(

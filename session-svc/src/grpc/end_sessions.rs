@@ -49,10 +49,11 @@ fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, Sessions
 }
 
 fn once(request: &v1::EndSessionsRequest) -> Result<Option<Once>, SessionsError> {
+    let until_ms = arguments::time_ms("once_until", request.once_until.as_ref())?;
     let Some(id) = arguments::once_id(&request.once_id)? else {
         return Ok(None);
     };
-    let Some(until_ms) = arguments::time_ms("once_until", request.once_until.as_ref())? else {
+    let Some(until_ms) = until_ms else {
         return arguments::wrong("once_until", "is required with once_id");
     };
     Ok(Some(Once {

@@ -11,5 +11,6 @@ mod process;
 mod raw;
 mod reload;
 mod support;
+mod times;
 mod traces;
 mod unreadable;
