@@ -185,6 +185,11 @@ pub enum StoreUrlError {
     /// A host is empty or its port is not a number.
     #[error("a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)")]
     Server,
+    /// A '/' or '?' in front of an '@': the user name or password is cut there.
+    #[error(
+        "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')"
+    )]
+    NotEncoded,
     /// Several servers where there can be one.
     #[error("redis:// takes one server; several need redis-sentinel:// or redis-cluster://")]
     SeveralServers,
@@ -258,7 +263,14 @@ impl FromStr for StoreSettings {
             "rediss-cluster" => (TopologyKind::Cluster, true),
             _ => return Err(StoreUrlError::Scheme),
         };
-        redis(kind, tls, rest).map(|settings| Self::Redis(Box::new(settings)))
+        match redis(kind, tls, rest) {
+            Ok(settings) => Ok(Self::Redis(Box::new(settings))),
+            // A cut password is read as a port or a parameter.
+            Err(StoreUrlError::Server | StoreUrlError::Parameter) if is_cut_login(rest) => {
+                Err(StoreUrlError::NotEncoded)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -272,6 +284,9 @@ enum TopologyKind {
 fn redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if path.contains('@') {
+        return Err(StoreUrlError::NotEncoded);
+    }
     let (login, servers) = match authority.rsplit_once('@') {
         Some((login, servers)) => (parse_login(login)?, servers),
         None => (Login::default(), authority),
@@ -321,6 +336,12 @@ fn redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, Sto
         list_sets: parameters.list_sets,
         ending_replicas: 0,
     })
+}
+
+fn is_cut_login(address: &str) -> bool {
+    address
+        .split_once(['/', '?'])
+        .is_some_and(|(_, rest)| rest.contains('@'))
 }
 
 fn decode(text: &str) -> Result<String, StoreUrlError> {

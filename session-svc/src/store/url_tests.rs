@@ -106,6 +106,15 @@ fn every_mistake_is_told() {
         ("redis://[::1", Server),
         ("redis://[::1]7000", Server),
         ("redis://a,b", SeveralServers),
+        ("redis://u:hunt/er2@h:6379/0", NotEncoded),
+        ("redis://u:hunt?er2@h:6379/0", NotEncoded),
+        ("redis://u:12/er2@h", NotEncoded),
+        ("redis://u:12?er2==@h", NotEncoded),
+        ("rediss://:a@b/c@h:6379/1?ca_file=x", NotEncoded),
+        ("redis-sentinel://u:12/er2@h1:1,h2:2/master", NotEncoded),
+        ("redis-sentinel://u:12/er2@h1", NotEncoded),
+        ("redis-cluster://u:hunt/er2@h1,h2", NotEncoded),
+        ("redis-sentinel://h/m?sentinel_password=p@ss&db=x", Database),
         ("redis://h/x", Database),
         ("redis://h/-1", Database),
         ("redis-sentinel://h", Master),
@@ -145,6 +154,7 @@ fn no_password_is_shown() {
     for text in [
         "redis://user:hunter2secret@host:port",
         "redis://hunter2secret@",
+        "redis://user:hunter2/secret@host",
         "hunter2secret",
     ] {
         let error = read(text).unwrap_err();

@@ -15,7 +15,7 @@ use crate::sentinels::Sentinels;
 
 /// The rights docs ask an operator to give: its own keys, and the commands the store uses.
 const RIGHTS: &str = "~vestibule:* +get +mget +set +del +exists +getrange +pexpire +pexpireat +zadd +zrem +zrange \
-                      +xadd +xtrim +xread +xrange +xrevrange +eval +evalsha +time +ping +unwatch";
+                      +xadd +xtrim +xread +xrange +xrevrange +eval +evalsha +time +ping +unwatch +select";
 
 /// Further rights behind Sentinels, where a server is asked whether it is the master, and its replicas by way of it.
 const BEHIND_SENTINELS: [&str; 2] = ["+role", "+wait"];
@@ -112,13 +112,33 @@ async fn bench(url: &str) -> Bench {
     }
 }
 
+#[test]
+fn the_rights_are_those_of_the_documents_and_the_manifests() {
+    let documents = include_str!("../../../docs/operating.md");
+    let manifest = include_str!("../../../k8s/components/redis/settings/users.acl");
+    for (text, user) in [
+        (documents, "user sessions on >PASSWORD"),
+        (documents, "user inspector on >PASSWORD"),
+        (manifest, "user session-svc on PASSWORDS"),
+    ] {
+        let (_, rules) = text.split_once(user).expect(user);
+        let (rules, _) = rules.split_once("\n\n").expect(user);
+        for right in RIGHTS.split_whitespace().chain(["+role"]) {
+            assert!(
+                rules.split_whitespace().any(|rule| rule == right),
+                "{user}: {right}"
+            );
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_over_tls_for_a_user_with_only_the_rights_needed() {
     let certificates = Certificates::make();
     let server = secured(&certificates, "no");
     let (port, ca) = (server.port, certificates.text("ca.pem"));
     let bench = &bench(&format!(
-        "rediss://sessions:{ENCODED}@127.0.0.1:{port}?ca_file={ca}"
+        "rediss://sessions:{ENCODED}@127.0.0.1:{port}/1?ca_file={ca}"
     ))
     .await;
     crate::cases!(run_all, bench,);
