@@ -10,6 +10,9 @@ use crate::settings::Reader;
 use crate::tls;
 
 pub(crate) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
+const PROPAGATORS: &str = "OTEL_PROPAGATORS";
 const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// A collector of traces.
@@ -25,15 +28,29 @@ pub(super) struct CollectorTls {
 }
 
 impl CollectorSettings {
-    /// Reads and judges where traces go. The files are read for an `https` collector alone: others set these variables too.
+    /// Reads and judges where traces go. The other variables are judged only if traces are sent, and the files only for an
+    /// `https` collector: platforms set all of them for every program.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let endpoint = reader.optional_text(ENDPOINT)?;
-        let url = reader.url(ENDPOINT)?;
+        if reader.flag("OTEL_SDK_DISABLED") {
+            return None;
+        }
+        match reader.text(EXPORTER).as_str() {
+            "otlp" => {}
+            "none" => return None,
+            _ => reader.wrong(EXPORTER, "takes otlp or none: this program has no other exporter"),
+        }
+        let name = [TRACES_ENDPOINT, ENDPOINT]
+            .into_iter()
+            .find(|name| reader.is_given(name))?;
+        let endpoint = reader.optional_text(name)?;
+        let url = reader.url(name)?;
+        judge_protocol(reader);
+        judge_propagators(reader);
         let tls = match url.scheme() {
             "http" => None,
-            "https" => Some(CollectorTls::read(reader)),
+            "https" => Some(CollectorTls::read(reader, name)),
             _ => {
-                reader.wrong(ENDPOINT, "must begin with http:// or https://");
+                reader.wrong(name, "must begin with http:// or https://");
                 None
             }
         };
@@ -41,12 +58,40 @@ impl CollectorSettings {
     }
 }
 
+/// Refuses OTLP over anything but gRPC; the variable of traces counts before the one of all signals.
+fn judge_protocol(reader: &mut Reader<'_>) {
+    let names = [
+        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+        "OTEL_EXPORTER_OTLP_PROTOCOL",
+    ];
+    if let Some(name) = names.into_iter().find(|name| reader.is_given(name))
+        && reader.text(name) != "grpc"
+    {
+        reader.wrong(
+            name,
+            "takes grpc: traces are sent over gRPC alone; give the collector's gRPC address, usually port 4317",
+        );
+    }
+}
+
+/// Refuses formats that no request is read or sent with. Baggage is part of the standard's default and never sent.
+fn judge_propagators(reader: &mut Reader<'_>) {
+    let names = reader.list(PROPAGATORS);
+    let is_known = |name: &String| name == "tracecontext" || name == "baggage";
+    if !names.iter().any(|name| name == "tracecontext") || !names.iter().all(is_known) {
+        reader.wrong(
+            PROPAGATORS,
+            "takes tracecontext, also with baggage, which is not sent: this program knows no other format",
+        );
+    }
+}
+
 impl CollectorTls {
-    fn read(reader: &mut Reader<'_>) -> Self {
+    fn read(reader: &mut Reader<'_>, endpoint: &str) -> Self {
         let authorities = tls::read_authorities(reader, AUTHORITIES);
         if authorities.is_none() && rustls_native_certs::load_native_certs().certs.is_empty() {
             reader.wrong(
-                ENDPOINT,
+                endpoint,
                 format!(
                     "is https and this system has no authorities to trust: name the collector's own by {AUTHORITIES}, or a file of authorities in SSL_CERT_FILE"
                 ),

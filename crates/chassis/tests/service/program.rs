@@ -56,7 +56,13 @@ struct Running {
 
 impl Running {
     fn start(arguments: &[&str]) -> Self {
-        let mut child = probe().args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::start_in(arguments, &[])
+    }
+
+    fn start_in(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut probe = probe();
+        probe.args(arguments).envs(environment.iter().copied());
+        let mut child = probe.stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut running = Self {
             child,
@@ -250,6 +256,69 @@ fn check_config_validates_warns_of_mistyped_variables_and_exits() {
         "{err}"
     );
     assert_eq!(run(&["--check-config"], &[("PROBE_URL", "x")]).0, 78);
+}
+
+#[test]
+fn variables_of_traces_that_cannot_be_honoured_are_refused_by_name() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    for (name, value) in [
+        ("OTEL_TRACES_EXPORTER", "console"),
+        ("OTEL_TRACES_EXPORTER", "zipkin"),
+        ("OTEL_TRACES_EXPORTER", "otlp,console"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+        ("OTEL_PROPAGATORS", "b3"),
+        ("OTEL_PROPAGATORS", "tracecontext,jaeger"),
+        ("OTEL_PROPAGATORS", "baggage"),
+        ("OTEL_PROPAGATORS", "none"),
+        ("OTEL_SDK_DISABLED", "perhaps"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4317"),
+    ] {
+        let (code, _, err) = run(&["--check-config"], &[endpoint, (name, value)]);
+        assert_eq!(code, 78, "{name}={value}: {err}");
+        assert!(err.contains(&format!("{name} (--")), "{err}");
+    }
+    let protocol = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+    for sound in [
+        // A platform sets its variables for every program; without traces they change nothing.
+        &[protocol, ("OTEL_PROPAGATORS", "b3")][..],
+        &[endpoint, protocol, ("OTEL_SDK_DISABLED", "true")],
+        &[endpoint, protocol, ("OTEL_TRACES_EXPORTER", "none")],
+        &[endpoint, protocol, ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc")],
+        &[endpoint, ("OTEL_PROPAGATORS", "tracecontext")],
+        &[endpoint, ("OTEL_PROPAGATORS", "baggage, tracecontext")],
+        &[endpoint, ("OTEL_TRACES_EXPORTER", "otlp")],
+    ] {
+        assert_eq!(run(&["--check-config"], sound).0, 0, "{sound:?}");
+    }
+}
+
+#[test]
+fn traces_go_where_the_standard_variables_say_and_nowhere_if_they_switch_them_off() {
+    for (variables, is_sent) in [
+        (&[][..], true),
+        (&[("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")], true),
+        (&[("OTEL_TRACES_EXPORTER", "none")], false),
+        (&[("OTEL_SDK_DISABLED", "true")], false),
+        (&[("OTEL_SDK_DISABLED", "TRUE")], false),
+    ] {
+        let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", collector.local_addr().unwrap());
+        let of_all = format!("http://{}", free());
+        let endpoints = [
+            ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", address.as_str()),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", of_all.as_str()),
+            // The collector of this test takes connections and says nothing.
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "200"),
+        ];
+        let mut running = Running::start_in(&[], &[&endpoints, variables].concat());
+        assert!(get(&running.address, "/traced").starts_with("HTTP/1.1 200"));
+        running.terminate();
+        assert_eq!(running.exit_code(), 0);
+        collector.set_nonblocking(true).unwrap();
+        assert_eq!(collector.accept().is_ok(), is_sent, "{variables:?}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The smallest service: answers `/` at once, `/slow` after its answer was let go, `/logged` with a long log record, and prints
+//! The smallest service: answers `/` at once, `/slow` after its answer was let go, `/logged` with a long log record, `/traced` in a span, and prints
 //! its address.
 
 use std::process::ExitCode;
@@ -103,6 +103,10 @@ async fn run(settings: Settings, runtime: Runtime) -> Result<(), BindError> {
     let router = Router::new()
         .route("/", get(|| async { "quick" }))
         .route("/slow", get(slow))
+        .route(
+            "/traced",
+            get(|| async { drop(tracing::info_span!(target: chassis::traces::TARGET, "traced").entered()) }),
+        )
         .route(
             "/logged",
             get(|| async { tracing::info!("{}", "x".repeat(RECORD_BYTES)) }),
