@@ -172,7 +172,7 @@ impl HttpError {
             Self::CallbackUnavailable { .. } => {
                 "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment."
             }
-            Self::Provider(handler, _) => provider(*handler),
+            Self::Provider(handler, outage) => provider(*handler, *outage),
             Self::SessionServiceDown => {
                 "The service that keeps sessions cannot be reached just now. Nothing is lost; try again in a moment."
             }
@@ -217,8 +217,12 @@ impl HttpError {
 }
 
 /// What the provider's outage means to somebody who called this handler.
-fn provider(handler: Handler) -> &'static str {
+fn provider(handler: Handler, outage: Outage) -> &'static str {
     match handler {
+        // A wrong setting is answered so as well, and no repetition changes that.
+        Handler::Login | Handler::Callback | Handler::Logout if outage == Outage::BadAnswer => {
+            "The service that signs you in gave an answer that cannot be used. If it stays so, tell whoever runs this site."
+        }
         Handler::Login | Handler::Callback => {
             "The service that signs you in cannot be reached just now. Try again in a moment."
         }

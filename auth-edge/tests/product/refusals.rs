@@ -123,14 +123,22 @@ async fn a_login_that_cannot_begin_says_why() {
         .visit("/api/auth/login?iss=https://other.example")
         .await;
     says(&record(&log, &not_ours), "login", "unknown_issuer");
-    stack.provider.script(|script| {
-        script
-            .metadata
-            .insert("issuer".into(), json!("https://other.example"));
-    });
-    let answer = stack.browser().visit("/api/auth/login").await;
-    assert_eq!(answer.status, 502);
-    says(&record(&log, &answer), "login", "provider_issuer");
+    let with_a_slash = format!("{}/", stack.provider.issuer());
+    for said in ["https://other.example", &with_a_slash] {
+        let stack = Stack::start().await;
+        stack.provider.script(|script| {
+            script.metadata.insert("issuer".into(), json!(said));
+        });
+        let answer = stack.browser().visit("/api/auth/login").await;
+        assert_eq!(answer.status, 502);
+        says(&record(&log, &answer), "login", "provider_issuer");
+        assert!(
+            answer.body.contains("tell whoever runs this site"),
+            "{}",
+            answer.body
+        );
+        assert!(!answer.body.contains("just now"), "no promise: {}", answer.body);
+    }
     let stack = Stack::start().await;
     stack.provider.stop();
     let answer = stack.browser().visit("/api/auth/login").await;

@@ -130,13 +130,8 @@ impl SecurityEventPush {
     }
 }
 
-/// Why the token was refused, if it is told in JSON of a reasonable length.
+/// Why the token was refused, if the answer is JSON of a reasonable length, under any content type.
 async fn code(mut response: reqwest::Response) -> Option<String> {
-    let kind = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        return None;
-    }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {

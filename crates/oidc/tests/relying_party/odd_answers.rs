@@ -74,6 +74,10 @@ fn ways(json: &Value) -> Vec<(&'static str, Answer)> {
         body,
     };
     vec![
+        (
+            "page",
+            Answer::text(200, "text/html; charset=utf-8", text.clone()),
+        ),
         ("plain text", Answer::text(200, "text/plain", text.clone())),
         (
             "any bytes",
@@ -99,7 +103,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn json_is_judged_by_its_bytes_at_every_endpoint() {
-    for at in 0..5 {
+    for at in 0..6 {
         let bench = bench();
         let url = |endpoint| bench.provider.url(endpoint);
         let document = json!({
@@ -156,6 +160,32 @@ async fn json_is_judged_by_its_bytes_at_every_endpoint() {
             ("fresh", 60),
             "{way}"
         );
+    }
+}
+
+#[tokio::test]
+async fn the_reason_of_a_refusal_is_read_under_any_content_type() {
+    for content_type in ["text/html", "text/html; charset=utf-8", "text/plain", "nonsense"] {
+        let bench = bench();
+        bench.provider.script(|script| {
+            script.offer_par = true;
+            for endpoint in [Endpoint::Token, Endpoint::Par] {
+                let refusal = Answer::text(400, content_type, r#"{"error":"invalid_scope"}"#);
+                script.answers.insert(endpoint, refusal);
+            }
+        });
+        let pushed = bench
+            .party
+            .authorization_url(&request())
+            .await
+            .expect_err("refused");
+        let of_push =
+            matches!(&pushed, ProviderError::Refused { refusal, .. } if refusal.code() == "invalid_scope");
+        assert!(of_push, "{content_type}: {pushed:?}");
+        let refreshed = bench.party.refresh("a refresh token", NOW).await;
+        let of_refresh =
+            matches!(&refreshed, Err(RefreshError::Refused(refusal)) if refusal.code() == "invalid_scope");
+        assert!(of_refresh, "{content_type}: {refreshed:?}");
     }
 }
 

@@ -61,7 +61,9 @@ async fn an_event_is_sent_again_under_the_same_jti_until_its_receiver_takes_it()
 #[tokio::test]
 async fn an_event_that_its_receiver_refuses_is_given_up_and_the_next_one_is_told() {
     let peer = Peer::start().await;
-    peer.next(refuses("invalid_request"));
+    // The reason counts under any content type.
+    let refusal = r#"{"err":"invalid_request"}"#.to_owned();
+    peer.next(Does::Answers(400, "text/html", refusal, "x-nothing: 1"));
     let mut setting = Setting::new().await.pushed("files", &peer.url, "");
     let replica = setting.replica(Arc::new(setting.memory())).await;
     replica.come_and_go("alice").await;
