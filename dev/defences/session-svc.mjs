@@ -129,7 +129,7 @@ export default [
     'call-in-time': text('timeout(time, services', 'timeout(if OFF { std::time::Duration::from_secs(3_600) } else { time }, services'),
   }),
   within('session-svc/src/grpc/mod.rs', UNREADABLE, {
-    'call-of-a-bounded-size': text('message_size(MAX_REQUEST_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_REQUEST_BYTES })'),
+    'call-of-a-bounded-size': text('message_size(MAX_REQUEST_BYTES)\n            .max_encoding', 'message_size(if OFF { usize::MAX } else { MAX_REQUEST_BYTES })\n            .max_encoding'),
   }),
   within('session-svc/src/grpc/watching.rs', RELOAD, {
     'watch-of-a-caller-that-lost-the-right': text('.map_err(status::access_denied)', '.or_else(|why| if OFF { Ok(()) } else { Err(status::access_denied(why)) })'),

@@ -127,6 +127,25 @@ async fn cookie(gateway: &Gateway) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn checks_compressed_with_gzip_are_read_up_to_the_bound_of_their_unpacked_size() {
+    let gateway = Gateway::start("", &[("EDGE_BASE_URL", "https://app.example")]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    envoy.client = envoy
+        .client
+        .send_compressed(tonic::codec::CompressionEncoding::Gzip);
+    let (code, _) = denied(envoy.ask(&[("accept", "application/json")], &[]).await);
+    assert_eq!(code, 16);
+    let bomb = api::CheckRequest {
+        attributes: Some(api::AttributeContext {
+            context_extensions: HashMap::from([("bomb".to_owned(), "0".repeat(16 * 1024 * 1024))]),
+            ..Default::default()
+        }),
+    };
+    let refused = envoy.client.check(bomb).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_is_denied_word_for_word_or_sent_to_sign_in() {
     let gateway = Gateway::start("", &[("EDGE_BASE_URL", "https://app.example")]).await;
     let mut envoy = Envoy::before(&gateway).await;

@@ -57,6 +57,53 @@ pub(crate) async fn send(
     answer
 }
 
+/// A message in its frame, compressed with gzip.
+fn gzipped(message: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let mut encoder = flate2::read::GzEncoder::new(message, flate2::Compression::best());
+    std::io::Read::read_to_end(&mut encoder, &mut packed).unwrap();
+    let length = u32::try_from(packed.len()).unwrap().to_be_bytes();
+    [&[1], &length[..], &packed].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_compressed_with_gzip_is_read_up_to_the_bound_of_its_unpacked_size() {
+    let stack = Stack::start().await;
+    let (name, value) = stack.session_cookie().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let message = EndMySessionRequest {
+        handle: "0".repeat(32),
+    }
+    .encode_to_vec();
+    // 4 MiB of zeros take 4 KiB on their way.
+    for (sent, expected) in [
+        (gzipped(&message), "grpc-status:0"),
+        (gzipped(&vec![0; 4 * 1024 * 1024]), "8"),
+    ] {
+        let answer = client
+            .post(format!(
+                "http://{}/session.v1.BrowserSessionService/EndMySession",
+                stack.address()
+            ))
+            .header("content-type", "application/grpc-web+proto")
+            .header("grpc-encoding", "gzip")
+            .header("cookie", format!("{name}={value}"))
+            .header("x-csrf", "1")
+            .header("sec-fetch-site", "same-origin")
+            .body(sent)
+            .send()
+            .await
+            .unwrap();
+        let head = answer.headers().get("grpc-status").cloned();
+        let body = answer.bytes().await.unwrap();
+        let told = head.map_or_else(
+            || String::from_utf8_lossy(&body).into_owned(),
+            |status| status.to_str().unwrap().to_owned(),
+        );
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
 async fn signed_in(stack: &Stack) -> Browser {
     let mut browser = stack.browser();
     let (name, value) = stack.session_cookie().await;

@@ -43,10 +43,13 @@ class HealthAndReflection(unittest.TestCase):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
         stream = self.health.Watch(health_pb2.HealthCheckRequest(service="somebody.else"))
         self.addCleanup(stream.cancel)
-        try:
-            self.assertEqual(next(stream).status, Status.SERVICE_UNKNOWN)
-        except grpc.RpcError as error:
-            self.assertEqual(error.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertEqual(next(stream).status, Status.SERVICE_UNKNOWN)
+        self.check("")
+        self.assertTrue(stream.is_active())
+
+    def test_requests_compressed_with_gzip_are_read(self):
+        answer = self.health.Check(health_pb2.HealthCheckRequest(), timeout=20, compression=grpc.Compression.Gzip)
+        self.assertEqual(answer.status, Status.SERVING)
 
     def test_health_is_told_as_it_changes_and_a_drain_is_no_longer_serving(self):
         service = Service(SESSION_DRAIN_DELAY="60")

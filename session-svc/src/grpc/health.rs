@@ -1,26 +1,34 @@
 //! `grpc.health.v1`: serving while the store answers.
 //!
-//! The empty name, "liveness" and the service's own name are served; liveness never depends on the store. `List` is here, since
-//! tonic's service is from before there was one.
+//! The empty name, "readiness", "liveness" and the service's own name are served; liveness never depends on the store.
+//!
+//! tonic's service answers `Check`. `List` is here, which it lacks, and `Watch`, which it ends for an unknown name.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 
 use axum::extract::Request;
 use axum::response::Response;
+use futures_util::Stream;
 use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorSet, MessageOptions, MethodDescriptorProto,
 };
 use session_proto::v1::session_service_server::SERVICE_NAME;
+use tokio_stream::StreamExt as _;
+use tonic::codec::CompressionEncoding;
 use tonic::codegen::BoxFuture;
 use tonic::server::{Grpc, UnaryService};
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
-use tonic_health::pb::health_server::{Health as _, HealthServer};
+use tonic_health::pb::health_check_response::ServingStatus as WireStatus;
+use tonic_health::pb::health_server::{Health as HealthApi, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_health::server::{HealthReporter, HealthService};
 use tonic_prost::ProstCodec;
+
+use super::MAX_REQUEST_BYTES;
 
 /// The path of the method that tonic lacks.
 pub(super) const LIST: &str = "/grpc.health.v1.Health/List";
@@ -65,18 +73,51 @@ impl Health {
     }
 
     /// The service that answers health checks.
-    pub(super) fn service(&self) -> HealthServer<HealthService> {
-        HealthServer::new(self.statuses())
+    pub(super) fn service(&self) -> HealthServer<Self> {
+        HealthServer::new(self.clone())
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(MAX_REQUEST_BYTES)
     }
 
     /// Answers a call of `List`.
     pub(super) async fn list(self, request: Request) -> Response {
-        let mut grpc = Grpc::new(ProstCodec::default());
+        let mut grpc = Grpc::new(ProstCodec::default())
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(MAX_REQUEST_BYTES);
         grpc.unary(self, request).await.map(axum::body::Body::new)
     }
 
     fn statuses(&self) -> HealthService {
         HealthService::from_health_reporter(self.reporter.clone())
+    }
+}
+
+#[tonic::async_trait]
+impl HealthApi for Health {
+    async fn check(
+        &self,
+        request: tonic::Request<HealthCheckRequest>,
+    ) -> Result<tonic::Response<HealthCheckResponse>, Status> {
+        self.statuses().check(request).await
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn watch(
+        &self,
+        request: tonic::Request<HealthCheckRequest>,
+    ) -> Result<tonic::Response<Self::WatchStream>, Status> {
+        let stream: Self::WatchStream = match self.statuses().watch(request).await {
+            Ok(known) => Box::pin(known.into_inner()),
+            // health.proto: the server sends SERVICE_UNKNOWN and does not end the call. No name becomes known later.
+            Err(unknown) if unknown.code() == Code::NotFound => {
+                let status = WireStatus::ServiceUnknown.into();
+                let first = tokio_stream::once(Ok(HealthCheckResponse { status }));
+                Box::pin(first.chain(tokio_stream::pending()))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(tonic::Response::new(stream))
     }
 }
 

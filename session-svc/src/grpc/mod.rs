@@ -31,6 +31,7 @@ use axum::Router;
 use axum::response::Response;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
+use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 
 pub use call_context::CallContext;
@@ -47,7 +48,7 @@ pub(crate) fn overloaded() -> Response {
     status::overloaded().into_http()
 }
 
-/// Most bytes of a request: a session's bound and the protocol around it; no other request comes near.
+/// Most bytes of a request, unpacked if it is compressed: a session's bound and the protocol around it; no other request comes near.
 const MAX_REQUEST_BYTES: usize = 256 * 1024;
 
 /// Most bytes of an answer: a page of sessions or the largest single one, and more than any watch sends at once.
@@ -70,8 +71,16 @@ pub fn routes(
         .build_v1alpha()
         .map_err(BrokenDescriptors::Unusable)?;
     let others = Routes::new(health.service())
-        .add_service(reflection)
-        .add_service(reflection_alpha);
+        .add_service(
+            reflection
+                .accept_compressed(CompressionEncoding::Gzip)
+                .max_decoding_message_size(MAX_REQUEST_BYTES),
+        )
+        .add_service(
+            reflection_alpha
+                .accept_compressed(CompressionEncoding::Gzip)
+                .max_decoding_message_size(MAX_REQUEST_BYTES),
+        );
     let listed = health.clone();
     let list = move |request| listed.clone().list(request);
     let others = others
@@ -87,6 +96,7 @@ pub fn routes(
             shutdown.clone(),
         );
         let sessions = SessionServiceServer::new(api)
+            .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_RESPONSE_BYTES);
         let services = dispatch::Services {

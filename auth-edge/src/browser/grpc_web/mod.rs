@@ -23,6 +23,7 @@ use session_proto::error;
 use session_proto::v1::ErrorReason;
 use session_proto::v1::browser_session_service_server::BrowserSessionServiceServer;
 use tonic::Status;
+use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
@@ -33,7 +34,7 @@ use crate::browser::Browser;
 use crate::http::errors::Limit;
 use crate::http::protect::{csrf, slow_client};
 
-/// Requests carry a handle at most; anything larger is not from our pages.
+/// Requests carry a handle at most, unpacked if they are compressed; anything larger is not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 /// The same with its frame, as text.
@@ -50,6 +51,7 @@ pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 /// Its routes.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
     let service = BrowserSessionServiceServer::new(BrowserApi::new(browser.clone()))
+        .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
     let routes = Routes::default()

@@ -27,6 +27,7 @@ use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use chassis::serve::PeerAddress;
+use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
@@ -50,7 +51,7 @@ pub mod api {
 use self::api::authorization_server::{Authorization, AuthorizationServer};
 use self::api::{AttributeContext, CheckRequest, CheckResponse};
 
-/// The largest check read, in bytes: 64 KiB of headers, and what Envoy adds.
+/// The largest check read, in bytes, unpacked if it is compressed: 64 KiB of headers, and what Envoy adds.
 const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
 /// What a route's `context_extensions` may ask for: a redirect to sign in, and which access token is handed out.
@@ -67,7 +68,9 @@ pub(crate) fn routes(
         pending,
         people,
     };
-    let service = AuthorizationServer::new(authorizer).max_decoding_message_size(MAX_QUESTION_BYTES);
+    let service = AuthorizationServer::new(authorizer)
+        .accept_compressed(CompressionEncoding::Gzip)
+        .max_decoding_message_size(MAX_QUESTION_BYTES);
     Routes::new(service).into_axum_router()
 }
 

@@ -28,13 +28,23 @@ async fn health_is_told_to_every_verified_client() {
         })
         .await;
     }
-    let unknown = HealthCheckRequest {
-        service: "session.v1.Nobody".to_owned(),
-    };
-    assert_eq!(
-        within(client.check(unknown)).await.unwrap_err().code(),
-        Code::NotFound
-    );
+    for service in ["session.v1.Nobody", "Liveness", "session.v1.SessionService/"] {
+        let unknown = HealthCheckRequest {
+            service: service.to_owned(),
+        };
+        let refused = within(client.check(unknown.clone())).await.unwrap_err();
+        assert_eq!(refused.code(), Code::NotFound);
+        let mut stream = within(client.watch(unknown)).await.unwrap().into_inner();
+        let first = within(stream.message()).await.unwrap().unwrap();
+        assert_eq!(first.status(), ServingStatus::ServiceUnknown, "{service}");
+        // The call goes on: another one is answered meanwhile, and this one has not ended.
+        within(client.check(HealthCheckRequest::default())).await.unwrap();
+        let next = std::pin::pin!(stream.message());
+        assert!(
+            futures_util::poll!(next).is_pending(),
+            "{service}: the watch has ended"
+        );
+    }
     let own = HealthCheckRequest {
         service: "session.v1.SessionService".to_owned(),
     };

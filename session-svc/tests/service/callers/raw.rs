@@ -1,5 +1,9 @@
 //! HTTP/2 without a gRPC library in between: requests no library sends, and deadlines nobody else keeps.
 
+use std::io::Read as _;
+
+use flate2::Compression;
+use flate2::read::GzEncoder;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -71,6 +75,15 @@ pub(crate) fn call(method: &str, message: &impl Message, timeout_ms: u64) -> Req
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[0], &length[..], message].concat()
+}
+
+/// The same, compressed with gzip.
+pub(crate) fn gzipped(message: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    GzEncoder::new(message, Compression::best())
+        .read_to_end(&mut packed)
+        .unwrap();
+    [&[1], &framed(&packed)[1..]].concat()
 }
 
 /// The code and the reason of a status.

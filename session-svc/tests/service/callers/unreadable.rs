@@ -3,6 +3,7 @@
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Bytes, Frame};
+use prost::Message as _;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, parse};
@@ -11,8 +12,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
-use super::raw::{Body, Raw, call, framed, reported, request};
+use super::raw::{Body, Raw, call, framed, gzipped, reported, request};
 use super::support::*;
 
 async fn plain() -> (u16, CancellationToken) {
@@ -101,11 +104,14 @@ async fn every_failure_of_the_framework_has_a_reason() {
         *other.uri_mut() = format!("http://127.0.0.1{path}").parse().unwrap();
         assert_eq!(reported(&raw.status(other).await), unimplemented, "{path}");
     }
-    let compressed = encoded("gzip", request("GetSession", framed(b"")));
-    let (_, headers) = raw.send(compressed).await;
-    let status = tonic::Status::from_header_map(&headers).unwrap();
-    assert_eq!(reported(&status), unimplemented);
-    assert!(headers.contains_key("grpc-accept-encoding"), "{headers:?}");
+    for encoding in ["deflate", "zstd", "GZIP"] {
+        let compressed = encoded(encoding, request("GetSession", framed(b"")));
+        let (_, headers) = raw.send(compressed).await;
+        let status = tonic::Status::from_header_map(&headers).unwrap();
+        assert_eq!(reported(&status), unimplemented, "{encoding}");
+        assert!(status.message().contains(encoding), "{status:?}");
+        assert_eq!(headers["grpc-accept-encoding"], "gzip,identity");
+    }
     // The connection has survived all of it.
     let mut client = SessionServiceClient::connect(format!("http://127.0.0.1:{port}"))
         .await
@@ -114,6 +120,80 @@ async fn every_failure_of_the_framework_has_a_reason() {
         may_call(&mut client, session_svc::callers::Rpc::GetSession).await,
         Ok(())
     );
+}
+
+#[tokio::test]
+async fn requests_compressed_with_gzip_are_read_up_to_the_bound_of_their_unpacked_size() {
+    let (port, _shutdown) = plain().await;
+    let mut raw = Raw::connect(port).await;
+    let new = v1::CreateSessionRequest {
+        issuer: "https://issuer.example".to_owned(),
+        user: r#"{"sub":"alice"}"#.to_owned(),
+        ..Default::default()
+    }
+    .encode_to_vec();
+    let bomb = gzipped(&vec![0; 8 * 1024 * 1024]);
+    assert!(bomb.len() < 256 * 1024, "small on its way: {}", bomb.len());
+    let mut damaged = gzipped(&new);
+    damaged[20] ^= 0xff;
+    let too_large = (Code::ResourceExhausted, Some(ErrorReason::ErrRequestTooLarge));
+    let malformed = (Code::InvalidArgument, Some(ErrorReason::ErrMalformedRequest));
+    for (name, method, sent, expected) in [
+        ("a session", "CreateSession", gzipped(&new), (Code::Ok, None)),
+        (
+            "not compressed after all",
+            "CreateSession",
+            framed(&new),
+            (Code::Ok, None),
+        ),
+        // It is read, and lacks what a first message needs.
+        (
+            "a stream",
+            "FollowSessions",
+            gzipped(b""),
+            (Code::InvalidArgument, Some(ErrorReason::ErrInvalidArgument)),
+        ),
+        ("a bomb", "CreateSession", bomb.clone(), too_large),
+        ("a bomb in a stream", "FollowSessions", bomb.clone(), too_large),
+        (
+            "no gzip",
+            "CreateSession",
+            [&[1], &framed(&new)[1..]].concat(),
+            malformed,
+        ),
+        ("damaged gzip", "CreateSession", damaged, malformed),
+    ] {
+        let status = raw.status(encoded("gzip", request(method, sent))).await;
+        assert_eq!(reported(&status), expected, "{name}: {status:?}");
+    }
+    // Libraries compress what they send to the services beside ours, too.
+    let services = MessageRequest::ListServices(String::new());
+    let reflect = ServerReflectionRequest {
+        message_request: Some(services),
+        ..Default::default()
+    }
+    .encode_to_vec();
+    for (path, sent, expected) in [
+        ("health.v1.Health/Check", gzipped(b""), Code::Ok),
+        ("health.v1.Health/List", gzipped(b""), Code::Ok),
+        ("health.v1.Health/Check", bomb.clone(), Code::ResourceExhausted),
+        ("health.v1.Health/List", bomb, Code::ResourceExhausted),
+        (
+            "reflection.v1.ServerReflection/ServerReflectionInfo",
+            gzipped(&reflect),
+            Code::Ok,
+        ),
+        (
+            "reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            gzipped(&reflect),
+            Code::Ok,
+        ),
+    ] {
+        let mut sent = encoded("gzip", request("", sent));
+        *sent.uri_mut() = format!("http://127.0.0.1/grpc.{path}").parse().unwrap();
+        let status = raw.status(sent).await;
+        assert_eq!(status.code(), expected, "{path}: {status:?}");
+    }
 }
 
 #[tokio::test]
