@@ -199,23 +199,31 @@ impl HttpClient {
         endpoint: &'static str,
         url: &Url,
     ) -> Result<ProbedResponse, ProviderError> {
-        let probed = self.probe(endpoint, url).await?;
+        let accept = "application/json";
+        let probed = self.probe(endpoint, url, accept).await?;
         match probed.response.redirect_within(url) {
-            Some(next) => self.probe(endpoint, &next).await,
+            Some(next) => self.probe(endpoint, &next, accept).await,
             None => Ok(probed),
         }
     }
 
-    /// Gets what a probe wants to see: the response with its headers, and the certificate.
-    pub(crate) async fn probe(
+    /// Gets what a browser would: some providers answer JSON, and an error, to whoever accepts that at a page.
+    pub(crate) async fn probe_page(
         &self,
         endpoint: &'static str,
         url: &Url,
     ) -> Result<ProbedResponse, ProviderError> {
-        let request = self
-            .client
-            .get(url.clone())
-            .header(ACCEPT, "application/json, text/html");
+        self.probe(endpoint, url, "text/html").await
+    }
+
+    /// Gets what a probe wants to see: the response with its headers, and the certificate.
+    async fn probe(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+        accept: &'static str,
+    ) -> Result<ProbedResponse, ProviderError> {
+        let request = self.client.get(url.clone()).header(ACCEPT, accept);
         let response = begin(endpoint, request).await?;
         let header = |name| {
             let value: Option<&HeaderValue> = response.headers().get(name);

@@ -97,7 +97,7 @@ const WRONG = {
   'another secret, seen by a pushed request': {
     env: () => ({ OIDC_CLIENT_SECRET: 'not-the-secret-but-as-long-as-one' }), amiss: ['problem client_credentials'], setting: 'OIDC_CLIENT_SECRET',
   },
-  'another secret, seen by a made-up code': {
+  'another secret, seen by a made-up refresh token': {
     env: () => ({ OIDC_CLIENT_SECRET: 'not-the-secret-but-as-long-as-one', OIDC_PAR: 'off' }), amiss: ['problem client_credentials'], setting: 'OIDC_CLIENT_SECRET',
   },
   'an algorithm the provider does not use': {
@@ -150,6 +150,41 @@ test('an authentication method the provider does not have is found before anybod
   assert.equal(status, 1);
   assert.ok(amiss.includes('problem client_authentication'), amiss);
   assert.equal(found('client_authentication').setting, 'OIDC_CLIENT_AUTH_METHOD');
+});
+
+test('the authorization endpoint is asked as a browser asks, and a page that every address gets is a warning', async () => {
+  const real = JSON.parse(await documentAs(stack.issuer)).authorization_endpoint;
+  let issuer;
+  let isPage = false;
+  const { port, close } = await serve(http.createServer(async (request, response) => {
+    const url = new URL(request.url, issuer);
+    if (url.pathname !== '/authorize') return response.setHeader('Content-Type', 'application/json').end(await documentAs(issuer, { authorization_endpoint: `${issuer}/authorize` }));
+    if (isPage) return response.setHeader('Content-Type', 'text/html').end('<h1>Sign in</h1>');
+    if (/json/.test(request.headers.accept)) return response.writeHead(400).end('{}');
+    const answer = await fetch(`${real}${url.search}`, { redirect: 'manual', headers: { accept: 'text/html' } });
+    const location = answer.headers.get('location');
+    return response.writeHead(answer.status, location ? { location } : {}).end();
+  }));
+  issuer = `http://127.0.0.1:${port}`;
+  const examine = (more) => doctor('auth-edge', { ...settings.edge, OIDC_ISSUER_URL: issuer, OIDC_PAR: 'off', ...more });
+  try {
+    const right = await examine({});
+    assert.deepEqual([right.status, right.found('sign_in_request').result], [0, 'ok'], right.text);
+    const wrong = await examine({ EDGE_BASE_URL: 'http://localhost:3999' });
+    assert.deepEqual([wrong.status, wrong.found('sign_in_request').result], [1, 'problem'], wrong.text);
+    isPage = true;
+    const page = await examine({});
+    assert.deepEqual([page.status, page.amiss], [0, ['warning sign_in_request']], page.text);
+  } finally {
+    await close();
+  }
+});
+
+test('a request that is refused at the redirect URI proves the address, and is unknown where its code says no more', async () => {
+  const offline = await doctor('auth-edge', { ...settings.edge, OIDC_SCOPE: 'openid offline_access', OIDC_AUTHORIZATION_PARAMS: 'prompt=consent', OIDC_PAR: 'off' });
+  assert.equal(offline.status, 0, offline.text);
+  assert.ok(['ok', 'unknown'].includes(offline.found('sign_in_request').result), offline.text);
+  assert.ok(!/register/.test(offline.found('sign_in_request').advice ?? ''), offline.text);
 });
 
 test('a key that is not registered is told from the one that is', async () => {

@@ -151,7 +151,7 @@ impl RelyingParty {
         let url = asking.authorization_url(&request).await?;
         let probed = asking
             .http_for_probes()?
-            .probe("authorization_endpoint", &url)
+            .probe_page("authorization_endpoint", &url)
             .await?;
         let location = probed.location.as_deref();
         Ok(AuthorizationProbe::of(
@@ -179,7 +179,7 @@ impl RelyingParty {
         };
         let probed = self
             .http_for_probes()?
-            .probe("end_session_endpoint", &url)
+            .probe_page("end_session_endpoint", &url)
             .await?;
         Ok(Some(probed.response.status))
     }

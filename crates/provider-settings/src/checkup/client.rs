@@ -52,7 +52,7 @@ pub(super) fn credentials(
         Ok(ClientVerdict::Unclear(error)) => Finding::unknown(
             id,
             format!(
-                "the token endpoint refused a made-up code for another reason: {}; its log says more",
+                "the token endpoint refused a made-up grant for another reason: {}; its log says more",
                 code(error)
             ),
         ),
@@ -87,10 +87,13 @@ fn mend(settings: &ProviderSettings) -> Remedy {
     }
 }
 
-/// Whether the provider takes the request of a sign-in and gives its answer to our redirect URI.
+/// Whether the provider takes the request of a sign-in and gives its answer to our redirect URI. `is_alike` says that it answers
+/// in the same way for an address that is not registered.
 pub(super) fn sign_in_request(
     probe: &Result<AuthorizationProbe, ProviderError>,
     redirect_uri: &str,
+    is_believed: bool,
+    is_alike: bool,
 ) -> Finding {
     let id = "sign_in_request";
     match probe {
@@ -98,7 +101,17 @@ pub(super) fn sign_in_request(
         Ok(AuthorizationProbe::Returned(Some(error))) if NOBODY_THERE.contains(&error.code()) => {
             Finding::fits(id, "taken; the redirect URI is registered")
         }
-        Ok(AuthorizationProbe::Returned(Some(error))) => refused(id, error, redirect_uri),
+        // It arrived at the redirect URI, which is registered, so a mended address changes nothing.
+        Ok(AuthorizationProbe::Returned(Some(error))) => match remedy(error) {
+            Some(remedy) => refused(id, error, remedy),
+            None => Finding::unknown(
+                id,
+                format!(
+                    "the redirect URI is registered; a request in which nobody may be asked is refused: {}; sign in once to see",
+                    error.code()
+                ),
+            ),
+        },
         Ok(AuthorizationProbe::Page(status @ 400..500)) => Finding::problem(
             id,
             format!(
@@ -106,15 +119,23 @@ pub(super) fn sign_in_request(
             ),
             register(redirect_uri),
         ),
+        Ok(AuthorizationProbe::Page(..400) | AuthorizationProbe::Elsewhere) if is_alike => Finding::warning(
+            id,
+            "the provider answers as it does for an address that is not registered: it does not say whether ours is",
+            register(redirect_uri),
+        ),
         Ok(AuthorizationProbe::Page(_) | AuthorizationProbe::Elsewhere) => Finding::unknown(
             id,
             "the provider shows a page, though it was asked to show none: sign in once to see",
         ),
         // Told by the credentials already.
-        Err(ProviderError::Refused { refusal, .. }) if refusal.is_about_client() => {
+        Err(ProviderError::Refused { refusal, .. }) if refusal.is_about_client() && !is_believed => {
             Finding::unknown(id, "not judged: the provider does not believe who we are")
         }
-        Err(ProviderError::Refused { refusal, .. }) => refused(id, refusal, redirect_uri),
+        Err(ProviderError::Refused { refusal, .. }) => {
+            let remedy = remedy(refusal).unwrap_or_else(|| register(redirect_uri));
+            refused(id, refusal, remedy)
+        }
         Err(error) => Finding::unknown(id, chain(error)),
     }
 }
@@ -125,9 +146,13 @@ fn register(redirect_uri: &str) -> Remedy {
     ))
 }
 
-fn refused(id: &'static str, error: &OAuthError, redirect_uri: &str) -> Finding {
-    let remedy = match error.code() {
-        "invalid_redirect_uri" | "redirect_uri_mismatch" | "invalid_request" => register(redirect_uri),
+fn refused(id: &'static str, error: &OAuthError, remedy: Remedy) -> Finding {
+    Finding::problem(id, format!("the provider refuses it: {}", error.code()), remedy)
+}
+
+/// What mends a request that is refused with this code, if the code says so.
+fn remedy(error: &OAuthError) -> Option<Remedy> {
+    Some(match error.code() {
         "invalid_scope" => Remedy::set(
             "OIDC_SCOPE",
             "leave out what the client may not ask for, or allow it at the provider",
@@ -144,9 +169,8 @@ fn refused(id: &'static str, error: &OAuthError, redirect_uri: &str) -> Finding 
             "write false, or register the key of OIDC_CLIENT_KEY_FILE",
         ),
         "invalid_dpop_proof" => Remedy::set("OIDC_DPOP", "write off, or see that the clocks agree"),
-        _ => Remedy::elsewhere("the provider's log says why"),
-    };
-    Finding::problem(id, format!("the provider refuses it: {}", error.code()), remedy)
+        _ => return None,
+    })
 }
 
 /// Whether the provider lets a browser land where people are to land after they signed out.

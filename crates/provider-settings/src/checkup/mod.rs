@@ -19,8 +19,8 @@ mod watch;
 
 use chassis::findings::{Finding, Remedy, Section, Verdict};
 use oidc::{
-    AssertionAudience, ClientAuth, ClientVerdict, Par, ProviderError, ProviderSettings, RedirectUrl,
-    RelyingParty,
+    AssertionAudience, AuthorizationProbe, ClientAuth, ClientVerdict, Par, ProviderError, ProviderSettings,
+    RedirectUrl, RelyingParty,
 };
 use serde_json::{Map, Value};
 
@@ -164,12 +164,14 @@ pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) ->
     let verdict = if proven && !matches!(party.settings().client_auth, ClientAuth::None) {
         Ok(ClientVerdict::Believed)
     } else {
-        party.probe_client_by_code(redirect_uri, now).await
+        client_verdict(party, Some(redirect_uri), now).await
     };
     let instead = other_method(party, &verdict, Some(redirect_uri), now).await;
+    let is_believed = matches!(verdict, Ok(ClientVerdict::Believed));
+    let is_alike = is_answered_alike(party, &asked, redirect_uri, now).await;
     let mut findings = vec![
         client::credentials(party.settings(), &verdict, instead),
-        client::sign_in_request(&asked, redirect_uri),
+        client::sign_in_request(&asked, redirect_uri, is_believed, is_alike),
     ];
     if let Some(landing) = uris.landing {
         findings.push(client::sign_out_request(
@@ -182,9 +184,42 @@ pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) ->
 
 /// Shows the provider who this client is, as a refresh does.
 pub async fn try_refresh(party: &RelyingParty, now: u64) -> Finding {
-    let verdict = party.probe_client_by_refresh(now).await;
+    let verdict = client_verdict(party, None, now).await;
     let instead = other_method(party, &verdict, None, now).await;
     client::credentials(party.settings(), &verdict, instead)
+}
+
+/// What the provider makes of this client. Some judge a code before the client, so a made-up refresh token is shown first. Only a
+/// client that may not refresh is judged by a code, at this redirect URI.
+async fn client_verdict(
+    party: &RelyingParty,
+    redirect_uri: Option<&str>,
+    now: u64,
+) -> Result<ClientVerdict, ProviderError> {
+    let verdict = party.probe_client_by_refresh(now).await;
+    match (redirect_uri, &verdict) {
+        (Some(uri), Ok(ClientVerdict::NotAllowed(_) | ClientVerdict::Unclear(_))) => {
+            party.probe_client_by_code(uri, now).await
+        }
+        _ => verdict,
+    }
+}
+
+/// Whether the provider shows the same page for an address that is not registered, so that its page says nothing of ours.
+async fn is_answered_alike(
+    party: &RelyingParty,
+    asked: &Result<AuthorizationProbe, ProviderError>,
+    redirect_uri: &str,
+    now: u64,
+) -> bool {
+    let (Ok(AuthorizationProbe::Page(_) | AuthorizationProbe::Elsewhere), Ok(other)) = (
+        asked,
+        RedirectUrl::new(format!("{redirect_uri}/not-registered-by-anybody")),
+    ) else {
+        return false;
+    };
+    let other = party.probe_authorization(&other, now).await;
+    matches!((asked, other), (Ok(asked), Ok(other)) if *asked == other)
 }
 
 /// Whether requests are pushed.
@@ -232,10 +267,7 @@ async fn other_method(
         ClientAuth::TlsClientAuth { .. } | ClientAuth::None => return None,
     };
     let party = other.ok()?;
-    let verdict = match redirect_uri {
-        Some(redirect_uri) => party.probe_client_by_code(redirect_uri, now).await,
-        None => party.probe_client_by_refresh(now).await,
-    };
+    let verdict = client_verdict(&party, redirect_uri, now).await;
     matches!(verdict, Ok(ClientVerdict::Believed)).then(|| {
         let advice = format!("write {word}: the provider believes the same secret or key that way");
         Remedy::set(setting, advice)

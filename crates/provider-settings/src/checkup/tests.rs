@@ -189,7 +189,7 @@ fn what_the_document_says_is_judged_by_the_settings() {
         (
             "claims",
             json!({"claims_supported": ["sub", "name"]}),
-            Warning,
+            Unknown,
             None,
         ),
         ("claims", json!({"claims_supported": null}), Unknown, None),
@@ -264,7 +264,13 @@ fn the_settings_are_judged_by_what_the_document_says() {
             json!({"grant_types_supported": ["authorization_code"]}),
             Warning,
         ),
-        ("refresh", offline, json!({}), Fits),
+        ("refresh", offline.clone(), json!({}), Fits),
+        (
+            "refresh",
+            offline,
+            json!({"grant_types_supported": null}),
+            Unknown,
+        ),
         ("profile_claims", signed, json!({}), Warning),
         ("client_authentication", open, json!({}), Unknown),
     ] {
@@ -348,17 +354,62 @@ fn a_sign_in_that_nobody_may_be_asked_at_says_whether_the_redirect_uri_is_known(
         (Returned(None), Fits),
         (error("login_required"), Fits),
         (error("invalid_scope"), Problem),
+        // It came to the redirect URI, which is registered: some want prompt=consent with offline_access.
+        (error("invalid_request"), Unknown),
+        (error("access_denied"), Unknown),
         (Page(400), Problem),
         (Page(200), Unknown),
         (Page(503), Unknown),
         (Elsewhere, Unknown),
     ] {
-        let finding = client::sign_in_request(&Ok(probe.clone()), "https://app.example/cb");
+        let finding = client::sign_in_request(&Ok(probe.clone()), "https://app.example/cb", true, false);
         assert_eq!(finding.verdict, verdict, "{probe:?}");
         let told = finding.remedy.is_none_or(|remedy| {
             remedy.setting.is_some() || remedy.advice.contains("https://app.example/cb")
         });
         assert!(told, "{probe:?}");
+    }
+}
+
+#[test]
+fn a_page_that_an_unregistered_address_gets_as_well_is_a_warning() {
+    use oidc::AuthorizationProbe::{Elsewhere, Page};
+    for (probe, verdict) in [
+        (Page(200), Warning),
+        (Elsewhere, Warning),
+        (Page(400), Problem),
+        (Page(503), Unknown),
+    ] {
+        let finding = client::sign_in_request(&Ok(probe.clone()), "https://app.example/cb", true, true);
+        assert_eq!(finding.verdict, verdict, "{probe:?}");
+    }
+}
+
+/// A provider that looks at the code before the client, one that calls a wrong redirect URI a wrong client, and one whose client
+/// may not refresh.
+#[tokio::test]
+async fn a_made_up_refresh_token_is_shown_before_a_code() {
+    let provider = ScriptedProvider::start();
+    let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
+    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    let party = RelyingParty::new(settings).unwrap();
+    let redirect_uri = RedirectUrl::new("http://127.0.0.1:3000/api/auth/callback".to_owned()).unwrap();
+    let uris = SignInUris {
+        redirect_uri: &redirect_uri,
+        landing: None,
+    };
+    for (refused, expected, grants) in [
+        ("invalid_grant", Fits, 1),
+        ("invalid_client", Problem, 2),
+        ("unsupported_grant_type", Problem, 2),
+    ] {
+        provider.reset();
+        let before = provider.calls(Endpoint::Token);
+        let answer = Answer::json(400, &json!({ "error": refused }));
+        provider.script(|script| drop(script.answers.insert(Endpoint::Token, answer)));
+        let findings = try_client(&party, uris, 1_800_000_000).await;
+        assert_eq!(findings[0].verdict, expected, "{refused}: {findings:?}");
+        assert_eq!(provider.calls(Endpoint::Token) - before, grants, "{refused}");
     }
 }
 

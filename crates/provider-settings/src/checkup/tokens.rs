@@ -274,7 +274,8 @@ pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettin
             "OIDC_SCOPE",
             "add offline_access if applications need access tokens for longer than one lasts",
         )),
-        _ => Finding::fits(
+        None => Finding::unknown(id, "the provider does not say whether it gives refresh tokens"),
+        Some(_) => Finding::fits(
             id,
             if asked {
                 "asked for by offline_access"
