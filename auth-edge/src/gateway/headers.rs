@@ -91,6 +91,12 @@ pub(crate) fn is_identity(name: &HeaderName) -> bool {
     folded.starts_with("x-auth-") || IDENTITY.contains(&folded.as_ref())
 }
 
+/// Whether only a proxy may send a header of this name, in whatever spelling. `X-Envoy-…` is for Envoy to judge.
+pub(crate) fn is_for_proxies(name: &HeaderName) -> bool {
+    let folded = folded(name.as_str());
+    !folded.starts_with("x-envoy-") && proxy_headers::is_withheld(&folded, true, false)
+}
+
 /// Whether a client may not send a header of this name on, in whatever spelling.
 fn is_ours_to_tell(
     name: &HeaderName,

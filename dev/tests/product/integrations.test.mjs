@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { freePort, until } from '../../lib/net.mjs';
 import { personOf } from '../../idp/lib/accounts.mjs';
-import { startStack } from '../../stack.mjs';
+import { ROOT, startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 import { configuration, Program, START, startNginx } from './proxies.mjs';
 
@@ -26,6 +26,10 @@ const FOLDED = [
   'Remote.User', 'remote_user', 'REMOTE_Groups', 'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
   'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
 ];
+/** Headers that only a proxy may send, as the edge knows them; Envoy judges its own. */
+const FOR_PROXIES = [...readFileSync(join(ROOT, 'auth-edge/src/values/proxy_headers.rs'), 'utf8').split('/// Whether')[0].matchAll(/"([a-z0-9-]+)"/g)]
+  .map(([, header]) => (header.endsWith('-') ? `${header}test` : header)).filter((header) => !header.startsWith('x-envoy-'));
+
 /** Of the names below X-Auth- an application may read, only those the edge sets may come. */
 const OTHER_IDENTITIES = ['x-auth-issuer', 'X-Auth-Client', 'X-AUTH-FOO', 'x-auth-groups', 'x-auth-request-user', 'X-Auth-Assertion', 'x-auth-session-'];
 const IDENTITY = ['x-auth-issuer', 'x-auth-session', 'x-auth-subject'];
@@ -249,6 +253,17 @@ for (const name of Object.keys(START)) {
       const before = app.asked;
       assert.equal((await request(`${url}/orders`, { headers: { ...SPOOFED, accept: 'application/json' } })).status, 401);
       assert.equal(app.asked, before);
+    });
+
+    test('no header of a client passes that only a proxy may send', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      assert.ok(FOR_PROXIES.length > 40);
+      const headers = Object.fromEntries([...FOR_PROXIES, 'x-ms-client-principal-name', 'x-harmless'].map((header) => [header, 'spoofed']));
+      const answer = await client.fetch(`${url}/orders`, { headers });
+      assert.equal(answer.status, 200, answer.text);
+      const passed = Object.entries(answer.json().headers).filter(([, value]) => value.includes('spoofed')).map(([header]) => header);
+      assert.deepEqual(passed, ['x-harmless']);
     });
 
     test('no identity comes by another spelling of its name', async () => {

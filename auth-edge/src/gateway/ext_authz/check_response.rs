@@ -13,7 +13,8 @@ use crate::gateway::assertion::X_AUTH_ASSERTION;
 use crate::gateway::bearer::PROOF;
 use crate::gateway::check::{ForApplication, TokenEndsHere};
 use crate::gateway::headers::{
-    X_AUTH_CLIENT, X_AUTH_DEVICE, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies,
+    X_AUTH_CLIENT, X_AUTH_DEVICE, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_for_proxies, is_identity,
+    other_cookies,
 };
 
 /// The longest body passed on; the edge's own pages are a few KiB.
@@ -88,7 +89,7 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
         .keys()
         .filter(|name| {
             let is_token = **name == header::AUTHORIZATION || **name == PROOF;
-            is_identity(name) || told.names.contain(name) || (is_token && ends_here)
+            is_identity(name) || is_for_proxies(name) || told.names.contain(name) || (is_token && ends_here)
         })
         // Envoy removes after it has set.
         .filter(|name| !is_set(&headers, name))
