@@ -4,16 +4,19 @@
 //! - The path was normalised before it comes here.
 //! - A file whose name carries its hash is kept by browsers for good, everything else is revalidated.
 //! - A missing asset is 404, never the app.
+//! - No part of a file continues what a client has of another.
 //!
 //! Compressed neighbours (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out
 //! of the folder.
 
 mod folder_backend;
+mod ranges;
 
 use std::path::Path;
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
@@ -58,7 +61,16 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
     } else {
         "/index.html".to_owned()
     };
-    let mut response = file(folder, &named, request).await;
+    let (mut head, _) = request.into_parts();
+    ranges::normalize(&mut head);
+    let mut response = file(folder, &named, head.clone()).await;
+    let answer = (response.status(), response.headers());
+    if let Some(range) = head.headers.get(header::RANGE)
+        && ranges::wants_whole(answer, range, head.headers.get(header::IF_RANGE))
+    {
+        head.headers.remove(header::RANGE);
+        response = file(folder, &named, head).await;
+    }
     match response.status() {
         StatusCode::NOT_FOUND => return HttpError::NotFound.into_response(),
         status if status.is_server_error() => return HttpError::Internal.into_response(),
@@ -87,8 +99,7 @@ fn carries_hash(name: &str) -> bool {
         })
 }
 
-async fn file(folder: &Path, path: &str, request: Request) -> Response {
-    let (mut parts, _) = request.into_parts();
+async fn file(folder: &Path, path: &str, mut parts: Parts) -> Response {
     match Uri::try_from(path) {
         Ok(uri) => parts.uri = uri,
         Err(_) => return StatusCode::NOT_FOUND.into_response(),

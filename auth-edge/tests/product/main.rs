@@ -27,6 +27,7 @@ mod device_bound;
 mod encoded_paths;
 mod ext_authz;
 mod folder_links;
+mod folder_ranges;
 mod foreign_cookies;
 mod forward_auth;
 mod framing;
