@@ -132,8 +132,8 @@ where
             }
         };
         let now = Instant::now();
-        // Whoever waited for silence, or for a connection, would wait for it again.
-        let waited = failure.is_silence() && now >= begun + FIRST_WORD_MAX;
+        // Who waited for a connection would wait for it again.
+        let waited = matches!(failure, AttemptFailure::Unsent(_)) && now >= begun + FIRST_WORD_MAX;
         let all_lack_key = failure.lacks_key() && pool.another(&without_key).is_none();
         let over = attempt == ATTEMPTS_MAX || now >= time.until || waited || all_lack_key;
         if over || !failure.may_repeat(repeat) {
@@ -250,11 +250,6 @@ impl AttemptFailure {
     /// Whether the replica lacks the key of the record.
     fn lacks_key(&self) -> bool {
         matches!(self, Self::Said(status) if lacks_key(status))
-    }
-
-    /// Whether nobody said anything, which takes its time.
-    fn is_silence(&self) -> bool {
-        matches!(self, Self::Silence | Self::Unsent(_))
     }
 }
 

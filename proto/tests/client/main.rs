@@ -6,6 +6,7 @@ mod batches;
 mod calls;
 mod cut_off;
 mod finding;
+mod forgotten;
 mod guide;
 mod replica;
 mod secured;

@@ -28,6 +28,7 @@ mod proxy;
 mod redis;
 mod redis_cluster;
 mod redis_cluster_events;
+mod redis_forgotten;
 mod redis_lists;
 mod redis_secured;
 mod redis_sentinel;

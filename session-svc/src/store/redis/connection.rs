@@ -9,7 +9,8 @@
 //! - A cluster's connection, which leads to all its nodes, stays in use until another replaced it: one node that is silent
 //!   does not take the sessions of the others with it.
 //! - No connection to a server that says it is a replica is used, and those of all workers are let go when one of them says so.
-//! - Only reads are repeated, once, and only when their connection broke.
+//! - Only reads are repeated, once, and only when their connection broke or brought no answer: a load balancer forgets idle
+//!   connections without a word to either side.
 //! - Changed settings are used by new connections. One in use stays until one of the new kind replaces it, so
 //!   that settings that do not work yet break nothing that does.
 
@@ -109,9 +110,7 @@ impl WorkerConnection {
         script: Option<&'static str>,
     ) -> RedisResult<T> {
         match self.once_by(command, script).await {
-            Err(error) if consequence(&error) == Consequence::LetGo && !error.is_timeout() => {
-                self.once_by(command, script).await
-            }
+            Err(error) if consequence(&error) == Consequence::LetGo => self.once_by(command, script).await,
             answer => answer,
         }
     }
@@ -319,7 +318,7 @@ impl ConnectionState {
                 self.connections.let_go.send_replace(());
                 self.connections.look();
             }
-            Err(error) if error.is_timeout() => {}
+            // An idle connection that a load balancer forgot says so here, before a write meets it.
             Err(_) => self.let_go(used),
         }
     }

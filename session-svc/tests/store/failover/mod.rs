@@ -5,9 +5,9 @@
 mod adapter;
 mod endings;
 mod isolation;
-mod load;
+pub(crate) mod load;
 mod replaced;
-mod service;
+pub(crate) mod service;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

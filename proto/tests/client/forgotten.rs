@@ -1,0 +1,53 @@
+//! A load balancer before the session service that forgets idle connections: nothing comes over them any more, without an error on
+//! either side. New ones are carried.
+
+use std::time::Duration;
+
+use session_proto::v1::*;
+use tokio::io::{copy, copy_bidirectional, sink};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::replica::Answer;
+use crate::support::{Server, by_handle, client, loopback, within};
+
+async fn carry(mut near: TcpStream, far: std::net::SocketAddr, mut forgotten: watch::Receiver<()>) {
+    let mut far = TcpStream::connect(far).await.unwrap();
+    tokio::select! {
+        _ = copy_bidirectional(&mut near, &mut far) => {}
+        _ = forgotten.changed() => {
+            let _ = copy(&mut near, &mut sink()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_over_a_forgotten_connection_are_repeated_over_a_new_one() {
+    let server = Server::start("one", Answer::Session).await;
+    let listener = TcpListener::bind(loopback()).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (forgotten, address) = (watch::Sender::new(()), server.address);
+    let forgets = forgotten.clone();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            tokio::spawn(carry(near, address, forgets.subscribe()));
+        }
+    });
+    // The deadline that callers have by default.
+    let client = client([url], Duration::from_secs(5));
+    within(client.get_session(by_handle())).await.unwrap();
+    forgotten.send_replace(());
+    within(client.get_session(by_handle())).await.unwrap();
+    forgotten.send_replace(());
+    // So may what changes something, where sending it twice does what sending it once does.
+    let create = CreateSessionRequest {
+        request_id: "a request".to_owned(),
+        ..Default::default()
+    };
+    within(client.create_session(create)).await.unwrap();
+    forgotten.send_replace(());
+    let reads = (0..20).map(|_| client.get_session(by_handle()));
+    for read in within(futures_util::future::join_all(reads)).await {
+        read.unwrap();
+    }
+}
