@@ -74,6 +74,7 @@ mod strict_cookie;
 mod support;
 mod traces;
 mod upstream_answers;
+mod unprocessed;
 mod upstream_tokens;
 mod vendors;
 mod visits;
