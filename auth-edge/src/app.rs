@@ -8,6 +8,7 @@ use axum::extract::FromRef;
 use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
 use chassis::metrics::{SampledGauge, as_f64};
+use chassis::serve::Stopping;
 use prometheus::Registry;
 use session_proto::client::SessionClient;
 use tokio::sync::Semaphore;
@@ -82,6 +83,8 @@ pub(crate) struct Dependencies {
     pub(crate) proxy: Proxy,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,
+    /// How far the edge has stopped.
+    pub(crate) stopping: Stopping,
 }
 
 impl App {
@@ -101,6 +104,7 @@ impl App {
             routes,
             proxy,
             assertions,
+            stopping,
         } = dependencies;
         let settings = Arc::new(settings);
         let sites = settings.sites();
@@ -149,7 +153,7 @@ impl App {
         let state = AppState {
             layer: shared.layer(),
             sign_in: Arc::new(shared.sign_in()),
-            gateway: Arc::new(shared.gateway(proxy, assertions)),
+            gateway: Arc::new(shared.gateway(proxy, assertions, stopping)),
             browser: Arc::new(shared.browser()),
             settings: Arc::clone(&settings),
         };
@@ -209,6 +213,12 @@ impl App {
             &[],
             move |gauges| gauges.with_label_values::<&str>(&[]).set(as_f64(streams.count())),
         )?))
+    }
+
+    /// How far the edge has stopped, which its listener says.
+    #[must_use]
+    pub fn stopping(&self) -> &Stopping {
+        &self.0.gateway.stopping
     }
 
     /// How many sessions have streams that are open.
@@ -316,7 +326,7 @@ impl Shared<'_> {
         }
     }
 
-    fn gateway(&self, proxy: Proxy, assertions: Option<Assertions>) -> Gateway {
+    fn gateway(&self, proxy: Proxy, assertions: Option<Assertions>, stopping: Stopping) -> Gateway {
         let settings = self.settings;
         Gateway {
             login_path: settings.sign_in.login_path.clone(),
@@ -326,6 +336,7 @@ impl Shared<'_> {
             send_timeout: settings.protection.send_timeout,
             routes: self.routes.clone(),
             proxy: Arc::new(proxy),
+            stopping,
             assertions,
             left_out_headers: LeftOutHeaders::default(),
             bearer: BearerTokens::new(settings.introspection_cache, self.metrics.access_tokens()),

@@ -155,7 +155,10 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         }
         None => None,
     };
-    let stopping = Stopping::on(runtime.shutdown);
+    let stopping = Stopping {
+        requested: runtime.shutdown,
+        ..app.stopping().clone()
+    };
     let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
     tokio::join!(serving, OptionFuture::from(ext_authz));
     Ok(())
@@ -272,6 +275,7 @@ pub fn build(
         routes: Routes::new(routes),
         proxy: Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?,
         assertions: assertions(&settings),
+        stopping: Stopping::on(CancellationToken::new()),
         session_client,
         session_cache,
         lookups,

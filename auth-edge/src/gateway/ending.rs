@@ -1,14 +1,22 @@
-//! Answers and uploads of a session that end with it.
+//! Answers and uploads of a session that end with it, and streams that end with the edge.
 //!
-//! An answer is cut where it is: HTTP/1.1 gets no last chunk or too few bytes, HTTP/2 a RST_STREAM, so that nobody takes a
-//! part for the whole (RFC 9112, section 8; RFC 9113, section 8.1). Small bodies are left alone: they are over before
-//! anybody could look.
+//! | Answer | Ends |
+//! |---|---|
+//! | event stream | as a whole: browsers drop the event that is not complete, and connect again |
+//! | gRPC | with a status in its trailers: `UNAUTHENTICATED` with the session, `UNAVAILABLE` when the edge stops |
+//! | any other | is cut: HTTP/1.1 gets no last chunk or too few bytes, HTTP/2 a RST_STREAM, so that no client takes a part for the whole (RFC 9112, section 8; RFC 9113, section 8.1) |
+//!
+//! Small bodies are left alone: they are over before anybody could look.
 
 use std::future::Future as _;
 use std::task::Poll;
 
 use axum::body::Body;
-use http_body::Body as HttpBody;
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use http_body::{Body as HttpBody, Frame};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
 
 use crate::http::mapped_body::map_polls;
 use crate::sessions::{CurrentSession, OpenStream, OpenStreams};
@@ -26,20 +34,71 @@ fn is_long(body: &impl HttpBody) -> bool {
     body.size_hint().upper().is_none_or(|bytes| bytes > SMALL_BYTES)
 }
 
-/// An answer that ends with the session it is made for.
-pub(super) fn until_ended(body: Body, streams: &OpenStreams, session: &CurrentSession) -> Body {
-    if body.is_end_stream() || !is_long(&body) {
-        return body;
-    }
-    let open = streams.open(&session.session.handle);
-    let mut ended = Box::pin(open.ended());
-    Body::new(map_polls(body, move |context, frame, _| {
-        let _counted_as_open = &open;
-        match ended.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(axum::Error::new(SessionEnded)))),
-            Poll::Pending => frame,
+/// A kind of answer that has an end of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamKind {
+    Events,
+    /// gRPC-Web has its status in its body, so it is none.
+    Grpc,
+}
+
+impl StreamKind {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+        let kind = value.split(';').next()?.trim_ascii().to_ascii_lowercase();
+        match kind.split_once('+').map_or(kind.as_str(), |(kind, _format)| kind) {
+            "text/event-stream" => Some(Self::Events),
+            "application/grpc" => Some(Self::Grpc),
+            _ => None,
         }
-    }))
+    }
+}
+
+/// An answer that ends with the session it is made for, and a stream that ends when the edge is `overdue` to stop.
+pub(super) fn until_ended(
+    answer: Response,
+    streams: &OpenStreams,
+    session: Option<&CurrentSession>,
+    overdue: &CancellationToken,
+) -> Response {
+    let kind = StreamKind::of(answer.headers());
+    let is_watched = !answer.body().is_end_stream() && is_long(answer.body());
+    if !is_watched || (session.is_none() && kind.is_none()) {
+        return answer;
+    }
+    let open = session.map(|current| streams.open(&current.session.handle));
+    let overdue = kind.map_or_else(CancellationToken::new, |_| overdue.clone());
+    let mut end = Box::pin(async move {
+        tokio::select! {
+            () = ended(open.as_ref()) => Status::unauthenticated("the session has ended"),
+            () = overdue.cancelled() => Status::unavailable("the edge stops"),
+        }
+    });
+    let mut is_over = false;
+    answer.map(|body| {
+        Body::new(map_polls(body, move |context, frame, _| {
+            if is_over {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(status) = end.as_mut().poll(context) else {
+                return frame;
+            };
+            is_over = true;
+            Poll::Ready(match kind {
+                None => Some(Err(axum::Error::new(SessionEnded))),
+                Some(StreamKind::Events) => None,
+                Some(StreamKind::Grpc) => {
+                    let mut trailers = HeaderMap::new();
+                    let written = status.add_header(&mut trailers);
+                    Some(
+                        written
+                            .map(|()| Frame::trailers(trailers))
+                            .map_err(axum::Error::new),
+                    )
+                }
+            })
+        }))
+    })
 }
 
 /// The stream of a request whose body may take long, on behalf of its session if it has one.

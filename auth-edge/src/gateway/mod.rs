@@ -25,6 +25,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
+use chassis::serve::Stopping;
 use http_body::Body as _;
 use oidc::VerifiedAccessToken;
 
@@ -68,6 +69,8 @@ pub(crate) struct Gateway {
     pub(crate) routes: Routes,
     /// Passes requests on to upstreams.
     pub(crate) proxy: Arc<Proxy>,
+    /// How far the edge has stopped.
+    pub(crate) stopping: Stopping,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,
     /// Which headers for applications the log has told of as left out.
@@ -184,6 +187,8 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
         // What another proxy passes on is nothing to ask the edge for.
         Upstream::OtherProxy => HttpError::NotFound.into_response(),
     };
+    let (streams, session) = (gateway.sessions.streams(), authorized.current.as_ref());
+    let response = ending::until_ended(response, streams, session, &gateway.stopping.overdue);
     with_session(gateway, response, authorized, person).await
 }
 
@@ -192,7 +197,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
 /// remembered unless they signed out meanwhile.
 async fn with_session(
     gateway: &Gateway,
-    response: Response,
+    mut response: Response,
     authorized: Authorized,
     person: Option<HeaderValue>,
 ) -> Response {
@@ -202,7 +207,6 @@ async fn with_session(
     let Some(current) = authorized.current else {
         return response;
     };
-    let mut response = response.map(|body| ending::until_ended(body, gateway.sessions.streams(), &current));
     forbid_sharing(&mut response, "cookie");
     if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);

@@ -21,6 +21,7 @@ mod unanswered;
 pub(super) mod upgrade;
 mod upload;
 mod upstream_body;
+mod websocket_frames;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -310,7 +311,9 @@ impl Proxy {
             let longest = gateway.send_timeout;
             let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
-            upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
+            let stopping = gateway.stopping.closed.clone();
+            let upstream = hyper::upgrade::on(&mut answer);
+            upgrade::join((client, upstream), longest, open, stopping, counted);
             strip(gateway, answer.headers_mut());
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::switched(handshake, answer.map(Body::new));

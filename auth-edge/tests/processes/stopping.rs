@@ -6,9 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 use axum::routing::any;
 use chassis::clock::{Clock as _, ManualClock, SystemClock};
+use hyper_util::rt::TokioIo;
 use oidc::{ProviderSettings, RelyingParty};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -160,4 +165,35 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     for client in clients {
         assert_eq!(client.await.unwrap(), Vec::<String>::new());
     }
+}
+
+/// A WebSocket is no request any more: its connection would be cut when the process ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_gets_its_close_frame_before_the_process_ends() {
+    let socket = |mut request: Request| async move {
+        let switched = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let mut socket = TokioIo::new(switched.await.unwrap());
+            socket.write_all(b"\x81\x05hello").await.unwrap();
+            let _ = socket.read_to_end(&mut Vec::new()).await;
+        });
+        let headers = [("connection", "upgrade"), ("upgrade", "websocket")];
+        (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+    };
+    let (upstream, _stop) = serve(Router::new().fallback(any(socket))).await;
+    let mut edge = Process::start(upstream, &[]).await;
+    let mut client = TcpStream::connect(edge.address).await.unwrap();
+    let handshake = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    client.write_all(handshake.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"hello") {
+        assert_ne!(client.read_buf(&mut answer).await.unwrap(), 0);
+    }
+    edge.terminate();
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"\x88\x02\x03\xe9");
+    drop(client);
+    assert_eq!(edge.exit_code().await, Some(0));
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use futures_util::{StreamExt as _, stream};
 use hyper_util::rt::TokioIo;
@@ -25,6 +25,24 @@ const BOUND: Duration = Duration::from_secs(1);
 /// Longer than one body that is left alone.
 const LONG: usize = 10_000_000;
 
+/// The close frame of an application: 1000.
+const CLOSE_NORMAL: &[u8] = b"\x88\x02\x03\xe8";
+
+/// The close frame of the edge at the end of a session: 1008.
+pub(crate) const CLOSE_POLICY: &[u8] = b"\x88\x02\x03\xf0";
+
+/// A WebSocket whose server sends this and listens.
+pub(crate) async fn socket(mut request: Request, frames: &'static [&'static [u8]]) -> Response {
+    let switched = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let mut socket = TokioIo::new(switched.await.unwrap());
+        socket.write_all(&frames.concat()).await.unwrap();
+        let _ = socket.read_to_end(&mut Vec::new()).await;
+    });
+    let headers = [("connection", "upgrade"), ("upgrade", "websocket")];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
 /// A server whose answers begin and go on for ever.
 fn never_ending() -> Router {
     let body = |first: &'static str| {
@@ -39,21 +57,16 @@ fn never_ending() -> Router {
         while let Some(Ok(_)) = pieces.next().await {}
         "all of it"
     };
-    let socket = |mut request: Request| async move {
-        let switched = hyper::upgrade::on(&mut request);
-        tokio::spawn(async move {
-            let mut socket = TokioIo::new(switched.await.unwrap());
-            socket.write_all(b"hello").await.unwrap();
-            let _ = socket.read_to_end(&mut Vec::new()).await;
-        });
-        let headers = [("connection", "upgrade"), ("upgrade", "websocket")];
-        (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
-    };
     let all = Router::new()
         .route("/events", any(events))
         .route("/download", any(download))
         .route("/upload", any(upload))
-        .route("/socket", any(socket));
+        .route("/socket", any(|request| socket(request, &[b"\x81\x05hello"])))
+        .route("/midway", any(|request| socket(request, &[b"\x81\x7fhello"])))
+        .route(
+            "/closed",
+            any(|request| socket(request, &[b"\x81\x05hello", CLOSE_NORMAL])),
+        );
     Router::new().nest("/guarded", all.clone()).nest("/open", all)
 }
 
@@ -87,11 +100,13 @@ async fn world(cache_secs: &str) -> World {
     }
 }
 
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 6] = [
     ("events", "GET"),
     ("download", "GET"),
     ("upload", "POST"),
     ("socket", "GET"),
+    ("midway", "GET"),
+    ("closed", "GET"),
 ];
 
 /// Opens a stream of each kind at the edge of a browser, and waits until each has begun.
@@ -100,9 +115,11 @@ async fn open(browser: &Browser, path: &str) -> Vec<(&'static str, TcpStream)> {
     for (kind, method) in KINDS {
         let more = match kind {
             "upload" => format!("Content-Length: {LONG}\r\nOrigin: {}\r\n", browser.base()),
-            "socket" => "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+            "socket" | "midway" | "closed" => {
+                "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                .to_owned(),
+                    .to_owned()
+            }
             _ => String::new(),
         };
         let cookies: Vec<_> = browser
@@ -123,6 +140,7 @@ async fn open(browser: &Browser, path: &str) -> Vec<(&'static str, TcpStream)> {
             let expected = match kind {
                 "events" => "data: 1",
                 "download" => "the first bytes",
+                "closed" => "hello\u{fffd}\u{2}\u{3}\u{fffd}",
                 _ => "hello",
             };
             let mut seen = String::new();
@@ -143,16 +161,23 @@ async fn all_end(streams: Vec<(&'static str, TcpStream)>, ended: Instant, case: 
     for (kind, mut stream) in streams {
         let mut rest = Vec::new();
         let left = BOUND.saturating_sub(ended.elapsed());
-        let over = tokio::time::timeout(left, stream.read_to_end(&mut rest)).await;
+        // The connection of events that have ended is kept.
+        let last_chunk: &[u8] = if kind == "events" {
+            b"0\r\n\r\n"
+        } else {
+            b"nothing"
+        };
+        let end = async {
+            while !rest.ends_with(last_chunk) && stream.read_buf(&mut rest).await.unwrap_or(0) > 0 {}
+        };
+        let over = tokio::time::timeout(left, end).await;
         assert!(over.is_ok(), "{case}: {kind} goes on");
-        let rest = String::from_utf8_lossy(&rest);
         match kind {
-            "upload" => assert!(rest.starts_with("HTTP/1.1 401"), "{case}: {rest}"),
-            // No last chunk, or fewer bytes than were promised.
-            _ => assert!(
-                !rest.contains("0\r\n\r\n"),
-                "{case}: {kind} pretends to be whole: {rest}"
-            ),
+            "upload" => assert!(rest.starts_with(b"HTTP/1.1 401"), "{case}: {rest:?}"),
+            "socket" => assert_eq!(rest, CLOSE_POLICY, "{case}"),
+            "events" => assert_eq!(rest, b"0\r\n\r\n", "{case}"),
+            // Fewer bytes than were promised; a frame that is not complete, or that is the last one.
+            _ => assert_eq!(rest, b"", "{case}: {kind}"),
         }
     }
 }

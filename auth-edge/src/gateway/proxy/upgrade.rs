@@ -2,7 +2,8 @@
 //!
 //! Deliberately absent: every other protocol. `h2c` above all would open a connection to the upstream past the guards.
 //! A handshake has no body. The upstream gets it by HTTP/1.1 on a connection of its own and decides: only its 101 joins the
-//! two connections, which then carry bytes both ways until one side ends, stalls for too long, or the session ends.
+//! two connections, which then carry bytes both ways until one side ends, stalls for too long, the session ends, or the edge stops.
+//! The client gets a close frame in the last two cases, unless the upstream is in the middle of a frame or has sent its own.
 
 use std::io;
 use std::pin::Pin;
@@ -21,12 +22,17 @@ use http_body::Body as _;
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::time::{Sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::super::ending;
+use super::websocket_frames::{FramePosition, GOING_AWAY, POLICY_VIOLATION};
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
+
+/// A client answers a close frame within a round trip; a connection that is closed sooner may lose the frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a client opens a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,13 +122,13 @@ pub(super) fn switched(handshake: WebSocketHandshake, mut response: Response) ->
     response
 }
 
-/// Joins the two sides once both have switched, until one of them ends or stalls for `timeout`, or until
-/// the session ends that `open` is for.
+/// Joins the two sides once both have switched, until one of them ends or stalls for `timeout`, until
+/// the session ends that `open` is for, or until the edge is `stopping`.
 pub(super) fn join(
-    client: OnUpgrade,
-    upstream: OnUpgrade,
+    (client, upstream): (OnUpgrade, OnUpgrade),
     timeout: Duration,
     open: Option<OpenStream>,
+    stopping: CancellationToken,
     counted: Option<Arc<Admitted>>,
 ) {
     tokio::spawn(async move {
@@ -140,18 +146,37 @@ pub(super) fn join(
         };
         let mut client = StallTimeout::of(TokioIo::new(client), timeout);
         let mut upstream = StallTimeout::of(TokioIo::new(upstream), timeout);
-        tokio::select! {
+        let frame = tokio::select! {
             // Either side hanging up is how such connections end.
-            _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
-            () = ending::ended(open.as_ref()) => {}
-        }
+            _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => return,
+            () = ending::ended(open.as_ref()) => POLICY_VIOLATION,
+            () = stopping.cancelled() => GOING_AWAY,
+        };
+        drop(upstream);
+        close(client, frame).await;
     });
+}
+
+/// Ends the client's side with a close frame, where one may follow what was sent.
+async fn close<S: AsyncRead + AsyncWrite + Unpin>(mut client: StallTimeout<S>, frame: [u8; 4]) {
+    if !client.sent.takes_frame() {
+        return;
+    }
+    let closing = async {
+        client.write_all(&frame).await?;
+        client.shutdown().await?;
+        // The kernel resets a connection that is closed with bytes unread, and the client would lose the frame.
+        tokio::io::copy(&mut client, &mut tokio::io::sink()).await
+    };
+    let _ = timeout(CLOSE_TIMEOUT, closing).await;
 }
 
 /// One of the two sides, given up when it stalls. The kernel sees whether a whole connection stalls; a stream of HTTP/2
 /// stalls within one that lives.
 struct StallTimeout<S> {
     stream: S,
+    /// Where the frames stand that were written.
+    sent: FramePosition,
     timeout: Duration,
     /// Runs while a read or a write is pending.
     waiting: Option<Pin<Box<Sleep>>>,
@@ -161,6 +186,7 @@ impl<S> StallTimeout<S> {
     fn of(stream: S, timeout: Duration) -> Self {
         Self {
             stream,
+            sent: FramePosition::default(),
             timeout,
             waiting: None,
         }
@@ -199,6 +225,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, buffer);
+        if let Poll::Ready(Ok(written)) = polled {
+            self.sent.advance(&buffer[..written]);
+        }
         self.within(polled, context)
     }
 

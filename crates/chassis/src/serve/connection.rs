@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::PeerAddress;
 use super::answer_body::{AdmittedRequest, AnswerBody};
@@ -76,8 +77,8 @@ pub(super) struct AcceptedConnection {
     pub(super) progress: ConnectionProgress,
     pub(super) budget: ByteBudget,
     pub(super) limits: Arc<Limits>,
-    /// What counts it among the connections.
-    pub(super) permit: Option<ConnectionPermit>,
+    /// What counts it among the connections, and among those that a stopping listener waits for.
+    pub(super) permit: Option<(ConnectionPermit, TaskTrackerToken)>,
 }
 
 /// Serves a connection over TLS, while the certificate it was opened with is believed.

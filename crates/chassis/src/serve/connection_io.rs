@@ -15,6 +15,7 @@ use std::task::{Context, Poll, ready};
 
 use gathered_writes::GatheredWrites;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::byte_budget::{ByteBudget, BytesPermit};
 use super::capacity::ConnectionPermit;
@@ -46,7 +47,7 @@ struct Io<S> {
     /// Whether the socket has refused bytes in this turn.
     is_blocked: bool,
     /// As long as the stream is open its connection counts, and what the request holds that it was upgraded by.
-    _permit: Option<ConnectionPermit>,
+    _permit: Option<(ConnectionPermit, TaskTrackerToken)>,
     upgraded: Option<BytesPermit>,
 }
 
@@ -56,7 +57,7 @@ impl<S> ConnectionIo<S> {
         stream: S,
         progress: ConnectionProgress,
         budget: ByteBudget,
-        permit: Option<ConnectionPermit>,
+        permit: Option<(ConnectionPermit, TaskTrackerToken)>,
     ) -> Self {
         Self(Arc::new(Mutex::new(Io {
             stream,

@@ -20,6 +20,7 @@ mod streams;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,9 @@ impl PeerAddress {
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
+/// Streams that can end by themselves do so within this, at the end of the drain.
+const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -73,6 +77,8 @@ pub struct Stopping {
     /// Cancelled by the listener once it lets nobody in and its address refuses: the moment to close kept connections. A client
     /// whose connection is closed sooner connects again to a listener that neither answers nor refuses, and tries again a second later.
     pub closed: CancellationToken,
+    /// Cancelled by the listener when work in flight has had its time: what still goes on has [`LAST_WORD_TIMEOUT`] to end by itself.
+    pub overdue: CancellationToken,
 }
 
 impl Stopping {
@@ -82,6 +88,7 @@ impl Stopping {
         Self {
             requested,
             closed: CancellationToken::new(),
+            overdue: CancellationToken::new(),
         }
     }
 }
@@ -144,7 +151,8 @@ pub async fn serve_each(
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
-    let finished = async {
+    let overdue = acceptor.stopping.overdue.clone();
+    let mut finished = pin!(async {
         // Without capacity, or without descriptors, the last ones fare no better than any other.
         closing::last(listener, |accepted| {
             let _ = accepted.map(|accepted| acceptor.admit_and_serve(accepted));
@@ -153,8 +161,15 @@ pub async fn serve_each(
         acceptor.stopping.closed.cancel();
         acceptor.connections.close();
         acceptor.connections.wait().await;
-    };
-    if tokio::time::timeout(DRAIN_TIMEOUT, finished).await.is_err() {
+    });
+    if tokio::time::timeout(DRAIN_TIMEOUT, finished.as_mut())
+        .await
+        .is_ok()
+    {
+        return;
+    }
+    overdue.cancel();
+    if tokio::time::timeout(LAST_WORD_TIMEOUT, finished).await.is_err() {
         tracing::warn!("work in flight did not finish in time and is cut off");
     }
 }
@@ -245,7 +260,7 @@ impl Acceptor {
             progress,
             budget: self.total_budget.as_ref().map(ByteBudget::of).unwrap_or_default(),
             limits: Arc::clone(&self.limits),
-            permit: Some(permit),
+            permit: Some((permit, self.connections.token())),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
         let serving = async move {
@@ -262,7 +277,7 @@ impl Acceptor {
                 Some(tls) => connection::secured(stream, accepted, router, &tls).await,
             }
         };
-        self.connections.spawn_on(serving, worker);
+        worker.spawn(serving);
         Ok(())
     }
 }
