@@ -57,6 +57,7 @@ export function binary(name, profile = 'debug') {
  * @param {number} [options.people] people of a crowd that can sign in at the provider too (0)
  * @param {number} [options.groups] groups that each of the crowd is in (0)
  * @param {string} [options.providerLog] file where the provider writes down what it granted (none)
+ * @param {string} [options.disabledFile] file of accounts the provider has disabled, a line each (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
  * @param {number} [options.readyMs] how long a process may take to become ready (60,000)
@@ -165,7 +166,7 @@ async function startOnce(options) {
       '--post-logout-redirect-uri', `${edgeUrl}/`,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
       ...(options.fronts?.[name] ? ['--issuer', front(name)] : []), '--people', String(options.people ?? 0), '--groups', String(options.groups ?? 0),
-      ...(options.providerLog ? ['--log', options.providerLog] : []),
+      ...(options.providerLog ? ['--log', options.providerLog] : []), ...(options.disabledFile ? ['--disabled', options.disabledFile] : []),
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
       ...(options.requireDpopNonce ? ['--require-dpop-nonce'] : []),

@@ -2,6 +2,7 @@
 //
 //   node dev/chaos/check.mjs target/chaos/7/history.jsonl
 import { readHistory } from './history.mjs';
+import disabled from './rules/disabled.mjs';
 import growth from './rules/growth.mjs';
 import honoured from './rules/honoured.mjs';
 import mixedUp from './rules/mixed-up.mjs';
@@ -17,7 +18,7 @@ import { sessionsOf } from './sessions.mjs';
 
 const EXCUSES_NOTHING = ['new-keys']; // changing keys breaks nothing
 
-export const RULES = [signedOut, honoured, oneGrant, needsSignIn, staleToken, mixedUp, unavailable, recovery, growth];
+export const RULES = [signedOut, honoured, oneGrant, needsSignIn, staleToken, mixedUp, unavailable, recovery, disabled, growth];
 
 /** The violations of a history, each with its rule, in order; and what it is made of, in figures. */
 export function judge(events) {

@@ -6,6 +6,7 @@ import { judge } from './check.mjs';
 import { makeFaults } from './faults.mjs';
 import { isLeft, processFigures } from './growth.mjs';
 import { readHistory } from './history.mjs';
+import { Leaver } from './leaver.mjs';
 import { Random } from './random.mjs';
 import { recorded } from './recording.mjs';
 import { hasGrown } from './rules/growth.mjs';
@@ -63,12 +64,19 @@ export async function runSeed({ seed, seconds, folder, profile, kinds, among, li
   const file = await recorded({ folder, run: { seed, seconds }, random, life, topology, faults, profile }, async ({ world, history, crowd, people }) => {
     for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
     const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
+    const leaver = new Leaver(world, history);
+    await leaver.signIn();
+    const looking = leaver.look();
+    const disabling = pause((seconds * 1_000) / 2).then(() => leaver.disable());
     people.begin();
     await makeFaults(world, history, faults, (fault) => say(`${(fault.at / 1_000).toFixed(1)} s: ${describe(fault)} for ${fault.lasts} ms`));
     await recover(world, history, crowd.browsers);
     await pause(CALM_MS);
+    await disabling;
     await people.stop();
-    await takeStock(world, crowd.browsers);
+    await leaver.leave(looking);
+    await takeStock(world, [...crowd.browsers, ...leaver.browsers]);
+    leaver.browsers.forEach((browser) => browser.close());
     await leave(world, history, { ...crowd, baseline });
   });
   return { seed, topology, folder, ...judge(readHistory(file)) };

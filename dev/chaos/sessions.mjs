@@ -2,6 +2,11 @@
 //
 // An ending counts from its beginning as something that may have happened, and from its answer as something that has. One that was not
 // answered may happen at any time after it began.
+import { refreshesOf } from './grants.mjs';
+
+/** Why a session ended that the provider refused to refresh. */
+export const REFUSED = 'refused by the provider';
+
 const OK = 0;
 const RECEIVED_MS = 1_000; // after the provider has written that it answers, the edge has the answer
 
@@ -24,6 +29,15 @@ export function sessionsOf(events) {
     for (const session of sessions.values()) {
       if (line.sid === session.sid && line.kind === 'told') session.endings.push({ begin: session.created.begin, end: line.at, why: 'told by the provider' });
     }
+  }
+  const disabled = events.filter(({ type }) => type === 'disabled');
+  const refreshes = refreshesOf(events);
+  for (const session of sessions.values()) {
+    for (const { who, at } of disabled) {
+      if (who === session.who) session.endings.push({ begin: at, why: 'disabled' });
+    }
+    const refused = (refreshes.get(session.grant) ?? []).filter(({ kind, grantType }) => kind === 'refused' && grantType === 'refresh_token');
+    for (const { at } of refused) session.endings.push({ begin: at, why: REFUSED });
   }
   return sessions;
 }

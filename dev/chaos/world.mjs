@@ -20,6 +20,8 @@ export const TOKEN_TTL_S = 5; // of access tokens at the provider, so that they 
 export const TOKEN_MARGIN_S = 1; // before which a token counts as expired
 export const REFRESH_LEASE_S = 3; // what others wait for one that died while it refreshed
 
+const REVALIDATE_S = 5; // as long as tokens live: no session is refreshed before they expire
+
 const routesTo = (port) => `[[route]]
 path = "/app/*"
 guard = "api"
@@ -56,6 +58,8 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
   writeFileSync(routes, routesTo(await front('upstream', upstream.port)));
   const providerLog = join(folder, 'provider.jsonl');
   writeFileSync(providerLog, '');
+  const disabledFile = join(folder, 'disabled');
+  writeFileSync(disabledFile, '');
   let store;
   let stack;
   const close = async () => {
@@ -69,12 +73,12 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
     stack = await startStack({
       ...store.options, edges: edges.length, sessionServices: services.length, stateDir: folder, ports, fronts, routes,
       onStart: network.know,
-      publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE, providerLog, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
+      publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE + 1, providerLog, disabledFile, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, { ...clocks.environmentOf(name), ...rings.environmentOf(name) }])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, ...edgeEnv },
       sessionEnv: {
         OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000', SESSION_TOKEN_EXPIRY_MARGIN: String(TOKEN_MARGIN_S),
-        SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', ...store.options.sessionEnv,
+        SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', SESSION_REVALIDATE_SECS: String(REVALIDATE_S), ...store.options.sessionEnv,
       },
     });
   } catch (error) {
@@ -82,5 +86,6 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
     throw error;
   }
   const accounts = Array.from({ length: PEOPLE }, (_, at) => personOf(at + 1));
-  return { folder, topology, store, stack, network, clocks, rings, accounts, edges, services, ports, fronts, providerLog, close };
+  const leaver = personOf(PEOPLE + 1);
+  return { folder, topology, store, stack, network, clocks, rings, accounts, leaver, disabledFile, edges, services, ports, fronts, providerLog, close };
 }

@@ -40,6 +40,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --refresh-token-ttl SECONDS        lifetime of refresh tokens (1209600)
   --people COUNT                     so many more people, person-1@example.test with the password person-1-password and so on (0)
   --groups COUNT                     how many groups each of these people is in (0)
+  --disabled FILE                    accounts that are disabled, a sub in each line; read whenever one is needed
   --log FILE                         what was granted, refused and told to the client, a line of JSON for each; tokens as hashes
   --state FILE                       keep keys, sign-ins and grants here across restarts (memory only when absent)
   --help                             this text
@@ -79,6 +80,7 @@ function readOptions() {
       'refresh-token-ttl': { type: 'string', default: '1209600' },
       people: { type: 'string', default: '0' },
       groups: { type: 'string', default: '0' },
+      disabled: { type: 'string' },
       log: { type: 'string' },
       state: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -112,6 +114,7 @@ function readOptions() {
     refreshTokenTtl: whole('refresh-token-ttl', values['refresh-token-ttl']),
     people: whole('people', values.people),
     groups: whole('groups', values.groups),
+    disabledFile: values.disabled,
     logFile: values.log,
     stateFile: values.state,
   };

@@ -1,6 +1,7 @@
 // Nobody needs to sign in anew for a token but after a fault that may have lost one.
-import { saysTokenGone } from '../answers.mjs';
+import { saysOver, saysTokenGone } from '../answers.mjs';
 import { faultsWithin } from '../excuses.mjs';
+import { REFUSED } from '../sessions.mjs';
 import { mayLoseTokens } from './one-grant.mjs';
 
 const BEFORE_MS = 12_000; // a token that was lost is missed at its expiry, or with the first request after
@@ -10,8 +11,9 @@ export default {
   what: 'no session loses its tokens without a fault that may have lost them',
   find(run) {
     return [...run.sessions.values()].flatMap(({ name, who, answers, endings }) => {
-      const first = answers.find(saysTokenGone);
-      if (!first || endings.some(({ begin }) => begin <= first.end) || faultsWithin(run, first.begin - BEFORE_MS, first.end).some(mayLoseTokens)) return [];
+      const isRefused = (by) => endings.some(({ why, begin }) => why === REFUSED && begin <= by);
+      const first = answers.find((event) => saysTokenGone(event) || (saysOver(event) && isRefused(event.end)));
+      if (!first || endings.some(({ begin, why }) => why !== REFUSED && begin <= first.end) || faultsWithin(run, first.begin - BEFORE_MS, first.end).some(mayLoseTokens)) return [];
       return [{ at: first.end, text: `session ${name} of ${who} has no token any more: ${first.error ?? first.state}`, event: first }];
     });
   },

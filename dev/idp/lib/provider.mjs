@@ -92,6 +92,9 @@ function resourceServer({ resources, opaqueResources = [], accessTokenTtl }, res
   return { scope: 'openid profile email orders:read', audience: resource, accessTokenFormat: isOpaque ? 'opaque' : 'jwt', accessTokenTTL: accessTokenTtl };
 }
 
+/** Whether the account stands in the file of those that are disabled. */
+const isDisabled = (file, sub) => file !== undefined && readFileSync(file, 'utf8').split('\n').includes(sub);
+
 /** Makes the provider. `options` is what the command line gave, with `issuer`, `clientSecret` and `state`. */
 export function createProvider(options) {
   const { issuer, state } = options;
@@ -103,7 +106,7 @@ export function createProvider(options) {
       keys: state.cookieKeys,
       names: { session: 'idp_session', interaction: 'idp_interaction', resume: 'idp_resume' },
     },
-    findAccount: (_ctx, sub) => findAccount(issuer, sub),
+    findAccount: (_ctx, sub) => (isDisabled(options.disabledFile, sub) ? undefined : findAccount(issuer, sub)),
     loadExistingGrant: grantWhatIsAsked,
     // name and e-mail stand in the ID token too, as they do at most commercial providers
     conformIdTokenClaims: false,

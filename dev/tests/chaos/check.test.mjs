@@ -17,7 +17,8 @@ const refresh = (at, from, to, more = {}) => granted(at, 'refresh_token', { pres
 
 const figures = { descriptors: 30, bytes: 50 << 20 };
 const looked = [
-  { type: 'recovery', begin: 90_000, end: 90_100, ok: true }, { type: 'growth', name: 'edge', at: 99_000, before: figures, after: figures }, { type: 'keys', at: 99_000, keys: { 'e!': 1, m: 3, s: 2 } },
+  { type: 'recovery', begin: 90_000, end: 90_100, ok: true }, { type: 'left', who: 'alan', begin: 93_000, end: 95_000, ok: true },
+  { type: 'growth', name: 'edge', at: 99_000, before: figures, after: figures }, { type: 'keys', at: 99_000, keys: { 'e!': 1, m: 3, s: 2 } },
 ];
 const begun = [first, signIn(1_000, 's1', 'c1'), app(2_000, 't1')];
 const WELL = [...begun, refresh(6_000, 1, 2), app(6_500, 't2'), request('sign-out', 7_000, { status: 302, set: 'cleared' }), me(7_500), over(8_100)];
@@ -68,6 +69,13 @@ breaks('one-grant', 'a fault that has nothing to do with it is no excuse', ...be
 const withoutToken = (begin) => request('app', begin, { status: 401, error: 'ERR_FAILED_REFRESH_GRANT' });
 breaks('needs-sign-in', 'tokens that are gone', ...begun, withoutToken(6_000));
 holds('tokens that a killed process took with it', ...begun, fault('kill', 5_900, 6_100, { target: 'session-2' }), withoutToken(7_000));
+const refusal = (at, presented) => ({ type: 'provider', kind: 'refused', at, grantType: 'refresh_token', presented, error: 'invalid_grant' });
+const disabled = (at) => ({ type: 'disabled', who: ADA, at });
+breaks('needs-sign-in', 'a session that the provider refused and that ended', ...begun, refusal(6_000, 'r1'), over(6_100));
+holds('a refusal after a process was killed', ...begun, fault('kill', 5_900, 6_100, { target: 'session-2' }), refusal(7_000, 'r1'), over(7_100));
+holds('an account that was disabled', ...begun, disabled(5_000), refusal(6_000, 'r1'), over(6_100));
+breaks('signed-out', 'another account was disabled', ...begun, { ...disabled(2_500), who: 'grace' }, over(3_000));
+breaks('disabled', 'a session that stays', ...begun, { type: 'left', who: 'alan', begin: 93_000, end: 183_000, ok: false });
 breaks('stale-token', 'an older token after a newer one', ...begun, refresh(6_000, 1, 2), app(6_100, 't2'), app(7_200, 't1'));
 
 // nobody gets what is another's
@@ -103,4 +111,4 @@ breaks('growth', 'memory', ...begun, grown({ bytes: 500 << 20 }));
 breaks('growth', 'entries of an index', ...begun, { type: 'keys', at: 99_000, keys: { 'e!': 1, o: 1 } });
 breaks('growth', 'a session', ...begun, { type: 'keys', at: 99_000, keys: { 'e!': 1, 's+': 1 } });
 breaks('growth', 'a key that never expires', ...begun, { type: 'keys', at: 99_000, keys: { 'e!': 1, 'm!': 1 } });
-test('recovery, growth: nobody looked', () => assert.deepEqual([...new Set(judge(begun).violations.map(({ rule }) => rule))], ['recovery', 'growth']));
+test('recovery, disabled, growth: nobody looked', () => assert.deepEqual([...new Set(judge(begun).violations.map(({ rule }) => rule))], ['recovery', 'disabled', 'growth']));

@@ -1,0 +1,50 @@
+// A person whose account is disabled at the provider in the middle of everything. Their pages need no token, so that nothing but a
+// revalidation ends their sessions.
+import { appendFileSync } from 'node:fs';
+
+import { now } from '../lib/clock.mjs';
+import { pause } from '../lib/net.mjs';
+import { saysOver } from './answers.mjs';
+import { Browser } from './browser.mjs';
+
+const LOOK_PAUSE_MS = 300;
+const LIMIT_MS = 90_000; // the time between two revalidations, and the pauses after two that met an outage
+
+export class Leaver {
+  constructor(world, history) {
+    Object.assign(this, { world, history, account: world.leaver, isOver: false });
+    this.browsers = ['phone', 'desk'].map((name) => new Browser(world, history, world.leaver, `${world.leaver.sub}/${name}`));
+  }
+
+  async signIn() {
+    for (const [at, browser] of this.browsers.entries()) await browser.signIn(this.world.edges[at]);
+  }
+
+  /** Looks at its profile at each edge until it is signed out everywhere or stopped. */
+  async look() {
+    for (let round = 0; !this.isOver && this.signedIn().length > 0; round += 1) {
+      const edge = this.world.edges[round % this.world.edges.length];
+      for (const browser of this.signedIn()) if (saysOver(await browser.me(edge))) browser.client.cookies(browser.url).clear();
+      await pause(LOOK_PAUSE_MS);
+    }
+  }
+
+  signedIn() {
+    return this.browsers.filter(({ session }) => session);
+  }
+
+  /** The provider refuses every grant of the account from now on. */
+  disable() {
+    this.history.add({ type: 'disabled', who: this.account.sub, at: now() });
+    appendFileSync(this.world.disabledFile, `${this.account.sub}\n`);
+  }
+
+  /** Waits for the sessions to end, and notes whether they did. */
+  async leave(looking) {
+    const event = { type: 'left', who: this.account.sub, begin: now() };
+    await Promise.race([looking, pause(LIMIT_MS)]);
+    this.isOver = true;
+    await looking;
+    this.history.add({ ...event, ok: this.signedIn().length === 0, end: now() });
+  }
+}

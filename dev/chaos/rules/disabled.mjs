@@ -1,0 +1,11 @@
+// An account that the provider disables keeps no session, also where nobody needs a token.
+export default {
+  name: 'disabled',
+  what: 'the sessions of a disabled account end after the storm',
+  find({ events }) {
+    const left = events.filter(({ type }) => type === 'left');
+    if (left.length === 0) return [{ at: 0, text: 'nobody was disabled' }];
+    return left.filter(({ ok }) => !ok)
+      .map((event) => ({ at: event.end, text: `${event.who} is disabled, and still signed in ${Math.round(event.end - event.begin)} ms after the storm`, event }));
+  },
+};
