@@ -2,8 +2,9 @@
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
-use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
+use session_proto::v1::session_event::Kind;
+use session_proto::v1::{self, ErrorReason};
 use session_svc::sessions::SessionLimits;
 
 use super::support::*;
@@ -76,6 +77,30 @@ async fn a_session_that_is_confirmed_stays_and_costs_one_grant_in_the_time() {
         );
         assert_eq!(world.provider.reuses(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_session_bound_to_a_device_ends_too_and_its_watchers_learn_why() {
+    let (mut world, signed_in) = scene().await;
+    let bind = v1::BindSessionRequest {
+        session_id: signed_in.id.clone(),
+        jwk: json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "BB"}).to_string(),
+    };
+    world.one.client.bind_session(bind).await.unwrap();
+    let everything = v1::WatchSessionsRequest::default();
+    let watch = world.two.client.watch_sessions(everything).await.unwrap();
+    let mut events = watch.into_inner();
+    world.refuses();
+    world.advance_ms(REVALIDATE_MS);
+    world.one.roll(&signed_in.id).await;
+    let ended = loop {
+        let event = events.message().await.unwrap().unwrap();
+        if event.kind() == Kind::Ended {
+            break event;
+        }
+    };
+    assert_eq!(ended.cause(), v1::Cause::Refused);
+    world.has_ended(&signed_in.id).await;
 }
 
 #[tokio::test]
