@@ -19,6 +19,8 @@ pub(crate) enum Introspection {
 pub(crate) struct BearerRule {
     /// What `aud` has to name; without it the address of the route, or the URL requested.
     pub(crate) audience: Option<String>,
+    /// Clients whose tokens pass without an audience.
+    pub(crate) clients: Vec<String>,
     /// Scopes the token has to carry, those of the rule itself among them.
     pub(crate) scopes: Vec<String>,
     /// Whether only tokens that are bound to a key pass.

@@ -1,20 +1,21 @@
-//! Access tokens that clients show to a resource: what a JWT access token has to say (RFC 9068), and what an introspected one
-//! (RFC 7662). Invariant: a token for nobody in particular (without `aud`) is for nobody here.
+//! Access tokens that clients show to a resource: what a JWT access token has to say (RFC 9068, or the provider's own shape), and
+//! what an introspected one (RFC 7662). Invariant: a token without `aud` counts only where the resource names its client.
 //!
 //! Whether a scope is enough, and whether the key a token is bound to was shown, is the resource's affair.
 
 use serde_json::{Map, Value};
 
+use crate::access_token_shape::Misfit;
 use crate::claims::ClaimChecks;
 use crate::jws::Unverified;
-use crate::{AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderSettings};
+use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError, ProviderSettings};
 
 /// Longest access token looked at, in bytes: what a request's headers may hold together over HTTP/2.
 pub(crate) const MAX_ACCESS_TOKEN_BYTES: usize = 16 * 1024;
 /// Longest `client_id` in bytes; it goes into logs and headers.
 const MAX_CLIENT_ID_BYTES: usize = 255;
-/// The `typ` of JWT access tokens, in full (RFC 9068 section 2.1).
-const TYPE: &str = "application/at+jwt";
+/// What providers call an access token in `token_type` of an introspection response. RFC 7662 section 2.2 has the first two.
+const TOKEN_TYPES: [&str; 3] = ["Bearer", "DPoP", "access_token"];
 
 /// What a token is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,12 +55,7 @@ impl std::fmt::Debug for VerifiedAccessToken {
 }
 
 impl VerifiedAccessToken {
-    /// Whether the header's `typ` is that of a JWT access token: no other kind of token has it (RFC 8725 section 3.11).
-    pub(crate) fn has_right_type(token: &Unverified<'_>) -> bool {
-        token.typ.is_some() && token.type_is(&[TYPE])
-    }
-
-    /// What the claims of a JWT access token say (RFC 9068 section 2.2).
+    /// What the claims of a JWT access token say (RFC 9068 section 2.2), once they have the standard's names.
     ///
     /// # Errors
     /// A claim it has to have is absent or malformed, or it is another issuer's.
@@ -67,6 +63,14 @@ impl VerifiedAccessToken {
         claims: Map<String, Value>,
         settings: &ProviderSettings,
     ) -> Result<Self, AccessTokenError> {
+        let claims = settings
+            .access_tokens
+            .to_standard(claims, &settings.client_id)
+            .map_err(|misfit| match misfit {
+                Misfit::Audience => AccessTokenError::Audience,
+                Misfit::Claims => AccessTokenError::Shape,
+                Misfit::Scope => AccessTokenError::Scope,
+            })?;
         let checks = checks(&claims, settings);
         checks.issuer_of(settings, false)?;
         checks.instant("exp").ok_or(IdTokenError::Expired)?;
@@ -89,7 +93,7 @@ impl VerifiedAccessToken {
             checks.issuer_of(settings, false)?;
         }
         let token_type = claims.get("token_type").map(Value::as_str);
-        let presents = |text: &str| text.eq_ignore_ascii_case("Bearer") || text.eq_ignore_ascii_case("DPoP");
+        let presents = |text: &str| TOKEN_TYPES.iter().any(|name| text.eq_ignore_ascii_case(name));
         if token_type.is_some_and(|text| !text.is_some_and(presents)) {
             return Err(AccessTokenError::TokenType);
         }
@@ -129,14 +133,21 @@ impl VerifiedAccessToken {
     }
 
     /// Whether an audience of the token is one of the resource, now (`now` in seconds since the Unix epoch): to be asked for
-    /// each request.
+    /// each request. A token without `aud` is for the resource if it is of one of these clients.
     ///
     /// # Errors
     /// It is for another resource, has expired, or is not valid yet.
-    pub fn check(&self, is_audience: impl Fn(&str) -> bool, now: u64) -> Result<(), AccessTokenError> {
+    pub fn check(
+        &self,
+        is_audience: impl Fn(&str) -> bool,
+        clients: &[String],
+        now: u64,
+    ) -> Result<(), AccessTokenError> {
         let named = match self.claims.get("aud") {
             Some(Value::String(one)) => is_audience(one),
             Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).any(is_audience),
+            None if clients.is_empty() => return Err(AccessTokenError::NoAudience),
+            None => clients.contains(&self.client_id),
             _ => false,
         };
         if !named {
@@ -213,14 +224,15 @@ fn binding(claims: &Map<String, Value>) -> Result<TokenBinding, AccessTokenError
     }
 }
 
-/// Parses a JWT access token; nothing of it is verified.
-pub(crate) fn parse(raw: &str) -> Result<Unverified<'_>, AccessTokenError> {
+/// Parses a JWT access token of this shape; nothing of it is verified.
+pub(crate) fn parse<'a>(raw: &'a str, shape: &AccessTokenShape) -> Result<Unverified<'a>, AccessTokenError> {
     if raw.len() > MAX_ACCESS_TOKEN_BYTES {
         return Err(IdTokenError::Malformed.into());
     }
     let token = Unverified::parse(raw, &AcceptedAlgorithms::Auto)?;
-    if !VerifiedAccessToken::has_right_type(&token) {
-        return Err(AccessTokenError::Type);
-    }
-    Ok(token)
+    let fits = match shape.typ {
+        Some(typ) => token.typ.is_some() && token.type_is(&[typ]),
+        None => token.type_is(&["application/jwt"]),
+    };
+    if fits { Ok(token) } else { Err(AccessTokenError::Type) }
 }

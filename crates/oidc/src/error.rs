@@ -273,9 +273,9 @@ pub enum IdTokenError {
     /// There is no `auth_time`, though `max_age` was requested.
     #[error("auth_time is absent, though max_age was asked for")]
     NoAuthTime,
-    /// `acr` is none of those requested.
-    #[error("acr is none of those asked for")]
-    Acr,
+    /// `acr` is none of those requested, which are named here, space-separated.
+    #[error("acr is none of those asked for: {0}")]
+    Acr(String),
     /// `sub` is absent, empty, too long or another than before.
     #[error("sub is absent or not the expected one")]
     Subject,
@@ -395,12 +395,18 @@ pub enum AccessTokenError {
     /// A check access tokens share with ID tokens failed.
     #[error(transparent)]
     Token(IdTokenError),
-    /// `typ` is not `at+jwt`: a token of another kind, or of a provider that does not follow RFC 9068.
-    #[error("typ is not at+jwt")]
+    /// `typ` is not that of the provider's access tokens: a token of another kind, or of a provider that does not follow RFC 9068.
+    #[error("typ is not that of access tokens as OIDC_ACCESS_TOKENS has it")]
     Type,
+    /// The token lacks what the provider's access tokens hold, or it holds what only ID tokens do.
+    #[error("the token does not have the shape of OIDC_ACCESS_TOKENS, or may be an ID token")]
+    Shape,
     /// `aud` does not name the resource.
     #[error("aud does not name the resource")]
     Audience,
+    /// There is no `aud`, and the resource takes no token without it.
+    #[error("the token has no aud, and the route names no clients")]
+    NoAudience,
     /// `iat` is malformed, absent where it is required, or in the future.
     #[error("iat is absent or in the future")]
     IssuedAt,
@@ -413,8 +419,8 @@ pub enum AccessTokenError {
     /// `cnf` binds the token to something that cannot be checked here, a client certificate for one (RFC 8705).
     #[error("the token is bound to something that can not be checked here")]
     Binding,
-    /// `token_type` of an introspected token is neither `Bearer` nor `DPoP`.
-    #[error("the introspected token is no access token")]
+    /// `token_type` of an introspected token is that of another kind, `refresh_token` for one.
+    #[error("token_type of the introspection response is not that of an access token")]
     TokenType,
     /// The provider does not know the token as active.
     #[error("the provider says that the token is not active")]
@@ -427,7 +433,8 @@ impl AccessTokenError {
         match self {
             Self::Provider(_) => "provider_unavailable",
             Self::Type => "typ",
-            Self::Audience => "aud",
+            Self::Shape => "shape",
+            Self::Audience | Self::NoAudience => "aud",
             Self::IssuedAt => "iat",
             Self::Client => "client_id",
             Self::Scope => "scope_malformed",

@@ -13,6 +13,7 @@
 mod accepted_algorithms;
 mod access;
 mod access_token;
+mod access_token_shape;
 mod algorithm;
 mod authorization;
 mod cached;
@@ -82,6 +83,7 @@ mod userinfo;
 
 pub use accepted_algorithms::AcceptedAlgorithms;
 pub use access_token::{TokenBinding, VerifiedAccessToken};
+pub use access_token_shape::{ACCESS_TOKEN_SHAPES, AccessTokenShape};
 pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::{PROTOCOL_CLAIMS, user_claim};

@@ -11,8 +11,8 @@ use url::Url;
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
 use crate::{
-    AcceptedAlgorithms, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy, RequestObserver,
-    TenantRule,
+    AcceptedAlgorithms, AccessTokenShape, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy,
+    RequestObserver, TenantRule,
 };
 
 /// Everything configured about the provider and this client's registration with it.
@@ -58,6 +58,8 @@ pub struct ProviderSettings {
     pub signing_algs: AcceptedAlgorithms,
     /// The `typ` a logout token may have.
     pub logout_token_typ: LogoutTokenTyp,
+    /// How the provider makes its JWT access tokens.
+    pub access_tokens: &'static AccessTokenShape,
     /// Whether userinfo is registered as signed (`userinfo_signed_response_alg`): a plain answer is then not the provider's.
     pub userinfo_signed: bool,
     /// Further parameters of the authorization request.
@@ -105,6 +107,7 @@ impl ProviderSettings {
             response_mode: ResponseMode::Query,
             signing_algs: AcceptedAlgorithms::Auto,
             logout_token_typ: LogoutTokenTyp::Any,
+            access_tokens: AccessTokenShape::rfc9068(),
             userinfo_signed: false,
             authorization_params: Vec::new(),
             par: Par::Auto,

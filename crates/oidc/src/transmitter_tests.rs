@@ -318,7 +318,7 @@ async fn a_security_event_passes_for_no_other_kind_of_token() {
     let logout = party.validate_logout_token(&raw, NOW).await;
     assert!(matches!(logout, Err(LogoutTokenError::Type)), "{logout:?}");
     let access = party
-        .validate_access_token(&raw, |audience| audience == CLIENT_ID, NOW)
+        .validate_access_token(&raw, |audience| audience == CLIENT_ID, &[], NOW)
         .await;
     assert!(matches!(access, Err(AccessTokenError::Type)), "{access:?}");
     let expected = Expected {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use oidc::{
-    AcceptedAlgorithms, AllowedTenants, ApiTokenGrant, AssertionAudience, BuildError, ForwardProxy,
-    LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
-    TenantRule,
+    AcceptedAlgorithms, AccessTokenShape, AllowedTenants, ApiTokenGrant, AssertionAudience, BuildError,
+    ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode,
+    SigningAlgorithm, TenantRule,
 };
 use url::Url;
 
@@ -77,6 +77,10 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
             LogoutTokenTyp::Any
         }
     };
+    match AccessTokenShape::of_name(&reader.text("OIDC_ACCESS_TOKENS")) {
+        Some(shape) => settings.access_tokens = shape,
+        None => reader.wrong("OIDC_ACCESS_TOKENS", "must be rfc9068, entra, okta or cognito"),
+    }
     settings.userinfo_signed = reader.flag("OIDC_USERINFO_SIGNED");
     settings.authorization_params = authorization_params(reader);
     settings.par = match reader.text("OIDC_PAR").as_str() {

@@ -174,6 +174,12 @@ pub static TOPIC: Topic = Topic {
             "The typ of logout tokens: logout+jwt alone, or also JWT and none at all, which is what most providers send.",
         ),
         setting(
+            "OIDC_ACCESS_TOKENS",
+            "rfc9068",
+            "rfc9068|entra|okta|cognito",
+            "How the provider makes the JWT access tokens that API clients show to routes with bearer: by RFC 9068, or as Microsoft Entra ID, Okta or Amazon Cognito do.",
+        ),
+        setting(
             "OIDC_USERINFO_SIGNED",
             "false",
             "BOOL",
@@ -189,7 +195,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_PAR",
             "auto",
             "auto|require|off",
-            "Pushed authorization requests (RFC 9126): when the provider offers them, always, or never.",
+            "Pushed authorization requests (RFC 9126): when the provider offers them, always, or never. With auto, sign-ins go on without them if the provider's answer is none of RFC 9126 and its metadata do not require them; the log warns once.",
         ),
         setting(
             "OIDC_DPOP",
@@ -201,7 +207,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_DPOP_KEY_FILE",
             "",
             "FILE",
-            "PEM private key (PKCS#8, P-256) tokens are bound to. Required by OIDC_DPOP=on; the same file for every replica of both services.",
+            "PEM private key (PKCS#8: RSA, P-256, P-384, P-521 or Ed25519) tokens are bound to, of a kind that dpop_signing_alg_values_supported lists. Required by OIDC_DPOP=on; the same file for every replica of both services.",
         ),
         setting(
             "OIDC_CLOCK_TOLERANCE",

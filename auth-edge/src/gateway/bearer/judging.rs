@@ -58,7 +58,7 @@ impl Presentation<'_> {
         };
         let now = self.gateway.clock.now_secs();
         token
-            .check(|audience| self.is_audience(audience), now)
+            .check(|audience| self.is_audience(audience), &self.rule.clients, now)
             .map_err(Arc::new)?;
         Ok(token)
     }
@@ -110,7 +110,12 @@ impl Presentation<'_> {
         self.may_cost(&memory.forged, now_ms)?;
         let validated = provider
             .relying_party
-            .validate_access_token(raw, |audience| self.is_audience(audience), now_ms / 1_000)
+            .validate_access_token(
+                raw,
+                |audience| self.is_audience(audience),
+                &self.rule.clients,
+                now_ms / 1_000,
+            )
             .await;
         let token = validated.map(Arc::new).map_err(|error| {
             if matches!(error.reason(), "signature" | "unknown_key") {

@@ -115,7 +115,7 @@ impl TokenRefusal {
             )),
             Self::Token(error) if matches!(**error, AccessTokenError::Provider(_)) => None,
             Self::Token(error) => invalid(words(error)),
-            Self::Opaque => invalid("Only JWT access tokens (RFC 9068) are taken here."),
+            Self::Opaque => invalid("Only JWT access tokens are taken here."),
             Self::Issuer => invalid("The access token is of an issuer that does not count here."),
             Self::WithoutProof => {
                 invalid("The access token is bound to a key: present it by DPoP, with a proof.")
@@ -192,11 +192,14 @@ impl TokenRefusal {
 
 fn words(error: &AccessTokenError) -> &'static str {
     match error.reason() {
+        "aud" if matches!(error, AccessTokenError::NoAudience) => "The access token names no audience (aud).",
         "expired" => "The access token has expired.",
         "nbf" | "iat" => "The access token is not valid yet.",
         "aud" => "The access token is for another resource.",
         "iss" => "The access token is of an issuer that does not count here.",
-        "typ" | "token_type" => "The token is no access token: typ has to be at+jwt (RFC 9068).",
+        "typ" => "The token is no access token: its typ is another one (RFC 9068: at+jwt).",
+        "shape" => "The token is no access token as its provider makes them.",
+        "token_type" => "The provider says that the token is no access token (token_type).",
         "cnf" => "The access token is bound to something that is not checked here.",
         "inactive" => "The access token is not active.",
         _ => "The access token is malformed, or was not issued by a provider that counts here.",

@@ -18,6 +18,7 @@ pub(super) fn bearer(
 ) -> Option<BearerRule> {
     let rule = table.table("bearer", |table| BearerRule {
         audience: table.get("audience").and_then(audience),
+        clients: table.get("clients").map(tokens).unwrap_or_default(),
         scopes: table.get("scopes").map(tokens).unwrap_or_default(),
         dpop_required: table.flag("dpop_required"),
         introspection: table
@@ -85,9 +86,10 @@ mod tests {
         let guarded = |lines: &str| read(&format!("guard = \"api\"\n{lines}"), &["one"]).unwrap();
         assert_eq!(guarded(""), None);
         assert_eq!(guarded("[route.bearer]"), Some(plain));
-        let whole = "scopes = [\"a\"]\n[route.bearer]\naudience = \"api://orders\"\nscopes = [\"b\", \"a\"]\ndpop_required = true\nintrospection = true\npass_authorization = true\nignore_authorization_details = true";
+        let whole = "scopes = [\"a\"]\n[route.bearer]\naudience = \"api://orders\"\nclients = [\"cli\"]\nscopes = [\"b\", \"a\"]\ndpop_required = true\nintrospection = true\npass_authorization = true\nignore_authorization_details = true";
         let said = BearerRule {
             audience: Some("api://orders".to_owned()),
+            clients: vec!["cli".to_owned()],
             scopes: vec!["b".to_owned(), "a".to_owned()],
             dpop_required: true,
             introspection: Introspection::OpaqueTokens,

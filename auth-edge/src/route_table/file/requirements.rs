@@ -132,7 +132,7 @@ pub(super) fn tokens(value: Value<'_>) -> Vec<String> {
     let tokens = value.strings().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     if !tokens.iter().all(|token| token.bytes().all(plain)) {
-        value.wrong("a scope or class holds visible ASCII characters, no space, quote or backslash");
+        value.wrong("a scope, class or client holds visible ASCII characters, no space, quote or backslash");
     }
     tokens
 }

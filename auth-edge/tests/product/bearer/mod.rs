@@ -7,6 +7,7 @@ mod dpop;
 mod introspection;
 mod metadata;
 mod refused;
+mod shapes;
 
 use std::io::Write as _;
 

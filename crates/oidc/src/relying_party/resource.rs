@@ -1,4 +1,4 @@
-//! The provider's access tokens as a resource is shown them (RFC 9068, RFC 7662).
+//! The provider's access tokens as a resource is shown them (RFC 9068, RFC 7662, or the shape of the provider).
 
 use super::RelyingParty;
 use crate::access_token::{self, MAX_ACCESS_TOKEN_BYTES, VerifiedAccessToken};
@@ -7,8 +7,8 @@ use crate::key_refetch::TokenOrigin;
 use crate::{AccessTokenError, IdTokenError, ProviderError, grant, introspection};
 
 impl RelyingParty {
-    /// Validates a JWT access token for the resource whose audiences these are (RFC 9068 section 4). A caller that keeps it asks
-    /// [`VerifiedAccessToken::check`] again for each request.
+    /// Validates a JWT access token for the resource whose audiences these are (RFC 9068 section 4), or which takes tokens of these
+    /// clients without an audience. A caller that keeps the token asks [`VerifiedAccessToken::check`] again for each request.
     ///
     /// # Errors
     /// [`AccessTokenError::Provider`] is no verdict.
@@ -16,12 +16,13 @@ impl RelyingParty {
         &self,
         raw: &str,
         is_audience: impl Fn(&str) -> bool,
+        clients: &[String],
         now: u64,
     ) -> Result<VerifiedAccessToken, AccessTokenError> {
-        let unverified = access_token::parse(raw)?;
+        let unverified = access_token::parse(raw, self.settings.access_tokens)?;
         // Before the signature, so that only a token that would count makes anybody verify one, or look for a key.
         let token = VerifiedAccessToken::of_jwt(unverified.claims()?, &self.settings)?;
-        token.check(is_audience, now)?;
+        token.check(is_audience, clients, now)?;
         self.verify_by_published_key(&unverified, TokenOrigin::Unauthenticated)
             .await?;
         Ok(token)

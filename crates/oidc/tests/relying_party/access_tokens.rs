@@ -19,7 +19,7 @@ fn patched(claims: Value) -> Value {
 async fn reason(bench: &Bench, raw: &str) -> &'static str {
     match bench
         .party
-        .validate_access_token(raw, |audience| audience == ORDERS, NOW)
+        .validate_access_token(raw, |audience| audience == ORDERS, &[], NOW)
         .await
     {
         Ok(_) => "",
@@ -35,7 +35,7 @@ async fn a_jwt_access_token_says_who_and_for_what() {
         .access_token(patched(json!({ "auth_time": NOW - 5, "cnf": { "jkt": "key" } })));
     let token = bench
         .party
-        .validate_access_token(&raw, |audience| audience == ORDERS, NOW)
+        .validate_access_token(&raw, |audience| audience == ORDERS, &[], NOW)
         .await
         .expect("good");
     assert_eq!(
@@ -55,7 +55,7 @@ async fn a_jwt_access_token_says_who_and_for_what() {
         !token.has_scope("orders") && !token.has_scope("") && !token.has_scope("orders:read orders:write")
     );
     assert!(
-        token.check(|audience| audience == ORDERS, NOW + 360).is_ok(),
+        token.check(|audience| audience == ORDERS, &[], NOW + 360).is_ok(),
         "the clocks may differ by a minute"
     );
     for (audience, now, refused) in [
@@ -65,7 +65,7 @@ async fn a_jwt_access_token_says_who_and_for_what() {
         ("", NOW, "aud"),
     ] {
         let checked = token
-            .check(|named| named == audience, now)
+            .check(|named| named == audience, &[], now)
             .map_err(|error| error.reason());
         assert_eq!(checked, Err(refused), "{audience} {now}");
     }
@@ -237,7 +237,7 @@ async fn keys_that_were_never_had_are_no_verdict() {
 
 async fn introspected(bench: &Bench, raw: &str) -> Result<oidc::VerifiedAccessToken, AccessTokenError> {
     let token = bench.party.introspect(raw, NOW).await?;
-    token.check(|audience| audience == ORDERS, NOW)?;
+    token.check(|audience| audience == ORDERS, &[], NOW)?;
     Ok(token)
 }
 
@@ -293,7 +293,10 @@ async fn what_introspection_says_wrong_is_the_end_of_a_token() {
         (json!({ "nbf": NOW + 61 }), "nbf"),
         (json!({ "iat": NOW + 61 }), "iat"),
         (json!({ "client_id": null }), "client_id"),
+        (json!({ "token_type": "access_token" }), ""),
+        (json!({ "token_type": "Access_Token" }), ""),
         (json!({ "token_type": "refresh_token" }), "token_type"),
+        (json!({ "token_type": "id_token" }), "token_type"),
         (json!({ "token_type": 1 }), "token_type"),
         (json!({ "cnf": { "x5t#S256": "certificate" } }), "cnf"),
     ] {

@@ -199,7 +199,10 @@ async fn an_id_token_may_say_that_it_is_one() {
     let access = bench
         .provider
         .access_token_with_header(typ, json!({ "aud": "orders" }));
-    let access = bench.party.validate_access_token(&access, |_| true, NOW).await;
+    let access = bench
+        .party
+        .validate_access_token(&access, |_| true, &[], NOW)
+        .await;
     assert!(access.is_err());
 }
 
@@ -360,7 +363,7 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
         .expect("one of those requested");
     assert!(matches!(
         bench.login_expecting(|e| e.acr_values = Some("gold")).await,
-        Err(IdTokenError::Acr)
+        Err(IdTokenError::Acr(_))
     ));
     bench
         .login_expecting(|e| e.organization = Some("org_1"))

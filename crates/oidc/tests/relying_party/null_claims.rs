@@ -92,7 +92,7 @@ async fn a_null_claim_of_an_access_token_or_its_introspection_is_absent() {
     let raw = bench
         .provider
         .sign_with_header(json!({ "typ": "at+jwt" }), with(&good, &all));
-    let token = bench.party.validate_access_token(&raw, is_orders, NOW).await;
+    let token = bench.party.validate_access_token(&raw, is_orders, &[], NOW).await;
     assert!(token.is_ok(), "{token:?}");
     for (claims, accepted) in [
         (all, true),
@@ -119,7 +119,7 @@ async fn a_null_claim_of_an_access_token_or_its_introspection_is_absent() {
                 .provider
                 .script(|script| drop(script.answers.insert(Endpoint::Introspection, answer)));
             let token = bench.party.introspect("opaque", NOW).await;
-            let judged = token.and_then(|token| token.check(is_orders, NOW));
+            let judged = token.and_then(|token| token.check(is_orders, &[], NOW));
             assert_eq!(judged.is_ok(), accepted, "{claims}: {judged:?}");
         }
     }

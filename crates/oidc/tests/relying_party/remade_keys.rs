@@ -94,7 +94,7 @@ async fn a_key_made_anew_under_the_old_name_is_followed_by_tokens_of_every_kind(
             _ => {
                 let raw = bench.signed_access_token();
                 let judged = party
-                    .validate_access_token(&raw, |audience| audience == API, NOW)
+                    .validate_access_token(&raw, |audience| audience == API, &[], NOW)
                     .await;
                 judged.expect("an access token");
             }
@@ -118,7 +118,7 @@ async fn forged_signatures_anybody_sends_cost_one_fetch_an_interval_and_nobody_a
         );
         let refused = bench
             .party
-            .validate_access_token(&access, |audience| audience == API, NOW)
+            .validate_access_token(&access, |audience| audience == API, &[], NOW)
             .await;
         assert_eq!(refused.expect_err("forged").reason(), "signature");
     }
