@@ -31,6 +31,7 @@ fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAu
     let transient = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
     (!transient).then(|| {
         OAuthError::new(error)
+            .with_description(document.get("error_description").and_then(Value::as_str))
             .with_status(answer.status)
             .with_hint(settings)
     })
@@ -151,16 +152,17 @@ pub(crate) fn exchange_answer(
     })
 }
 
-/// The `request_uri` of a pushed request: status 201, nothing else counts (RFC 9126 section 2.2).
+/// The `request_uri` of a pushed request: status 201 (RFC 9126 section 2.2), or 200 as some providers answer.
 pub(crate) fn pushed_answer(
     answer: &ProviderResponse,
     settings: &ProviderSettings,
     endpoint: &'static str,
 ) -> Result<String, ProviderError> {
-    if answer.status != 201 {
-        return Err(refused(answer, settings, endpoint));
-    }
-    let document: Map<String, Value> = answer.json()?;
+    let document: Map<String, Value> = match answer.status {
+        201 => answer.json()?,
+        200 if refusal(answer, settings).is_none() => answer.json()?,
+        _ => return Err(refused(answer, settings, endpoint)),
+    };
     let lives = document
         .get("expires_in")
         .and_then(seconds)

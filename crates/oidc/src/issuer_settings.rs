@@ -6,8 +6,15 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::endpoint::endpoint_is_secure;
-use crate::metadata::DISCOVERY_DOCUMENT;
-use crate::{BuildError, ClientAuth, Metadata, ProviderError, ProviderSettings};
+use crate::metadata::{DISCOVERY_DOCUMENT, OPENID_CONFIGURATION, is_empty};
+use crate::{BuildError, ClientAuth, Metadata, Par, ProviderError, ProviderSettings};
+
+/// Where authorization servers without OpenID Connect have their metadata (RFC 8414 section 3).
+const OAUTH_CONFIGURATION: &str = "/.well-known/oauth-authorization-server";
+/// The endpoint that only `OIDC_PAR=require` needs.
+const PUSHED_REQUESTS: &str = "pushed_authorization_request_endpoint";
+/// Members of RFC 8414 that OpenID Connect Discovery does not have: some providers write them into the second document alone.
+const OAUTH_MEMBERS: [&str; 3] = ["revocation_endpoint", "introspection_endpoint", PUSHED_REQUESTS];
 
 /// The settings of an issuer that publishes metadata, and by it a key set.
 pub(crate) trait IssuerSettings: Send + Sync + 'static {
@@ -19,6 +26,11 @@ pub(crate) trait IssuerSettings: Send + Sync + 'static {
 
     /// Where the document is.
     fn document_url(&self) -> Option<Url>;
+
+    /// Where a second document is that may have members which the first lacks, and which members are needed of it.
+    fn second_document(&self, _first: &Map<String, Value>) -> Option<(Url, Vec<&'static str>)> {
+        None
+    }
 
     /// Judges the document.
     ///
@@ -55,6 +67,21 @@ impl ProviderSettings {
         configured.or_else(|| Metadata::address(&self.issuer))
     }
 
+    /// Where the metadata of an authorization server are (RFC 8414 section 3.1): the well-known part comes before the issuer's path.
+    fn oauth_metadata_address(&self) -> Option<Url> {
+        let mut url = self
+            .metadata_url
+            .clone()
+            .or_else(|| Url::parse(&self.issuer).ok())?;
+        let path = match &self.metadata_url {
+            Some(url) => url.path().replace(OPENID_CONFIGURATION, OAUTH_CONFIGURATION),
+            None => format!("{OAUTH_CONFIGURATION}{}", url.path().trim_end_matches('/')),
+        };
+        let is_another = path != url.path();
+        url.set_path(&path);
+        is_another.then_some(url)
+    }
+
     /// The provider's metadata with the endpoints that configuration gives, which are for clients with a certificate too.
     pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
         for (name, url) in &self.endpoints {
@@ -74,6 +101,13 @@ impl IssuerSettings for ProviderSettings {
 
     fn document_url(&self) -> Option<Url> {
         self.metadata_address()
+    }
+
+    fn second_document(&self, first: &Map<String, Value>) -> Option<(Url, Vec<&'static str>)> {
+        let is_required = |name: &&str| self.par == Par::Require || *name != PUSHED_REQUESTS;
+        let lacks = |name: &&str| first.get(*name).is_none_or(is_empty) && is_required(name);
+        let missing: Vec<_> = OAUTH_MEMBERS.into_iter().filter(lacks).collect();
+        Some((self.oauth_metadata_address()?, missing)).filter(|(_, missing)| !missing.is_empty())
     }
 
     fn judge(&self, document: &Map<String, Value>) -> Result<Metadata, ProviderError> {

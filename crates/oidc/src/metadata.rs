@@ -13,6 +13,9 @@ pub const DISCOVERY_DOCUMENT: &str = "discovery document";
 /// Google's issuer, whose metadata have no `prompt_values_supported`.
 const GOOGLE: &str = "https://accounts.google.com";
 
+/// The path below an issuer where the document is (Discovery 4).
+pub(crate) const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
+
 /// What of the provider's metadata this product uses. Every endpoint has passed the https rule.
 #[derive(Clone, Debug)]
 pub struct Metadata {
@@ -44,6 +47,8 @@ pub struct Metadata {
     pub token_endpoint_auth_signing_algs: Vec<String>,
     /// `request_object_signing_alg_values_supported`; empty when it is not told.
     pub(crate) request_object_signing_algs: Vec<String>,
+    /// `acr_values_supported`; empty when it is not told.
+    pub acr_values: Vec<String>,
     /// `response_modes_supported`; empty when it is not told.
     pub response_modes: Vec<String>,
     /// `prompt_values_supported` (Initiating User Registration 1.0, section 4.1); empty when it is not told.
@@ -111,6 +116,7 @@ impl Metadata {
             token_endpoint_auth_methods: list("token_endpoint_auth_methods_supported"),
             token_endpoint_auth_signing_algs: list("token_endpoint_auth_signing_alg_values_supported"),
             request_object_signing_algs: list("request_object_signing_alg_values_supported"),
+            acr_values: list("acr_values_supported"),
             response_modes: list("response_modes_supported"),
             prompts: list("prompt_values_supported"),
             requires_pushed_requests: says("require_pushed_authorization_requests"),
@@ -133,16 +139,12 @@ impl Metadata {
 
     /// Where an issuer's discovery document is (Discovery 4.1): a trailing slash is dropped before appending.
     pub(crate) fn address(issuer: &str) -> Option<Url> {
-        Url::parse(&format!(
-            "{}/.well-known/openid-configuration",
-            issuer.trim_end_matches('/')
-        ))
-        .ok()
+        Url::parse(&format!("{}{OPENID_CONFIGURATION}", issuer.trim_end_matches('/'))).ok()
     }
 }
 
 /// Whether a member says as little as one that is absent.
-fn is_empty(value: &Value) -> bool {
+pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+use url::Url;
+
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::issuer_settings::IssuerSettings;
@@ -245,7 +248,32 @@ async fn fetch_metadata<S: IssuerSettings>(
     if answer.status != 200 {
         return Err(answer.status_error());
     }
-    Ok((settings.judge(&answer.json()?)?, answer.max_age_secs))
+    let mut document: Map<String, Value> = answer.json()?;
+    if let Some((url, missing)) = settings.second_document(&document) {
+        add_members(http, endpoint, &url, &missing, &mut document).await;
+    }
+    Ok((settings.judge(&document)?, answer.max_age_secs))
+}
+
+/// Adds what the first document lacks and a second one of the same issuer has. All of it is optional: no such document is no failure.
+async fn add_members(
+    http: &HttpClient,
+    endpoint: &'static str,
+    url: &Url,
+    missing: &[&'static str],
+    document: &mut Map<String, Value>,
+) {
+    let Ok(answer) = http.get(endpoint, url).await else {
+        return;
+    };
+    let second: Map<String, Value> = answer.json().unwrap_or_default();
+    if answer.status != 200 || second.get("issuer") != document.get("issuer") {
+        return;
+    }
+    let found = missing
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), second.get(*name)?.clone())));
+    document.extend(found);
 }
 
 async fn fetch_keys<S: IssuerSettings>(

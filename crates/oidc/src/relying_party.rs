@@ -6,7 +6,7 @@ mod probing;
 mod resource;
 mod signed;
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -46,6 +46,8 @@ pub struct RelyingParty {
     access: Arc<ArcSwap<Access>>,
     cache: Arc<ProviderCache>,
     nonces: Arc<Nonces>,
+    /// Said once: each sign-in would repeat it.
+    push_warning: Arc<Once>,
 }
 
 impl RelyingParty {
@@ -62,6 +64,7 @@ impl RelyingParty {
             access: Arc::new(ArcSwap::from_pointee(access)),
             cache: Arc::default(),
             nonces: Arc::default(),
+            push_warning: Arc::new(Once::new()),
         })
     }
 
@@ -146,24 +149,53 @@ impl RelyingParty {
         if pushed.is_none() && access.credentials.request_keys.is_none() {
             return Ok(whole);
         }
-        let mut parameters = authorization::parameters(&whole, endpoint);
+        let parameters = authorization::parameters(&whole, endpoint);
+        let mut object = None;
         if let Some(keys) = &access.credentials.request_keys {
             let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
             let key = keys.signing_by(&metadata.request_object_signing_algs);
-            let object = request_object::sign(&key, client, issuer, &parameters, request.now)
-                .map_err(|_| ProviderError::ClientAssertion)?;
-            parameters = request_object::around(object, &parameters, pushed.is_some());
+            let signed = request_object::sign(&key, client, issuer, &parameters, request.now);
+            object = Some(signed.map_err(|_| ProviderError::ClientAssertion)?);
         }
-        let mut url = endpoint.url().clone();
-        let Some(endpoint) = pushed else {
-            url.query_pairs_mut().extend_pairs(parameters);
-            return Ok(url);
+        let sent = |is_pushed| match &object {
+            Some(object) => request_object::around(object.clone(), &parameters, is_pushed),
+            None => parameters.clone(),
         };
-        let request_uri = self.push(&metadata, endpoint, &parameters, request.now).await?;
-        url.query_pairs_mut()
-            .append_pair("client_id", &self.settings.client_id)
-            .append_pair("request_uri", &request_uri);
+        let mut url = endpoint.url().clone();
+        if let Some(endpoint) = pushed {
+            match self.push(&metadata, endpoint, &sent(true), request.now).await {
+                Ok(request_uri) => {
+                    url.query_pairs_mut()
+                        .append_pair("client_id", &self.settings.client_id)
+                        .append_pair("request_uri", &request_uri);
+                    return Ok(url);
+                }
+                Err(error) if self.may_go_on_without_push(&metadata, &error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        url.query_pairs_mut().extend_pairs(sent(false));
         Ok(url)
+    }
+
+    /// Whether a sign-in goes on although its request could not be pushed: the answer was none of RFC 9126, and neither the settings
+    /// nor the provider require pushed requests. The first time there is a warning.
+    fn may_go_on_without_push(&self, metadata: &Metadata, error: &ProviderError) -> bool {
+        let is_unusable = matches!(
+            error,
+            ProviderError::Malformed { .. } | ProviderError::Status { .. } | ProviderError::TooLarge { .. }
+        );
+        let may = is_unusable && self.settings.par == Par::Auto && !metadata.requires_pushed_requests;
+        if may {
+            self.push_warning.call_once(|| {
+                tracing::warn!(
+                    issuer = self.settings.issuer,
+                    error = error as &dyn std::error::Error,
+                    "the answer to a pushed authorization request cannot be used: sign-ins go on without (OIDC_PAR)"
+                );
+            });
+        }
+        may
     }
 
     async fn push(

@@ -5,6 +5,8 @@
 pub enum Endpoint {
     /// `/.well-known/openid-configuration`.
     Discovery,
+    /// `/.well-known/oauth-authorization-server`; 404 unless the script has it.
+    OauthMetadata,
     /// `jwks_uri`.
     Jwks,
     /// `authorization_endpoint`.
@@ -27,8 +29,9 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Discovery,
+        Self::OauthMetadata,
         Self::Jwks,
         Self::Authorize,
         Self::Token,
@@ -44,6 +47,7 @@ impl Endpoint {
     pub fn path(self) -> &'static str {
         match self {
             Self::Discovery => "/.well-known/openid-configuration",
+            Self::OauthMetadata => "/.well-known/oauth-authorization-server",
             Self::Jwks => "/published/keys-7f3a",
             Self::Authorize => "/front/begin",
             Self::Token => "/back/exchange",

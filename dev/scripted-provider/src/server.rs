@@ -22,6 +22,10 @@ pub(crate) fn router(state: Arc<State>) -> Router {
     let below = [
         (Endpoint::Discovery, "/{a}/.well-known/openid-configuration"),
         (Endpoint::Discovery, "/{a}/{b}/.well-known/openid-configuration"),
+        (
+            Endpoint::OauthMetadata,
+            "/.well-known/oauth-authorization-server/{a}",
+        ),
     ];
     all.map(|endpoint| (endpoint, endpoint.path()))
         .chain(below)
@@ -84,6 +88,7 @@ fn well_behaved(state: &State, endpoint: Endpoint, request: &Recorded) -> Respon
     }
     match endpoint {
         Endpoint::Discovery => Json(metadata(state)).into_response(),
+        Endpoint::OauthMetadata => StatusCode::NOT_FOUND.into_response(),
         Endpoint::Jwks => Json(jwks(state)).into_response(),
         Endpoint::Authorize => authorize::authorize(state, request),
         Endpoint::Par if token::believes(&state.lock(), request) => authorize::push(state, request),

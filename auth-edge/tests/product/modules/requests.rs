@@ -137,11 +137,9 @@ async fn a_push_that_fails_is_a_failed_login_and_never_a_plain_request() {
         502,
         "required, and not offered"
     );
-    let stack = Stack::start().await;
+    let stack = Stack::with(&[("OIDC_PAR", "require")]).await;
     stack.provider.script(|script| script.offer_par = true);
-    let good = json!({ "request_uri": "urn:x", "expires_in": 60 });
     for answer in [
-        Script::json(200, &good),
         Script::json(201, &json!({ "request_uri": "urn:x", "expires_in": 0 })),
         Script::json(201, &json!({ "request_uri": "urn:x" })),
         Script::json(201, &json!({ "expires_in": 60 })),

@@ -14,7 +14,7 @@ use crate::http_client::HttpClient;
 use crate::metadata::DISCOVERY_DOCUMENT;
 use crate::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs};
 use crate::{
-    AuthorizationRequest, BuildError, EndSessionRequest, ProviderError, ProviderSettings, RefreshError,
+    AuthorizationRequest, BuildError, EndSessionRequest, Par, ProviderError, ProviderSettings, RefreshError,
     ResponseMode, TokenError, random,
 };
 
@@ -132,9 +132,16 @@ impl RelyingParty {
         redirect_uri: &RedirectUrl,
         now: u64,
     ) -> Result<AuthorizationProbe, ProviderError> {
-        // A form that a browser would post says nothing to us; where the answer goes is judged before how.
+        let metadata = self.metadata().await?;
+        // A form that a browser would post says nothing to us; where the answer goes is judged before how. A request that cannot be
+        // pushed where the provider offers it is what the doctor looks for.
         let asking = self
-            .with_settings(|settings| settings.response_mode = ResponseMode::Query)
+            .with_settings(|settings| {
+                settings.response_mode = ResponseMode::Query;
+                if settings.par == Par::Auto && metadata.pushed_authorization_request_endpoint.is_some() {
+                    settings.par = Par::Require;
+                }
+            })
             .map_err(|_| ProviderError::ClientAssertion)?;
         let drawn = || random::token().map_err(|_| ProviderError::ClientAssertion);
         let (state, nonce, verifier) = (drawn()?, drawn()?, drawn()?);

@@ -3,7 +3,7 @@
 use oidc::TokenHint;
 use scripted_provider::{Answer, Endpoint, ScriptedProvider};
 
-use crate::support::{NOW, bench, request};
+use crate::support::{NOW, bench, param, request};
 
 const ALL: [Endpoint; 6] = [
     Endpoint::Discovery,
@@ -41,7 +41,11 @@ async fn nothing_follows_where_a_provider_redirects_to() {
         });
         let party = &bench.party;
         assert!(bench.judge(&tokens).await.is_err(), "keys");
-        assert!(party.authorization_url(&request()).await.is_err());
+        let url = party
+            .authorization_url(&request())
+            .await
+            .expect("a sign-in without a push");
+        assert_eq!(param(&url, "request_uri"), None);
         assert!(bench.redeem(&code).await.is_err());
         assert!(party.refresh(&refresh_token, NOW).await.is_err());
         assert!(

@@ -237,9 +237,11 @@ async fn pushed_requests_leave_only_two_parameters_in_the_browser() {
             Answer::json(200, &json!({ "request_uri": "u", "expires_in": 60 })),
         );
     });
-    assert!(
-        bench.party.authorization_url(&request()).await.is_err(),
-        "200 is not 201"
+    let url = bench.party.authorization_url(&request()).await.expect("taken");
+    assert_eq!(
+        param(&url, "request_uri").as_deref(),
+        Some("u"),
+        "200 is as good as 201"
     );
     let bench = self::bench();
     bench.provider.script(|script| {
@@ -254,4 +256,53 @@ async fn pushed_requests_leave_only_two_parameters_in_the_browser() {
         ),
         "required, and no place for them"
     );
+}
+
+#[tokio::test]
+async fn a_sign_in_goes_on_without_a_push_whose_answer_is_unusable_unless_pushing_is_required() {
+    let uri = json!({ "request_uri": "u", "expires_in": 60 });
+    for (answer, goes_on) in [
+        (Answer::json(200, &json!({ "request_uri": "u" })), true),
+        (Answer::json(201, &json!({ "expires_in": 60 })), true),
+        (Answer::text(201, "application/json", "{"), true),
+        (Answer::json(202, &uri), true),
+        (Answer::status(404), true),
+        (Answer::status(500), true),
+        (Answer::redirect("https://elsewhere.example/"), true),
+        // What the provider refuses it would refuse of a browser too.
+        (Answer::json(400, &json!({ "error": "invalid_request" })), false),
+        (Answer::json(200, &json!({ "error": "invalid_scope" })), false),
+        (Answer::json(401, &json!({ "error": "invalid_client" })), false),
+        (Answer::status(401), false),
+    ] {
+        let scripted = |bench: &crate::support::Bench| {
+            bench.provider.script(|script| {
+                script.offer_par = true;
+                script.answers.insert(Endpoint::Par, answer.clone());
+            });
+        };
+        let bench = self::bench();
+        scripted(&bench);
+        let url = bench.party.authorization_url(&request()).await.ok();
+        assert_eq!(url.is_some(), goes_on, "{answer:?}");
+        let plain =
+            url.is_none_or(|url| param(&url, "state").is_some() && param(&url, "request_uri").is_none());
+        assert!(plain, "{answer:?}");
+        let required = bench_with(|settings| settings.par = oidc::Par::Require);
+        scripted(&required);
+        assert!(
+            required.party.authorization_url(&request()).await.is_err(),
+            "{answer:?}"
+        );
+        let insisted = self::bench();
+        scripted(&insisted);
+        insisted.provider.script(|script| {
+            let name = "require_pushed_authorization_requests".to_owned();
+            script.metadata.insert(name, json!(true));
+        });
+        assert!(
+            insisted.party.authorization_url(&request()).await.is_err(),
+            "{answer:?}"
+        );
+    }
 }

@@ -1,0 +1,79 @@
+//! Members of the metadata that only the document of RFC 8414 has.
+
+use oidc::{Par, Revoked, TokenHint};
+use scripted_provider::{Answer, Endpoint};
+use serde_json::{Value, json};
+
+use crate::support::{Bench, NOW, bench, bench_with, param, request};
+
+const PUSHED: &str = "pushed_authorization_request_endpoint";
+
+/// Takes the members out of the first document and writes them, and an authorization endpoint elsewhere, into the second.
+fn move_members(bench: &Bench, names: &[(&str, Endpoint)], issuer: &str) {
+    let mut second = json!({ "issuer": issuer, "authorization_endpoint": "https://elsewhere.example/" });
+    for (name, endpoint) in names {
+        second[name] = json!(bench.provider.url(*endpoint));
+    }
+    bench.provider.script(|script| {
+        for (name, _) in names {
+            script.metadata.insert((*name).to_owned(), Value::Null);
+        }
+        script
+            .answers
+            .insert(Endpoint::OauthMetadata, Answer::json(200, &second));
+    });
+}
+
+#[tokio::test]
+async fn what_the_first_document_lacks_is_taken_from_the_second_and_nothing_else() {
+    let bench = bench();
+    let moved = [
+        ("revocation_endpoint", Endpoint::Revocation),
+        ("introspection_endpoint", Endpoint::Introspection),
+        (PUSHED, Endpoint::Par),
+    ];
+    move_members(&bench, &moved, bench.provider.issuer());
+    let revoked = bench.party.revoke("token", TokenHint::RefreshToken, NOW).await;
+    assert_eq!(revoked.expect("an answer"), Revoked::Done);
+    let unknown = bench.party.introspect("nobody-knows-me", NOW).await;
+    assert_eq!(unknown.expect_err("unknown").reason(), "inactive");
+    let url = bench.party.authorization_url(&request()).await.expect("a URL");
+    assert!(
+        url.as_str().starts_with(&bench.provider.url(Endpoint::Authorize)),
+        "{url}"
+    );
+    assert_eq!(param(&url, "request_uri"), None, "nothing here needs a push");
+    assert_eq!(bench.provider.calls(Endpoint::OauthMetadata), 1);
+
+    let required = bench_with(|settings| settings.par = Par::Require);
+    move_members(&required, &moved, required.provider.issuer());
+    let url = required.party.authorization_url(&request()).await.expect("a URL");
+    assert!(param(&url, "request_uri").is_some(), "{url}");
+}
+
+#[tokio::test]
+async fn a_second_document_that_is_wrong_or_away_is_none() {
+    for (answer, issuer) in [
+        (None, "https://evil.example"),
+        (Some(Answer::status(500)), ""),
+        (Some(Answer::text(200, "text/html", "<html>")), ""),
+        (Some(Answer::Hang), ""),
+    ] {
+        let bench = bench();
+        move_members(&bench, &[("revocation_endpoint", Endpoint::Revocation)], issuer);
+        if let Some(answer) = answer.clone() {
+            bench
+                .provider
+                .script(|script| drop(script.answers.insert(Endpoint::OauthMetadata, answer)));
+        }
+        let revoked = bench.party.revoke("token", TokenHint::RefreshToken, NOW).await;
+        assert_eq!(revoked.expect("metadata"), Revoked::NotOffered, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_first_document_that_has_all_is_the_only_one_that_is_read() {
+    let bench = bench();
+    bench.party.metadata().await.expect("metadata");
+    assert_eq!(bench.provider.calls(Endpoint::OauthMetadata), 0);
+}
