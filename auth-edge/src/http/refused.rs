@@ -19,6 +19,8 @@ pub(crate) struct Refused {
     pub(crate) reason: RefusalReason,
     /// The provider's id; empty before one is chosen.
     pub(crate) provider: String,
+    /// The error code of the provider's answer, where it had one.
+    pub(crate) provider_error: Option<&'static str>,
     pub(crate) cause: Option<Arc<dyn Error + Send + Sync>>,
     /// Whose request it was: a browser's, or the provider's own.
     pub(crate) device: Device,
@@ -38,6 +40,7 @@ impl Refused {
             reason: Some(self.reason.name()),
             request_id: Some(request_id.as_str()),
             provider: Some(self.provider.as_str()).filter(|id| !id.is_empty()),
+            provider_error: self.provider_error,
             step: Some(self.step.name()),
             error: self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static)),
             ..record_from(&self.device, event, Outcome::Failure)

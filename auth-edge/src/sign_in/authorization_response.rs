@@ -17,6 +17,32 @@ const MAX_FORM_BYTES: usize = 64 * 1024;
 /// Longest code taken to the provider, in bytes: those that hold a whole encrypted token stay below half of it.
 const MAX_CODE_BYTES: usize = 4096;
 
+/// Error codes of an authorization response that records name: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 8707
+/// section 2, RFC 9396 section 5, and Unmet Authentication Requirements 1.0. Anybody can send any text: others are [`OTHER_ERROR`].
+const ERRORS: [&str; 19] = [
+    "invalid_request",
+    "unauthorized_client",
+    "access_denied",
+    "unsupported_response_type",
+    "invalid_scope",
+    "server_error",
+    "temporarily_unavailable",
+    "interaction_required",
+    "login_required",
+    "account_selection_required",
+    "consent_required",
+    "invalid_request_uri",
+    "invalid_request_object",
+    "request_not_supported",
+    "request_uri_not_supported",
+    "registration_not_supported",
+    "invalid_target",
+    "invalid_authorization_details",
+    "unmet_authentication_requirements",
+];
+/// What records call every other code.
+const OTHER_ERROR: &str = "another";
+
 /// What the provider sent.
 #[derive(Debug, Default)]
 pub(super) struct AuthorizationResponse {
@@ -61,6 +87,13 @@ impl AuthorizationResponse {
             }
             _ => Err(Reason::Issuer),
         }
+    }
+
+    /// The error code, as records have it.
+    pub(super) fn error_code(&self) -> Option<&'static str> {
+        let error = self.error.first()?;
+        let known = ERRORS.into_iter().find(|known| known == error);
+        Some(known.unwrap_or(OTHER_ERROR))
     }
 
     /// The code, unless there is an `error`: exactly one, of a code's form (RFC 6749, appendix A.11).

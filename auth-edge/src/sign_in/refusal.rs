@@ -19,6 +19,8 @@ use crate::values::refusal::{RefusalReason, SignInStep};
 pub(super) struct SignInRefusal {
     pub(super) step: SignInStep,
     pub(super) reason: RefusalReason,
+    /// The error code of the provider's answer, where it had one.
+    pub(super) provider_error: Option<&'static str>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -28,6 +30,7 @@ impl SignInRefusal {
         Self {
             step,
             reason,
+            provider_error: None,
             cause: None,
         }
     }
@@ -41,6 +44,7 @@ impl SignInRefusal {
         Self {
             step,
             reason,
+            provider_error: None,
             cause: Some(Arc::new(cause)),
         }
     }
@@ -52,7 +56,12 @@ impl SignInRefusal {
         provider: Option<&IdentityProvider>,
         answer: HttpError,
     ) -> Response {
-        let Self { step, reason, cause } = self;
+        let Self {
+            step,
+            reason,
+            provider_error,
+            cause,
+        } = self;
         let provider = provider.map(|provider| provider.id.clone()).unwrap_or_default();
         sign_in.metrics.refusal(step, reason, &provider);
         let mut response = answer.into_response();
@@ -60,6 +69,7 @@ impl SignInRefusal {
             step,
             reason,
             provider,
+            provider_error,
             cause,
             device: Device::default(),
         });

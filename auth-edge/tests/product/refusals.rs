@@ -191,3 +191,45 @@ async fn what_anybody_can_cause_is_counted_and_leaves_no_record_of_its_own() {
         "the access record says it: {text}"
     );
 }
+
+#[tokio::test]
+async fn the_record_names_the_error_that_the_provider_answered_with() {
+    let log = Log::begin();
+    let stack = Stack::start().await;
+    for (error, named, reason) in [
+        ("invalid_scope", "invalid_scope", "provider_error"),
+        ("invalid_request", "invalid_request", "provider_error"),
+        ("access_denied", "access_denied", "denied"),
+        ("login_required", "login_required", "interaction_needed"),
+        ("made up%0Aevent=x", "another", "provider_error"),
+    ] {
+        let mut browser = stack.browser();
+        let callback = browser.until_callback("/api/auth/login").await;
+        let callback = callback.replace("code=", "error_description=secret+words&code=");
+        let answer = browser.visit(&format!("{callback}&error={error}")).await;
+        assert_eq!(answer.status, 400, "{error}");
+        let record = record(&log, &answer);
+        says(&record, "callback", reason);
+        assert!(
+            record.contains(&format!("provider.error=\"{named}\"")),
+            "{record}"
+        );
+        assert!(
+            !record.contains("secret words") && !answer.body.contains(named),
+            "{record}"
+        );
+    }
+    // Some providers lose the state on the way.
+    let answer = stack
+        .browser()
+        .visit("/api/auth/callback?error=invalid_scope")
+        .await;
+    let without_state = record(&log, &answer);
+    says(&without_state, "callback", "state");
+    assert!(
+        without_state.contains("provider.error=\"invalid_scope\""),
+        "{without_state}"
+    );
+    let answer = stack.browser().visit("/api/auth/callback?code=a").await;
+    assert!(!record(&log, &answer).contains("provider.error"));
+}

@@ -6,6 +6,7 @@ use crate::{AssertionAudience, ClientAuth, ProviderSettings};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthError {
     code: String,
+    description: Option<String>,
     hint: Option<&'static str>,
     /// HTTP status of the answer, where it came in one.
     status: Option<u16>,
@@ -18,9 +19,27 @@ impl OAuthError {
         let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         Self {
             code: code.chars().filter(legal).take(LONGEST).collect(),
+            description: None,
             hint: None,
             status: None,
         }
+    }
+
+    /// The same, with what the provider says to people: printable ASCII, as RFC 6749 section 5.2 allows it, at most 200 characters.
+    pub(crate) fn with_description(self, text: Option<&str>) -> Self {
+        const LONGEST: usize = 200; // a line or two of a terminal
+        let cleaned = |text: &str| -> String {
+            let legal = text.chars().map(|c| if matches!(c, ' '..='~') { c } else { ' ' });
+            let legal: String = legal.take(LONGEST).collect();
+            legal.trim().to_owned()
+        };
+        let description = text.map(cleaned).filter(|text| !text.is_empty());
+        Self { description, ..self }
+    }
+
+    /// What the provider says to people; for an operator alone.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
     }
 
     /// The same, as it came in an answer with this HTTP status.

@@ -127,9 +127,17 @@ impl AuthorizationProbe {
         else {
             return Self::Elsewhere;
         };
-        let mut pairs = url::form_urlencoded::parse(query.get(1..).unwrap_or_default().as_bytes());
-        let error = pairs.find(|(name, _)| name == "error");
-        Self::Returned(error.map(|(_, code)| OAuthError::new(&code)))
+        let pairs = url::form_urlencoded::parse(query.get(1..).unwrap_or_default().as_bytes());
+        let value = |wanted: &str| {
+            pairs
+                .clone()
+                .find(|(name, _)| name == wanted)
+                .map(|(_, value)| value)
+        };
+        let description = value("error_description");
+        let error =
+            value("error").map(|code| OAuthError::new(&code).with_description(description.as_deref()));
+        Self::Returned(error)
     }
 }
 
@@ -183,6 +191,15 @@ mod tests {
                 303,
                 Some("https://app.example/cb?state=a&error=login_required"),
                 error("login_required"),
+            ),
+            (
+                303,
+                Some(
+                    "https://app.example/cb?error=invalid_scope&error_description=no+such%0Ascope%1B[2J+%C3%A9",
+                ),
+                AuthorizationProbe::Returned(Some(
+                    OAuthError::new("invalid_scope").with_description(Some("no such scope [2J")),
+                )),
             ),
             (
                 302,

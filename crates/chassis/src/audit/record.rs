@@ -59,6 +59,8 @@ pub struct AuditRecord<'a> {
     pub trace_id: Option<&'a str>,
     /// The provider's id.
     pub provider: Option<&'a str>,
+    /// The error code that the provider sent with its answer.
+    pub provider_error: Option<&'a str>,
     /// The step of signing in or out.
     pub step: Option<&'a str>,
     /// What an error said, with its causes.
@@ -109,6 +111,7 @@ impl AuditRecord<'_> {
             request_id: None,
             trace_id: None,
             provider: None,
+            provider_error: None,
             step: None,
             error: None,
             rpc: None,
@@ -162,6 +165,7 @@ impl AuditRecord<'_> {
                 request_id,
                 trace_id = self.trace_id.or(trace.as_deref()),
                 provider = self.provider,
+                provider.error = self.provider_error,
                 step = self.step,
                 error = self.error,
                 rpc.method = self.rpc.map(|(method, _)| method),

@@ -32,6 +32,7 @@ struct Key {
     caller: Option<String>,
     client_address: Option<String>,
     provider: Option<String>,
+    provider_error: Option<String>,
     step: Option<String>,
     rpc: Option<(String, String)>,
     /// What went wrong, with its causes: an operator looks for them by one request ID.
@@ -51,6 +52,7 @@ impl Key {
             caller: owned(record.caller),
             client_address: owned(record.client_address),
             provider: owned(record.provider),
+            provider_error: owned(record.provider_error),
             step: owned(record.step),
             rpc: pair(record.rpc),
             error: record.error.map(with_causes),
@@ -79,6 +81,7 @@ impl Key {
             caller: self.caller.as_deref(),
             client_address: self.client_address.as_deref(),
             provider: self.provider.as_deref(),
+            provider_error: self.provider_error.as_deref(),
             step: self.step.as_deref(),
             rpc: pair(self.rpc.as_ref()),
             count: Some(count),

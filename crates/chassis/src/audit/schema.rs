@@ -4,7 +4,7 @@
 //! that is renamed, removed or means something else the major one.
 
 /// The version of the schema, in every record.
-pub(crate) const VERSION: &str = "1.2";
+pub(crate) const VERSION: &str = "1.3";
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

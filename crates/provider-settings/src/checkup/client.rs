@@ -108,7 +108,7 @@ pub(super) fn sign_in_request(
                 id,
                 format!(
                     "the redirect URI is registered; a request in which nobody may be asked is refused: {}; sign in once to see",
-                    error.code()
+                    described(error)
                 ),
             ),
         },
@@ -147,7 +147,13 @@ fn register(redirect_uri: &str) -> Remedy {
 }
 
 fn refused(id: &'static str, error: &OAuthError, remedy: Remedy) -> Finding {
-    Finding::problem(id, format!("the provider refuses it: {}", error.code()), remedy)
+    Finding::problem(id, format!("the provider refuses it: {}", described(error)), remedy)
+}
+
+/// The code of an error, and what the provider says to it.
+fn described(error: &OAuthError) -> String {
+    let description = error.description().map(|text| format!(" ({text})"));
+    format!("{}{}", error.code(), description.unwrap_or_default())
 }
 
 /// What mends a request that is refused with this code, if the code says so.
