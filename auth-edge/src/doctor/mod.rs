@@ -10,6 +10,7 @@ mod addresses;
 mod session_service;
 mod trouble;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -93,6 +94,49 @@ async fn examined(settings: &EdgeSettings) -> Report {
     Report { sections }
 }
 
+/// Whether the provider lists the classes that routes require of its people; nothing where none does.
+fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[String]) -> Option<Finding> {
+    let id = "authentication_classes";
+    let rules = settings
+        .routes
+        .routes
+        .all()
+        .iter()
+        .chain(settings.routes.checks.all());
+    let routes = rules.map(|route| &route.requirements);
+    let of_provider =
+        routes.filter(|required| required.connection.as_ref().is_none_or(|id| *id == provider.id));
+    let required: BTreeSet<&str> = of_provider
+        .flat_map(|required| &required.acr)
+        .map(String::as_str)
+        .collect();
+    let missing: Vec<&str> = required
+        .iter()
+        .copied()
+        .filter(|class| !listed.iter().any(|one| one == class))
+        .collect();
+    let all = || required.iter().copied().collect::<Vec<_>>().join(", ");
+    match (required.is_empty(), listed.is_empty(), missing.is_empty()) {
+        (true, ..) => None,
+        (_, true, _) => Some(Finding::unknown(
+            id,
+            format!("{}; the provider does not list acr_values_supported", all()),
+        )),
+        (.., true) => Some(Finding::fits(id, all())),
+        _ => Some(Finding::warning(
+            id,
+            format!(
+                "routes require acr {}, which the provider does not list",
+                missing.join(", ")
+            ),
+            Remedy::set(
+                "EDGE_ROUTES",
+                "write classes of acr_values_supported, or have the provider offer these",
+            ),
+        )),
+    }
+}
+
 /// What becomes of headers that a proxy's buffer has no room for.
 fn head_of_answers(most: usize) -> Finding {
     let found = format!(
@@ -121,6 +165,9 @@ async fn of_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredPr
             "not tried: what is above has to fit first",
         ));
         return findings;
+    }
+    if let Ok(metadata) = party.metadata().await {
+        findings.extend(classes(settings, provider, &metadata.acr_values));
     }
     let sites = settings.sites();
     // Sign-ins at a provider's own hosts differ from this one by the host alone.

@@ -65,11 +65,15 @@ impl HttpError {
             Self::BadRequest(_)
             | Self::Callback { .. }
             | Self::CallbackForGood { .. }
+            | Self::MissingClass {
+                try_again: Some(_), ..
+            }
             | Self::LogoutToken(_) => S::BAD_REQUEST,
             Self::Csrf
             | Self::CrossSite
             | Self::Forbidden { .. }
             | Self::NotBound { .. }
+            | Self::MissingClass { .. }
             | Self::MissingClaims { .. } => S::FORBIDDEN,
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
             Self::TooSlow => S::REQUEST_TIMEOUT,
@@ -114,6 +118,10 @@ impl HttpError {
             Self::Session { reason, handler, .. } => handler.map_or(reason.as_str_name(), Handler::code),
             Self::Forbidden { code, .. } | Self::AccessToken { code, .. } => code,
             Self::NotBound { .. } => "device_not_bound",
+            Self::MissingClass {
+                try_again: Some(_), ..
+            } => Handler::Callback.code(),
+            Self::MissingClass { .. } => "insufficient_user_authentication",
             Self::MissingClaims { .. } => "insufficient_claims",
             Self::UpstreamDown => "upstream_unavailable",
             Self::UpstreamSlow => "upstream_timeout",
@@ -140,7 +148,9 @@ impl HttpError {
             Self::Callback {
                 is_cancelled: true, ..
             } => "Sign-in cancelled",
-            Self::Callback { .. } | Self::CallbackForGood { .. } => "Sign-in did not work",
+            Self::Callback { .. } | Self::CallbackForGood { .. } | Self::MissingClass { .. } => {
+                "Sign-in did not work"
+            }
             Self::Provider(..) => "Sign-in service not available",
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
@@ -190,6 +200,9 @@ impl HttpError {
             | Self::AccessToken { words, .. } => words,
             Self::NotBound { .. } => {
                 "This address is only for sign-ins that are tied to a device, so that copied cookies are worth nothing, and your browser has not tied this one. Chrome can, on a computer with a security chip."
+            }
+            Self::MissingClass { .. } => {
+                "The service that signs you in did not confirm the kind of sign-in that this address asks for."
             }
             Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
             Self::UpstreamDown => {

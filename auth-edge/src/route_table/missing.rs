@@ -1,9 +1,10 @@
 //! What a guard misses, and what is left to say when signing in has not brought it.
 
-use session_proto::v1::{ErrorReason, Session};
+use session_proto::v1::ErrorReason;
 
 use super::requirements::Requirements;
 use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
+use crate::sessions::CachedSession;
 
 /// What is missing.
 pub(crate) enum Missing {
@@ -31,8 +32,12 @@ impl Missing {
 
     /// What a sign-in was requested for and did not bring the next one would not bring either: another one would go round in
     /// circles.
-    pub(crate) fn after_sign_in(self, session: &Session, requirements: &Requirements) -> Self {
+    pub(crate) fn after_sign_in(self, session: &CachedSession, requirements: &Requirements) -> Self {
         match self {
+            Self::StepUp if requirements.lacks_class(session) => Self::NotBySignIn(HttpError::MissingClass {
+                acr: requirements.acr.clone(),
+                try_again: None,
+            }),
             Self::StepUp => {
                 let undated = requirements.max_age_secs.is_some() && session.authenticated_at.is_none();
                 let words = if undated {

@@ -61,9 +61,7 @@ impl Requirements {
             }
         }
         let text = |name: &str| who.claim(name).and_then(Value::as_str);
-        if !self.acr.is_empty()
-            && !text("acr").is_some_and(|acr| self.acr.iter().any(|required| required == acr))
-        {
+        if self.lacks_class(who) {
             return Err(Missing::StepUp);
         }
         let in_organization = |required: &String| {
@@ -87,6 +85,12 @@ impl Requirements {
             }
         }
         Ok(())
+    }
+
+    /// Whether somebody's authentication is of none of the required classes.
+    pub(crate) fn lacks_class(&self, who: &impl Principal) -> bool {
+        let acr = who.claim("acr").and_then(Value::as_str);
+        !self.acr.is_empty() && !self.acr.iter().any(|required| acr == Some(required))
     }
 
     /// Whether a session owes no sign-in, has what is required, and is of the provider the route is for.

@@ -91,7 +91,8 @@ async fn received(
     };
     match finish(&context, &answer).await {
         Ok(response) => Ok(response),
-        Err(CallbackError::Rejected(rejected)) => {
+        Err(CallbackError::Rejected(mut rejected)) => {
+            rejected.provider_error = answer.error_code();
             let state = answer.state.first().map(String::as_str);
             if rejected.reason.is_without_transaction() {
                 return Ok(without_transaction(sign_in, provider, &head, state, *rejected).await);
@@ -177,6 +178,7 @@ async fn finish(
         unmet_key: unmet_for_good(context, &transaction, &reason),
         reason,
         return_to: transaction.return_to.clone(),
+        provider_error: None,
     };
 
     let may_sign_in_here = site.owner().is_none_or(|owner| owner.issuer == provider.issuer());
@@ -297,24 +299,29 @@ fn find_transaction(
                     return_to: old.return_to,
                     consumed: true,
                     unmet_key: None,
+                    provider_error: None,
                 },
             })
         })
 }
 
 /// The key of what the session that stays after a refusal will not meet: `auth_time` was requested and the provider left it
-/// out.
+/// out, or the provider confirmed none of the classes requested.
 fn unmet_for_good(
     context: &CallbackContext<'_>,
     transaction: &Transaction,
     reason: &Reason,
 ) -> Option<String> {
-    if !matches!(reason, Reason::IdToken(IdTokenError::NoAuthTime)) {
-        return None;
-    }
+    let is_undated = match reason {
+        Reason::IdToken(IdTokenError::NoAuthTime) => true,
+        Reason::IdToken(IdTokenError::Acr(_)) => false,
+        _ => return None,
+    };
     let had = context.sign_in.cookies.read(&context.head.headers);
     let session = had.or_else(|| transaction.session.clone())?;
-    context.sign_in.unmet_without_auth_time(&session, transaction)
+    context
+        .sign_in
+        .unmet_after_refusal(&session, transaction, is_undated)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round

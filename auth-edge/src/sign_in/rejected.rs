@@ -80,6 +80,8 @@ pub(crate) struct Rejected {
     pub(crate) consumed: bool,
     /// The key of the requirements that the session which stays does not meet, and this sign-in was requested for in vain.
     pub(crate) unmet_key: Option<String>,
+    /// The error code of the provider's answer, where it had one.
+    pub(crate) provider_error: Option<&'static str>,
 }
 
 impl From<Reason> for Rejected {
@@ -90,6 +92,7 @@ impl From<Reason> for Rejected {
             return_to: None,
             consumed: false,
             unmet_key: None,
+            provider_error: None,
         }
     }
 }
@@ -230,20 +233,27 @@ pub(super) fn refuse(
         return_to,
         consumed,
         unmet_key,
+        provider_error,
     } = rejected;
     sign_in.metrics.login("rejected", &provider.id);
     let try_again = try_again(sign_in, provider, headers, return_to.as_ref());
     let words = reason.words();
-    let answer = if reason.is_for_good() {
-        HttpError::CallbackForGood { words }
-    } else {
-        HttpError::Callback {
+    let answer = match &reason {
+        Reason::IdToken(IdTokenError::Acr(wanted)) => HttpError::MissingClass {
+            acr: wanted.split(' ').map(str::to_owned).collect(),
+            try_again: Some(try_again),
+        },
+        _ if reason.is_for_good() => HttpError::CallbackForGood { words },
+        _ => HttpError::Callback {
             is_cancelled: matches!(reason, Reason::Denied),
             words,
             try_again,
-        }
+        },
     };
-    let refusal = SignInRefusal::caused(SignInStep::Callback, reason.stable(), reason);
+    let refusal = SignInRefusal {
+        provider_error,
+        ..SignInRefusal::caused(SignInStep::Callback, reason.stable(), reason)
+    };
     let mut response = refusal.answer(sign_in, Some(provider), answer);
     if let Some(cookie) = unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);

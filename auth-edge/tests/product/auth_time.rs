@@ -18,6 +18,11 @@ guard = "page"
 upstream = "{upstream}"
 acr = ["gold"]
 [[route]]
+path = "/api-of-classes/*"
+guard = "api"
+upstream = "{upstream}"
+acr = ["gold", "urn:platinum"]
+[[route]]
 path = "/now/*"
 guard = "page"
 upstream = "{upstream}"
@@ -181,6 +186,71 @@ async fn after_an_ordinary_sign_in_a_page_that_requires_more_requests_it() {
         .script(|script| _ = script.claims.insert("auth_time".to_owned(), json!(an_hour_ago)));
     browser.sign_in().await;
     assert_eq!(browser.visit("/fresh/a").await.status, 307);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_class_that_the_provider_does_not_confirm_is_named_and_requested_once() {
+    for answered in [json!(null), json!("bronze")] {
+        let gateway = Gateway::start(RULES, &[]).await;
+        let answer_with = |class: serde_json::Value| {
+            let script = |script: &mut scripted_provider::Script| {
+                _ = script.claims.insert("acr".to_owned(), class.clone());
+            };
+            gateway.stack.provider.script(script);
+        };
+        answer_with(answered.clone());
+        let mut browser = gateway.stack.browser();
+        browser.sign_in().await;
+        let (refused, sign_ins) = arrive(&gateway, &mut browser, "/classified/a").await;
+        assert_eq!((refused.status, sign_ins), (400, 1), "{answered} {refused:?}");
+        assert!(
+            refused.body.contains("did not confirm") && refused.body.contains(": gold"),
+            "{}",
+            refused.body
+        );
+        assert!(refused.body.contains("Try again"), "{}", refused.body);
+        assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
+
+        // It was requested: the page says so itself, to a person and to a program.
+        let (page, sign_ins) = arrive(&gateway, &mut browser, "/classified/b").await;
+        assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
+        assert!(
+            page.body.contains("did not confirm") && page.body.contains(": gold"),
+            "{}",
+            page.body
+        );
+        let accept = [("accept", "application/json")];
+        let program = browser.get_with("/classified/b", &accept).await;
+        assert_eq!(program.status, 403);
+        let said = program.json();
+        assert_eq!(said["error"], "insufficient_user_authentication");
+        assert_eq!(said["acr_values"], "gold");
+
+        // Another demand is another matter: a program learns all the classes, and may send its person there.
+        let step_up = browser.get_with("/api-of-classes/a", &accept).await;
+        assert_eq!(step_up.status, 401);
+        assert!(
+            step_up
+                .header("www-authenticate")
+                .contains("acr_values=\"gold urn:platinum\""),
+            "{step_up:?}"
+        );
+        let login = "/api/auth/login?returnTo=/api-of-classes/a";
+        let callback = browser.until_callback(login).await;
+        let refused = browser.visit(&callback).await;
+        assert!(refused.body.contains("gold, urn:platinum"), "{}", refused.body);
+        let step_up = browser.get_with("/api-of-classes/a", &accept).await;
+        assert_eq!(
+            (step_up.status, step_up.json()["acr_values"].as_str()),
+            (403, Some("gold urn:platinum"))
+        );
+
+        // The provider learns one of them: the way out is another sign-in.
+        answer_with(json!("urn:platinum"));
+        let callback = browser.until_callback(login).await;
+        assert_eq!(browser.visit(&callback).await.status, 302);
+        assert_eq!(browser.get_with("/api-of-classes/a", &accept).await.status, 200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,9 +86,9 @@ impl IdToken {
         access_token_hash(&checks, algorithm, expected.access_token)?;
         let auth_time = checks.authentication(expected.max_age.or(settings.configured_max_age()))?;
         if let Some(wanted) = expected.acr_values.or(settings.configured_acr_values()) {
-            let acr = checks.text("acr").ok_or(IdTokenError::Acr)?;
-            if !wanted.split(' ').any(|one| one == acr) {
-                return Err(IdTokenError::Acr);
+            let acr = checks.text("acr");
+            if !wanted.split(' ').any(|one| acr == Some(one)) {
+                return Err(IdTokenError::Acr(wanted.to_owned()));
             }
         }
         checks.organization(settings.organization.as_deref().or(expected.organization))?;

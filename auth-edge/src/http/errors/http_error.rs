@@ -140,6 +140,13 @@ pub(crate) enum HttpError {
         /// Where to sign in as somebody else, for people.
         other_account: Option<String>,
     },
+    /// A sign-in brought none of the authentication context classes that were requested.
+    MissingClass {
+        /// The classes.
+        acr: Vec<String>,
+        /// Where "try again" leads, at the end of that sign-in; none at a route that has to wait for another one.
+        try_again: Option<String>,
+    },
     /// An access token of a client does not pass (RFC 6750, section 3.1); the challenge beside it says the same.
     AccessToken {
         /// The code.

@@ -83,6 +83,10 @@ fn rendered(
                         let words = missing_claims(language, words, claims, message.as_deref());
                         pages.message(language, (failure.title(), &words), next, id)
                     }
+                    HttpError::MissingClass { acr, .. } => {
+                        let words = missing_claims(language, words, acr, None);
+                        pages.message(language, (failure.title(), &words), next, id)
+                    }
                     _ => pages.message(language, what, next, id),
                 };
                 put_refresh(&mut shown, step.as_ref(), failure);
@@ -111,9 +115,12 @@ fn rendered(
 /// What a page offers after this failure.
 fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
     match failure {
-        HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
-            pages::NextStep::TryAgain(try_again)
+        HttpError::Callback { try_again, .. }
+        | HttpError::MissingClass {
+            try_again: Some(try_again),
+            ..
         }
+        | HttpError::CallbackUnavailable { try_again } => pages::NextStep::TryAgain(try_again),
         HttpError::MissingClaims {
             other_account: Some(login_url),
             ..
@@ -135,6 +142,13 @@ fn as_json(failure: &HttpError) -> Response {
         HttpError::Session {
             scopes: Some(scopes), ..
         } => Json(json!({"error": code, "error_description": words, "scopes": scopes})).into_response(),
+        HttpError::MissingClass { acr, try_again } => {
+            let mut body = json!({"error": code, "error_description": words, "acr_values": acr.join(" ")});
+            if let Some(try_again) = try_again {
+                body["login_url"] = try_again.as_str().into();
+            }
+            Json(body).into_response()
+        }
         HttpError::MissingClaims { claims, message, .. } => {
             let mut body = json!({"error": code, "error_description": words, "claims": claims});
             if let Some(message) = message {
@@ -146,7 +160,7 @@ fn as_json(failure: &HttpError) -> Response {
     }
 }
 
-/// Which claims are not as required, and what whoever wrote the rule says of it.
+/// Which claims or classes are not as required, and what whoever wrote the rule says of it.
 fn missing_claims(language: Language, words: &str, claims: &[String], message: Option<&str>) -> String {
     let whom = message.unwrap_or_else(|| language.say("Ask whoever runs this site to be let in."));
     let (words, asked) = (language.say(words), language.say("What is asked for"));

@@ -130,13 +130,14 @@ impl SignIn {
         (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
     }
 
-    /// The key of the age that the browser's session cannot prove: a sign-in that leads here was refused because the
-    /// provider does not say when people signed in.
+    /// The key of what the browser's session does not meet: a sign-in that leads here was refused, because the provider does not say
+    /// when people signed in (`is_undated`) or did not confirm one of the classes requested.
     #[must_use]
-    pub(in crate::sign_in) fn unmet_without_auth_time(
+    pub(in crate::sign_in) fn unmet_after_refusal(
         &self,
         id: &SessionId,
         transaction: &Transaction,
+        is_undated: bool,
     ) -> Option<String> {
         let route = self.routes.route_of(transaction.return_to.as_ref()?);
         let mut requirements = route.map_or_else(Requirements::default, |route| route.requirements.clone());
@@ -146,7 +147,11 @@ impl SignIn {
             let classes = transaction.acr_values.iter().flat_map(|all| all.split(' '));
             requirements.acr = classes.map(str::to_owned).collect();
         }
-        requirements.max_age_secs.map(|_| requirements.unmet_key(id))
+        let is_required = match is_undated {
+            true => requirements.max_age_secs.is_some(),
+            false => !requirements.acr.is_empty(),
+        };
+        is_required.then(|| requirements.unmet_key(id))
     }
 }
 

@@ -65,7 +65,7 @@ pub(in crate::sign_in) fn of_id_token(error: &IdTokenError) -> Reason {
         IdTokenError::AccessTokenHash => Reason::TokenAccessTokenHash,
         IdTokenError::AuthTime => Reason::TokenAuthTime,
         IdTokenError::NoAuthTime => Reason::TokenNoAuthTime,
-        IdTokenError::Acr => Reason::TokenAcr,
+        IdTokenError::Acr(_) => Reason::TokenAcr,
         IdTokenError::Subject => Reason::TokenSubject,
         IdTokenError::Organization => Reason::Organization,
     }
