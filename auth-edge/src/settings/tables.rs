@@ -170,7 +170,7 @@ static SIGN_IN: Topic = Topic {
         ),
         setting(
             "EDGE_CLAIM_FILTER",
-            "aud,iss,iat,exp,nbf,nonce,azp,auth_time,s_hash,at_hash,c_hash",
+            "aud,iss,iat,exp,nbf,nonce,azp,auth_time,s_hash,at_hash,c_hash,jti,sid,typ,scope,client_id",
             "LIST",
             "Claims left out of the user; sub always stays.",
         ),

@@ -325,3 +325,20 @@ async fn the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof
         (403, Some("ERR_INSUFFICIENT_SCOPE"))
     );
 }
+
+#[tokio::test]
+async fn claims_of_the_protocol_are_no_part_of_the_profile() {
+    let stack = Stack::start().await;
+    let protocol =
+        json!({ "jti": "ID.1", "sid": "s-1", "typ": "ID", "scope": "openid", "client_id": "vestibule" });
+    stack
+        .provider
+        .script(|script| script.claims.extend(protocol.as_object().cloned().unwrap()));
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let user = browser.get("/api/auth/me").await.json();
+    assert_eq!(user["sub"], "alice");
+    for name in protocol.as_object().unwrap().keys() {
+        assert_eq!(user.get(name), None, "{name}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::json::seconds;
 use crate::{IdTokenError, ProviderSettings};
 
 /// Claims that serve the protocol and are left out of a session's user by default.
-pub const PROTOCOL_CLAIMS: [&str; 11] = [
+pub const PROTOCOL_CLAIMS: [&str; 16] = [
     "aud",
     "iss",
     "iat",
@@ -20,6 +20,11 @@ pub const PROTOCOL_CLAIMS: [&str; 11] = [
     "s_hash",
     "at_hash",
     "c_hash",
+    "jti",
+    "sid",
+    "typ",
+    "scope",
+    "client_id",
 ];
 
 /// Members that say where further claims are (OpenID Connect Core 5.6.2). They are no claims of the person, and may hold an

@@ -15,7 +15,7 @@ use serde_json::json;
 use url::Url;
 
 use crate::client_key::{ClientKey, SigningFailed, UnusableKey};
-use crate::random;
+use crate::{SigningAlgorithm, random};
 
 /// Servers whose nonces are kept: the provider's two or three, and the upstreams of a route table.
 const MAX_SERVERS: usize = 1_024;
@@ -51,6 +51,11 @@ impl DpopKey {
     /// When it is no PKCS#8 key of a supported kind.
     pub fn from_pem(pem: &str) -> Result<Self, UnusableKey> {
         ClientKey::from_pem(pem).map(Self)
+    }
+
+    /// What proofs are signed with.
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.0.algorithm()
     }
 
     /// The thumbprint tokens are bound to (RFC 7638), `dpop_jkt` of authorization requests.

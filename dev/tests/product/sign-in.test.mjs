@@ -23,7 +23,7 @@ test('a person signs in, sees the profile and signs out, also at the provider', 
   assert.equal(me.headers.get('cache-control'), 'no-store');
   const user = me.json();
   assert.equal(user.email, stack.accounts[0].email);
-  for (const protocol of ['aud', 'iss', 'iat', 'exp', 'nbf', 'nonce', 'azp', 'auth_time', 's_hash', 'at_hash', 'c_hash']) {
+  for (const protocol of ['aud', 'iss', 'iat', 'exp', 'nbf', 'nonce', 'azp', 'auth_time', 's_hash', 'at_hash', 'c_hash', 'jti', 'sid', 'typ', 'scope', 'client_id']) {
     assert.ok(!(protocol in user), `${protocol} is the protocol's, not the person's`);
   }
 

@@ -542,3 +542,62 @@ async fn metadata_and_endpoints_at_configured_addresses_are_what_is_judged() {
     let examined = examine(&party.unwrap(), ALWAYS, 1_800_000_000).await;
     assert!(examined.usable && examined.answered, "{:?}", examined.findings);
 }
+
+#[tokio::test]
+async fn a_refusal_at_the_redirect_uri_is_described_and_does_not_blame_that_uri() {
+    let provider = ScriptedProvider::start();
+    let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
+    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    let party = RelyingParty::new(settings).unwrap();
+    let callback = "http://127.0.0.1:3000/api/auth/callback";
+    let redirect_uri = RedirectUrl::new(callback.to_owned()).unwrap();
+    let uris = SignInUris {
+        redirect_uri: &redirect_uri,
+        landing: None,
+    };
+    let back = format!("{callback}?error=invalid_request&error_description=no+resource%1B%5B2J%0Aknown");
+    let described = json!({ "error": "invalid_request", "error_description": "no resource\u{1b}[2J\nknown" });
+    for (pushes, blames_uri) in [(false, false), (true, true)] {
+        provider.script(|script| {
+            script.offer_par = pushes;
+            script
+                .answers
+                .insert(Endpoint::Authorize, Answer::redirect(&back));
+            script
+                .answers
+                .insert(Endpoint::Par, Answer::json(400, &described));
+        });
+        let party = party.with_settings(|_| {}).unwrap();
+        let findings = try_client(&party, uris, 1_800_000_000).await;
+        let request = findings
+            .iter()
+            .find(|finding| finding.id == "sign_in_request")
+            .unwrap();
+        assert_eq!(request.verdict, Problem, "{request:?}");
+        assert!(
+            request.found.ends_with("invalid_request (no resource [2J known)"),
+            "{request:?}"
+        );
+        let advice = &request.remedy.as_ref().unwrap().advice;
+        assert_eq!(advice.contains(callback), blames_uri, "{advice}");
+    }
+}
+
+#[test]
+fn proofs_of_possession_are_judged_by_the_algorithm_of_the_key_there_is() {
+    // The example of RFC 8410, section 10.3.
+    let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+    let settings = ProviderSettings {
+        dpop_key: Some(oidc::DpopKey::from_pem(pem).unwrap()),
+        ..settings()
+    };
+    for (listed, verdict) in [
+        (json!(["EdDSA"]), Fits),
+        (json!(["ES256", "RS256"]), Problem),
+        (Value::Null, Problem),
+    ] {
+        let changes = json!({ "dpop_signing_alg_values_supported": listed });
+        let finding = judged(&settings, &changes, "bound_tokens");
+        assert_eq!(finding.verdict, verdict, "{listed}");
+    }
+}

@@ -5,9 +5,6 @@ use oidc::{ClientAuth, KeySetProbe, ProviderError, ProviderSettings, SigningAlgo
 
 use super::document::{DiscoveryDocument, shown};
 
-/// The one algorithm of proofs of possession (`OIDC_DPOP_KEY_FILE` is a P-256 key).
-const PROOF_ALGORITHM: &str = "ES256";
-
 /// Whether the document is the configured issuer's, byte for byte (OpenID Connect Discovery 4.3).
 pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
     let id = "issuer";
@@ -222,7 +219,7 @@ fn assertion_algorithm(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Op
 /// Whether tokens can be bound to a key (RFC 9449); nothing where they are not to be.
 pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Option<Finding> {
     let id = "bound_tokens";
-    settings.dpop_key.as_ref()?;
+    let ours = settings.dpop_key.as_ref()?.algorithm().name();
     let off = |advice: &str| Remedy::set("OIDC_DPOP", advice);
     Some(match document.list("dpop_signing_alg_values_supported") {
         None => Finding::problem(
@@ -230,15 +227,18 @@ pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderS
             "OIDC_DPOP is on, and the provider offers no DPoP",
             off("write off: tokens of this provider are bearer tokens"),
         ),
-        Some(listed) if !listed.contains(&PROOF_ALGORITHM) => Finding::problem(
+        Some(listed) if !listed.contains(&ours) => Finding::problem(
             id,
             format!(
-                "proofs are signed with {PROOF_ALGORITHM}, and the provider takes {}",
+                "proofs are signed with {ours}, and the provider takes {}",
                 shown(&listed)
             ),
-            off("write off, or have the provider take ES256"),
+            Remedy::set(
+                "OIDC_DPOP_KEY_FILE",
+                "use a key of another kind: RSA signs RS256, P-256 signs ES256, Ed25519 signs EdDSA",
+            ),
         ),
-        Some(_) => Finding::fits(id, "DPoP"),
+        Some(_) => Finding::fits(id, format!("DPoP ({ours})")),
     })
 }
 
