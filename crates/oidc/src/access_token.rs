@@ -234,5 +234,9 @@ pub(crate) fn parse<'a>(raw: &'a str, shape: &AccessTokenShape) -> Result<Unveri
         Some(typ) => token.typ.is_some() && token.type_is(&[typ]),
         None => token.type_is(&["application/jwt"]),
     };
-    if fits { Ok(token) } else { Err(AccessTokenError::Type) }
+    if fits {
+        Ok(token)
+    } else {
+        Err(AccessTokenError::Type)
+    }
 }

@@ -115,8 +115,7 @@ impl AccessTokenShape {
         let client = first(self.client).cloned();
         let scope = first(self.scope).map(scope_text).transpose()?;
         let token_use = claims.get("token_use").and_then(Value::as_str);
-        let is_client =
-            |audience: &Value| Some(audience) == client.as_ref() || *audience == *own_client;
+        let is_client = |audience: &Value| Some(audience) == client.as_ref() || *audience == *own_client;
         let may_be_id_token = ID_TOKEN_CLAIMS.iter().any(|name| claims.contains_key(*name))
             || client.is_none()
             || (self.scope_required && scope.as_deref().is_none_or(str::is_empty))

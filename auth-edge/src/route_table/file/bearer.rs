@@ -135,7 +135,12 @@ mod tests {
             (
                 "guard = \"api\"\n[route.bearer]\nscopes = [\"a b\"]",
                 &["one"],
-                "a scope or class holds visible ASCII",
+                "a scope, class or client holds visible ASCII",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\nclients = [\"a b\"]",
+                &["one"],
+                "a scope, class or client holds visible ASCII",
             ),
             (
                 "guard = \"api\"\n[route.bearer]\nintrospection = \"sometimes\"",
