@@ -147,7 +147,11 @@ fn register(redirect_uri: &str) -> Remedy {
 }
 
 fn refused(id: &'static str, error: &OAuthError, remedy: Remedy) -> Finding {
-    Finding::problem(id, format!("the provider refuses it: {}", described(error)), remedy)
+    Finding::problem(
+        id,
+        format!("the provider refuses it: {}", described(error)),
+        remedy,
+    )
 }
 
 /// The code of an error, and what the provider says to it.

