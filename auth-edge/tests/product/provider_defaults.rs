@@ -133,7 +133,7 @@ async fn userinfo_that_fails_keeps_nobody_out_unless_it_is_about_somebody_else()
         browser.sign_in().await;
         assert_eq!(
             browser.get("/api/auth/me").await.json(),
-            json!({ "sub": "alice", "sid": browser.get("/api/auth/me").await.json()["sid"] }),
+            json!({ "sub": "alice" }),
             "{answer:?}"
         );
         stack.provider.reset();

@@ -10,6 +10,7 @@ import { startStack } from '../../stack.mjs';
 import { Client } from './client.mjs';
 import { ADA, CLIENT, signInAt, startGlewlwyd } from './glewlwyd.mjs';
 
+const WITH_SID = 'aud,iss,iat,exp,nbf,nonce,azp,auth_time,at_hash'; // the profile names the provider's session
 const SECRETS = mkdtempSync(join(tmpdir(), 'vestibule-client-'));
 let provider;
 let stack;
@@ -24,7 +25,7 @@ before(async () => {
     OIDC_CLIENT_ID: CLIENT.id,
     OIDC_CLIENT_SECRET_FILE: join(SECRETS, 'secret'),
   };
-  stack = await startStack({ ports: { edge }, sessionEnv: settings, edgeEnv: { ...settings, EDGE_FRONTCHANNEL_LOGOUT: 'true' } });
+  stack = await startStack({ ports: { edge }, sessionEnv: settings, edgeEnv: { ...settings, EDGE_FRONTCHANNEL_LOGOUT: 'true', EDGE_CLAIM_FILTER: WITH_SID } });
 });
 after(async () => {
   await stack?.stop();
