@@ -40,7 +40,6 @@ use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
-use crate::sign_in::redeemed_transactions::RedeemedTransactions;
 use crate::sign_in::security_events::REFUSED_PER_MINUTE;
 use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
 use crate::values::forwarded::TrustedProxies;
@@ -380,9 +379,6 @@ impl Shared<'_> {
             event_reception: Arc::default(),
             records: Arc::clone(&self.records),
             front_channel_limit: limit(settings.rate_limit_login),
-            redeemed: Arc::new(RedeemedTransactions::new(
-                settings.sign_in.transaction_duration_secs,
-            )),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics: self.metrics.clone(),
             pages: self.pages.clone(),

@@ -6,12 +6,8 @@
 //!   holds.
 //! - A claim that cannot be made uses nothing up.
 //! - A callback that comes while another one redeems gets the same answer, and one that comes later none.
-//!
-//! Against a session service that has no claims, or does not let this edge make them, the process alone remembers what it
-//! redeemed ([`super::redeemed_transactions`]).
 
 use std::sync::Arc;
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use chassis::audit::carried;
@@ -39,7 +35,6 @@ const NAME_BYTES: usize = 16;
 #[derive(Debug)]
 pub(super) struct HeldClaim {
     request_id: String,
-    /// Empty where there are no claims.
     holder: String,
     /// The store's time when the claim was made and this process's monotonic time when that was heard, in milliseconds.
     made: Option<(u64, u64)>,
@@ -64,18 +59,15 @@ pub(super) async fn claim(
 ) -> Result<ClaimOutcome, SessionError> {
     let until = Instant::now() + longest;
     let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
+    let no_randomness = |_logged| error::status(ErrorReason::ErrInternal, "no random bytes", []);
     let mut request = BeginSignInRequest {
         request_id: name_of(transaction),
-        holder: request_id().map_err(|_logged| no_randomness())?,
+        holder: request_id().map_err(no_randomness)?,
         valid_for: valid_for.try_into().ok(),
         waiting: false,
     };
     loop {
-        let answer = match sign_in.sessions.begin_sign_in(request.clone()).await {
-            Ok(answer) => answer,
-            Err(error) if has_no_claims(error.reason) => return Ok(in_this_process(sign_in, transaction)),
-            Err(error) => return Err(error),
-        };
+        let answer = sign_in.sessions.begin_sign_in(request.clone()).await?;
         match answer.outcome() {
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
@@ -106,37 +98,8 @@ fn name_of(transaction: &Transaction) -> String {
     base16ct::lower::encode_string(&hash.as_ref()[..NAME_BYTES])
 }
 
-fn has_no_claims(reason: ErrorReason) -> bool {
-    matches!(
-        reason,
-        ErrorReason::ErrUnimplemented | ErrorReason::ErrCallerNotAllowed
-    )
-}
-
-/// Remembers the transaction in this process alone, for a session service of an earlier release.
-fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> ClaimOutcome {
-    static WARNED: Once = Once::new();
-    WARNED.call_once(|| {
-        tracing::warn!("the session service takes no claims of sign-ins (BeginSignIn): a callback that reaches two edges may be redeemed twice");
-    });
-    if sign_in.redeemed.take(&transaction.state, sign_in.clock.now_ms()) {
-        ClaimOutcome::Ours(HeldClaim {
-            request_id: name_of(transaction),
-            holder: String::new(),
-            made: None,
-        })
-    } else {
-        ClaimOutcome::UsedUp
-    }
-}
-
-fn no_randomness() -> SessionError {
-    error::status(ErrorReason::ErrInternal, "no random bytes", []).into()
-}
-
 impl HeldClaim {
-    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the network delay of
-    /// one answer, and never late.
+    /// Unix time by the store's clock, in milliseconds, if it is known. It is early by the delay of one answer, never late.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
         Some(made_ms.saturating_add(elapsed_ms(sign_in, heard_ms)))
@@ -149,12 +112,8 @@ impl HeldClaim {
         request.tokens_received_at = received_at_ms.map(timestamp::from_ms);
     }
 
-    /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and
-    /// its session ends, which may have been created although nobody heard of it.
+    /// Gives the sign-in up, in the background. Those who wait learn it, and a session that was created unheard ends.
     pub(super) fn abandon(self, sign_in: &Arc<SignIn>) {
-        if self.holder.is_empty() {
-            return;
-        }
         let sign_in = sign_in.clone();
         let request = AbandonSignInRequest {
             request_id: self.request_id,

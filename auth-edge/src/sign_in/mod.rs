@@ -15,7 +15,6 @@ pub(crate) mod logout;
 pub(crate) mod pending;
 mod posted_name;
 mod promised_claims;
-pub(crate) mod redeemed_transactions;
 mod redemption;
 mod refusal;
 pub(crate) mod rejected;
@@ -41,7 +40,6 @@ use url::Url;
 
 use self::pending::PendingSignIns;
 pub(crate) use self::promised_claims::UserinfoAtLogin;
-use self::redeemed_transactions::RedeemedTransactions;
 use crate::http::device::Devices;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::observe::Metrics;
@@ -139,8 +137,6 @@ pub(crate) struct SignIn {
     pub(crate) records: Arc<RepeatedRecords>,
     /// Front-channel logouts per address.
     pub(crate) front_channel_limit: Arc<RateLimiter>,
-    /// Transactions whose code this process has redeemed.
-    pub(crate) redeemed: Arc<RedeemedTransactions>,
     /// Permits for calls in the background.
     pub(crate) background: Arc<Semaphore>,
     /// Metrics.

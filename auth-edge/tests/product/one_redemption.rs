@@ -143,15 +143,3 @@ async fn a_claim_that_cannot_be_made_uses_nothing_up() {
     assert_eq!(answer.status, 302, "{answer:?}");
     assert_eq!(here.get("/api/auth/me").await.status, 200);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn with_a_session_service_that_knows_no_claims_an_edge_still_redeems_once() {
-    let stack = Stack::start().await;
-    stack.sessions.forgets_claims();
-    let (mut here, _, callback) = pending(&stack).await;
-    let mut again = here.clone();
-    assert_eq!(here.visit(&callback).await.status, 302);
-    assert_eq!(here.get("/api/auth/me").await.status, 200);
-    assert_eq!(again.visit(&callback).await.status, 400);
-    assert_eq!(stack.provider.calls(Endpoint::Token), 1);
-}

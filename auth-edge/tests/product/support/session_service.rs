@@ -32,8 +32,6 @@ pub(crate) struct SessionService {
     address: std::net::SocketAddr,
     running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     calls: Arc<AtomicUsize>,
-    /// Whether it knows no claims of sign-ins, as an earlier release.
-    knows_no_claims: Arc<AtomicBool>,
     /// Whether no caller may call `UpdateSession`.
     keeps_no_updates: Arc<AtomicBool>,
     store: MemoryStore,
@@ -125,13 +123,11 @@ impl SessionService {
         .unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
-        let knows_no_claims = Arc::new(AtomicBool::new(false));
-        let earlier = Arc::clone(&knows_no_claims);
         let keeps_no_updates = Arc::new(AtomicBool::new(false));
         let strict = Arc::clone(&keeps_no_updates);
         let health = Health::new().await;
         let routes = move |stop| {
-            let (counted, earlier) = (Arc::clone(&counted), Arc::clone(&earlier));
+            let counted = Arc::clone(&counted);
             let strict = Arc::clone(&strict);
             let routes = grpc::routes(
                 sessions.clone(),
@@ -145,15 +141,9 @@ impl SessionService {
                 // An edge opens its watches again whenever they break.
                 let is_watch = request.uri().path().contains("/Watch");
                 counted.fetch_add(usize::from(!is_watch), Ordering::SeqCst);
-                let is_claim = request.uri().path().ends_with("SignIn");
-                let is_unknown = is_claim && earlier.load(Ordering::SeqCst);
                 let is_update = request.uri().path().ends_with("/UpdateSession");
                 let is_refused = is_update && strict.load(Ordering::SeqCst);
                 async move {
-                    if is_unknown {
-                        let reason = ErrorReason::ErrUnimplemented;
-                        return session_proto::error::status(reason, "unknown", []).into_http();
-                    }
                     if is_refused {
                         let reason = ErrorReason::ErrCallerNotAllowed;
                         return session_proto::error::status(reason, "not allowed", []).into_http();
@@ -169,7 +159,6 @@ impl SessionService {
             address,
             running: Mutex::default(),
             calls,
-            knows_no_claims,
             keeps_no_updates,
             store,
             keys,
@@ -188,11 +177,6 @@ impl SessionService {
     /// A client of its own.
     pub(crate) fn client(&self) -> SessionClient {
         SessionClient::new(ClientSettings::new([self.url()])).unwrap()
-    }
-
-    /// Knows no claims of sign-ins from now on, as an earlier release.
-    pub(crate) fn forgets_claims(&self) {
-        self.knows_no_claims.store(true, Ordering::SeqCst);
     }
 
     /// Lets no caller call `UpdateSession` from now on.
