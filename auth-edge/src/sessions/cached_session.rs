@@ -35,11 +35,6 @@ impl TokenFor<'_> {
         !self.audience.is_empty() || !self.resource.is_empty()
     }
 
-    /// Whether it is what an answer says it is for.
-    pub(super) fn is_answered_by(&self, granted: &GetAccessTokenResponse) -> bool {
-        granted.audience == self.audience && granted.resource == self.resource
-    }
-
     /// The request for it.
     pub(super) fn request(&self, id: &SessionId, force_refresh: bool) -> GetAccessTokenRequest {
         GetAccessTokenRequest {
@@ -219,29 +214,6 @@ mod tests {
         let kept = |number: &usize| known.token(with(&scopes(*number))).is_some();
         assert_eq!((0..100).filter(kept).count(), TOKENS_MAX);
         assert_eq!(known.token(with(&scopes(99))).unwrap().value.expose(), "token-99");
-    }
-
-    /// A session service that does not know tokens for APIs answers with the session's own.
-    #[test]
-    fn an_answer_that_does_not_repeat_the_api_is_not_its_token() {
-        let (mut named, mut addressed) = (TokenFor::default(), TokenFor::default());
-        named.audience = "orders";
-        addressed.resource = "https://orders.example/";
-        let answer = |wanted: TokenFor<'_>| GetAccessTokenResponse {
-            audience: wanted.audience.to_owned(),
-            resource: wanted.resource.to_owned(),
-            ..GetAccessTokenResponse::default()
-        };
-        let all = [TokenFor::default(), named, addressed];
-        for (at, wanted) in all.into_iter().enumerate() {
-            for (given, answered) in all.into_iter().enumerate() {
-                assert_eq!(
-                    wanted.is_answered_by(&answer(answered)),
-                    at == given,
-                    "{wanted:?}"
-                );
-            }
-        }
     }
 
     #[test]
