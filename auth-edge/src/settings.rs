@@ -27,7 +27,7 @@ use std::time::Duration;
 use chassis::files::Snapshot;
 use chassis::secret::Secret;
 use ipnet::IpNet;
-use provider_settings::checkup::{Part, UserinfoReading};
+use provider_settings::checkup::Part;
 use provider_settings::{ConfiguredProvider, ConfiguredProviders};
 use url::Url;
 
@@ -41,7 +41,7 @@ use crate::route_table::RouteTable;
 use crate::sessions::cookie_rotation::CookieRotation;
 use crate::sessions::cookies::CookieSettings;
 use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
-use crate::sign_in::{SignInSettings, UserinfoAtLogin};
+use crate::sign_in::SignInSettings;
 
 pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
@@ -155,11 +155,7 @@ impl EdgeSettings {
     #[must_use]
     pub(crate) fn part(&self) -> Part {
         Part::SignIn {
-            userinfo: match self.sign_in.userinfo_at_login {
-                UserinfoAtLogin::Auto => UserinfoReading::Auto,
-                UserinfoAtLogin::Always => UserinfoReading::Always,
-                UserinfoAtLogin::Never => UserinfoReading::Never,
-            },
+            userinfo: self.sign_in.userinfo_at_login,
         }
     }
 

@@ -9,6 +9,7 @@ use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use ipnet::IpNet;
 use oidc::PROTOCOL_CLAIMS;
+use provider_settings::checkup::UserinfoReading;
 
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect, provider_logout};
@@ -17,7 +18,7 @@ use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
 use crate::browser::profile::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
-use crate::sign_in::{SignInSettings, UserinfoAtLogin};
+use crate::sign_in::SignInSettings;
 use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::reserved::is_fixed;
@@ -138,27 +139,14 @@ fn check_head_bytes(reader: &mut Reader) -> usize {
     bytes
 }
 
-/// `true` and `false` are what `always` and `never` were called before there was `auto`.
-fn userinfo_at_login(reader: &mut Reader) -> UserinfoAtLogin {
+fn userinfo_at_login(reader: &mut Reader) -> UserinfoReading {
     const NAME: &str = "EDGE_USERINFO_AT_LOGIN";
-    let before = match reader.text(NAME).as_str() {
-        "true" => Some(("always", UserinfoAtLogin::Always)),
-        "false" => Some(("never", UserinfoAtLogin::Never)),
-        _ => None,
-    };
-    if let Some((word, choice)) = before {
-        reader.warn(
-            NAME,
-            format!("true and false were its values before: write {word}, or auto"),
-        );
-        return choice;
-    }
     let choices = [
-        ("auto", UserinfoAtLogin::Auto),
-        ("always", UserinfoAtLogin::Always),
-        ("never", UserinfoAtLogin::Never),
+        ("auto", UserinfoReading::Auto),
+        ("always", UserinfoReading::Always),
+        ("never", UserinfoReading::Never),
     ];
-    choice(reader, NAME, &choices, UserinfoAtLogin::Auto)
+    choice(reader, NAME, &choices, UserinfoReading::Auto)
 }
 
 fn session_cache(reader: &mut Reader) -> Option<Duration> {

@@ -34,12 +34,12 @@ use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
 use chassis::random;
 use oidc::LogoutTemplate;
+use provider_settings::checkup::UserinfoReading;
 use session_proto::v1::Device;
 use tokio::sync::Semaphore;
 use url::Url;
 
 use self::pending::PendingSignIns;
-pub(crate) use self::promised_claims::UserinfoAtLogin;
 use crate::http::device::Devices;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::observe::Metrics;
@@ -74,7 +74,7 @@ pub(crate) struct SignInSettings {
     /// What is sent to the provider at sign-out.
     pub(crate) provider_logout: ProviderLogout,
     /// When sign-in reads userinfo.
-    pub(crate) userinfo_at_login: UserinfoAtLogin,
+    pub(crate) userinfo_at_login: UserinfoReading,
     /// Whether sessions keep the ID token.
     pub(crate) store_id_token: bool,
     /// Claims left out of `user`.

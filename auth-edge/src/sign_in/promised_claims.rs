@@ -6,17 +6,6 @@
 use oidc::UserinfoError;
 use serde_json::{Map, Value};
 
-/// When sign-in reads userinfo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UserinfoAtLogin {
-    /// When the scope promises claims that the ID token lacks; without them the person is signed in all the same.
-    Auto,
-    /// Each time; without it nobody is signed in.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// The scopes that promise claims, and the claims. One of them is enough: nobody has all of a profile, and `updated_at` alone says
 /// nothing about a person.
 const PROMISES: [(&str, &[&str]); 4] = [

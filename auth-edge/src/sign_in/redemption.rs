@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use chassis::audit::carried;
 use oidc::{Expected, GroupsError, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError};
+use provider_settings::checkup::UserinfoReading;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
 use session_proto::v1::{self, CreateSessionRequest, Session};
@@ -18,12 +19,12 @@ use tracing::Instrument as _;
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sessions::cookies::SessionId;
+use crate::sign_in::SignIn;
 use crate::sign_in::claim::{ClaimOutcome, HeldClaim, claim};
 use crate::sign_in::promised_claims::{lacks_promised_claims, may_do_without};
 use crate::sign_in::rejected::Reason;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
-use crate::sign_in::{SignIn, UserinfoAtLogin};
 
 /// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
 /// whose token request, keys and userinfo are bounded each by that timeout.
@@ -166,10 +167,10 @@ impl Redemption {
         id_token: &IdToken,
     ) -> Result<Option<Map<String, Value>>, UserinfoError> {
         match self.sign_in.settings.userinfo_at_login {
-            UserinfoAtLogin::Never => Ok(None),
-            UserinfoAtLogin::Always => self.ask_userinfo(tokens, id_token).await.map(Some),
-            UserinfoAtLogin::Auto if !lacks_promised_claims(&tokens.scope, &id_token.claims) => Ok(None),
-            UserinfoAtLogin::Auto => match self.ask_userinfo(tokens, id_token).await {
+            UserinfoReading::Never => Ok(None),
+            UserinfoReading::Always => self.ask_userinfo(tokens, id_token).await.map(Some),
+            UserinfoReading::Auto if !lacks_promised_claims(&tokens.scope, &id_token.claims) => Ok(None),
+            UserinfoReading::Auto => match self.ask_userinfo(tokens, id_token).await {
                 Ok(userinfo) => Ok(Some(userinfo)),
                 // The provider offers none: there is nobody to ask.
                 Err(UserinfoError::Provider(ProviderError::MissingEndpoint { .. })) => Ok(None),

@@ -255,7 +255,7 @@ async fn a_transaction_expires_on_our_side_too() {
 // conformance: A-008 B-101
 #[tokio::test]
 async fn whatever_the_provider_does_wrong_is_400_and_changes_no_existing_session() {
-    let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
+    let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "always")]).await;
     let mut browser = stack.browser();
     browser.sign_in().await;
     let cases: Vec<(&str, Misbehave)> = vec![

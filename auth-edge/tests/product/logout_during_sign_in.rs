@@ -25,7 +25,7 @@ async fn log_out(stack: &Stack, edge: &mut Browser, claims: Value) {
 /// A stack whose sign-ins read userinfo, which holds them between token response and creation; and another edge, whose clock is
 /// five seconds ahead.
 async fn scene(more: &[(&str, &str)]) -> (Stack, Browser) {
-    let settings = [&[("EDGE_USERINFO_AT_LOGIN", "true")], more].concat();
+    let settings = [&[("EDGE_USERINFO_AT_LOGIN", "always")], more].concat();
     let stack = Stack::with(&settings).await;
     stack
         .provider
@@ -131,7 +131,7 @@ async fn a_logout_token_that_is_judged_late_ends_only_sessions_begun_before_it_a
 /// Both edges cut the times between which they measure to whole milliseconds: a tick of their clocks may be less than one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_logout_of_the_very_millisecond_of_the_token_response_ends_the_session() {
-    let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
+    let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "always")]).await;
     stack
         .provider
         .script(|script| script.sid = Some("sid-1".to_owned()));

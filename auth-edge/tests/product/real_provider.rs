@@ -145,7 +145,7 @@ async fn a_person_signs_in_at_the_real_provider_sees_the_profile_and_signs_out()
             ("OIDC_CLIENT_ID", provider.announced("client_id")),
             ("OIDC_CLIENT_SECRET", provider.announced("client_secret")),
             ("OIDC_HTTP_TIMEOUT_MS", "5000"),
-            ("EDGE_USERINFO_AT_LOGIN", "true"),
+            ("EDGE_USERINFO_AT_LOGIN", "always"),
         ],
     )
     .await;
@@ -213,7 +213,7 @@ async fn pushed_signed_requests_assertions_and_bound_tokens_work_at_the_real_pro
             ("OIDC_DPOP", "on"),
             ("OIDC_DPOP_KEY_FILE", dpop_key.path().to_str().unwrap()),
             ("OIDC_HTTP_TIMEOUT_MS", "5000"),
-            ("EDGE_USERINFO_AT_LOGIN", "true"),
+            ("EDGE_USERINFO_AT_LOGIN", "always"),
             ("EDGE_ROUTES", table.path().to_str().unwrap()),
         ],
     )

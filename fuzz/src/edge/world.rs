@@ -106,7 +106,7 @@ impl World {
             let plain = edge(&provider, sessions, "127.0.0.1", &[]).await;
             let form = [
                 ("OIDC_RESPONSE_MODE", "form_post"),
-                ("EDGE_USERINFO_AT_LOGIN", "true"),
+                ("EDGE_USERINFO_AT_LOGIN", "always"),
             ];
             (plain, edge(&provider, sessions, "localhost", &form).await)
         });

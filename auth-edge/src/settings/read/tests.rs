@@ -114,23 +114,16 @@ fn the_cookie_rotates_only_where_somebody_says_so_and_not_too_often() {
 }
 
 #[test]
-fn userinfo_at_sign_in_is_auto_and_its_former_values_are_taken_with_a_warning() {
+fn userinfo_at_sign_in_is_auto_unless_set() {
     const NAME: &str = "EDGE_USERINFO_AT_LOGIN";
-    let (_, warnings_before) = result(&[]).unwrap();
-    for (changes, choice, warnings) in [
-        (&[][..], UserinfoAtLogin::Auto, 0),
-        (&[(NAME, "auto")], UserinfoAtLogin::Auto, 0),
-        (&[(NAME, "always")], UserinfoAtLogin::Always, 0),
-        (&[(NAME, "never")], UserinfoAtLogin::Never, 0),
-        (&[(NAME, "true")], UserinfoAtLogin::Always, 1),
-        (&[(NAME, "false")], UserinfoAtLogin::Never, 1),
+    for (changes, choice) in [
+        (&[][..], UserinfoReading::Auto),
+        (&[(NAME, "auto")], UserinfoReading::Auto),
+        (&[(NAME, "always")], UserinfoReading::Always),
+        (&[(NAME, "never")], UserinfoReading::Never),
     ] {
-        let (settings, found) = result(changes).unwrap();
-        assert_eq!(
-            (settings.sign_in.userinfo_at_login, found - warnings_before),
-            (choice, warnings),
-            "{changes:?}"
-        );
+        let (settings, _) = result(changes).unwrap();
+        assert_eq!(settings.sign_in.userinfo_at_login, choice, "{changes:?}");
     }
     assert!(result(&[(NAME, "sometimes")]).is_err_and(|wrong| wrong.contains("auto, always, never")));
 }

@@ -23,7 +23,7 @@ struct Plan {
 impl Plan {
     /// One stack that gets its answers in the query, and one that gets them as forms.
     async fn both(settings: &[(&str, &str)]) -> [Self; 2] {
-        let query = [&[("EDGE_USERINFO_AT_LOGIN", "true")], settings].concat();
+        let query = [&[("EDGE_USERINFO_AT_LOGIN", "always")], settings].concat();
         let form = [
             query.as_slice(),
             &[

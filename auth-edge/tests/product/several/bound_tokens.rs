@@ -62,7 +62,7 @@ async fn each_provider_is_shown_its_own_key_and_told_its_own_nonces() {
     .unwrap();
     let settings = [
         ("EDGE_ROUTES", table.path().to_str().unwrap()),
-        ("EDGE_USERINFO_AT_LOGIN", "true"),
+        ("EDGE_USERINFO_AT_LOGIN", "always"),
     ];
     let two = Two::with(&with_key(&key_of_a), &with_key(&key_of_b), &settings).await;
     for (provider, nonce) in [(two.a(), "nonce-of-a"), (&two.b, "nonce-of-b")] {
@@ -126,7 +126,7 @@ async fn each_provider_is_shown_its_own_key_and_told_its_own_nonces() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_without_bound_tokens_is_shown_no_proof_beside_one_with_them() {
     let key = key_file();
-    let two = Two::with(&with_key(&key), "", &[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
+    let two = Two::with(&with_key(&key), "", &[("EDGE_USERINFO_AT_LOGIN", "always")]).await;
     two.a().script(|script| script.dpop = true);
     two.signed_in("a").await;
     two.signed_in("b").await;

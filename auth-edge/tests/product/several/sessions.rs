@@ -54,7 +54,7 @@ async fn signing_out_ends_the_session_of_its_own_provider_and_takes_its_token_ba
 
 #[tokio::test]
 async fn userinfo_is_read_where_the_session_came_from() {
-    let two = Two::with("", "", &[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
+    let two = Two::with("", "", &[("EDGE_USERINFO_AT_LOGIN", "always")]).await;
     two.b.script(|script| {
         script.userinfo.insert("name".to_owned(), json!("Bea"));
     });
