@@ -11,7 +11,6 @@
 //! - A read whose metadata would be lost among others is a call of its own.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tonic::metadata::{Ascii, KeyRef, MetadataMap, MetadataValue};
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
+use tonic::{Response, Status};
 
 use super::pool::{Pool, timed};
 use super::service;
@@ -52,8 +51,6 @@ pub(super) struct Batcher(Arc<BatcherState>);
 struct BatcherState {
     channel: Channel,
     queue: Mutex<ReadQueue>,
-    /// Whether the replica, of an earlier release, has no `BatchGetSessions`.
-    lacks_batches: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +78,6 @@ impl Batcher {
         Self(Arc::new(BatcherState {
             channel,
             queue: Mutex::default(),
-            lacks_batches: AtomicBool::new(false),
         }))
     }
 
@@ -89,7 +85,7 @@ impl Batcher {
     pub(super) async fn get(&self, pool: &Pool, request: &GetSessionRequest, until: Instant) -> ReadAnswer {
         let metadata = pool.annotations();
         let mut in_flight = None;
-        if may_be_batched(&metadata) && !self.0.lacks_batches.load(Ordering::Relaxed) {
+        if may_be_batched(&metadata) {
             in_flight = self.0.begin();
             if in_flight.is_some() {
                 yield_once().await;
@@ -209,9 +205,6 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
                     let _ = answer.send(read);
                 }
             }
-        }
-        Err(status) if status.code() == Code::Unimplemented => {
-            reads.lacks_batches.store(true, Ordering::Relaxed);
         }
         Err(status) => {
             tracing::debug!(

@@ -31,8 +31,7 @@ pub struct ClientSettings {
     pub on_renewal: Option<OnRenewal>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-    /// How old the state of a watch may be before it counts as lost. The client requests a heartbeat three times within that; a service of an
-    /// earlier release sends heartbeats by itself, and may announce how often.
+    /// How old the state of a watch may be before it counts as lost. The client requests a heartbeat three times within that.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,

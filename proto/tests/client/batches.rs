@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::error;
 use session_proto::v1::*;
-use tonic::Status;
 
 use crate::replica::{Answer, Batches};
 use crate::support::{Server, client, loopback, within};
@@ -112,17 +111,6 @@ async fn what_finds_no_room_in_a_batch_is_read_by_itself() {
     let reads = ["a", "b", "large"].map(|handle| read(&client, handle));
     let answers = within(join_all(reads)).await;
     assert_eq!(answers, ["a", "b", "large"].map(|handle| Ok(handle.to_owned())));
-}
-
-#[tokio::test]
-async fn a_replica_that_knows_no_batches_is_asked_one_by_one_and_not_offered_another() {
-    let server = server(Batches::Refused(Status::unimplemented("an earlier release"))).await;
-    let client = connected(&server).await;
-    until(&server, &client, 10, &[10]).await;
-    for _ in 0..3 {
-        read_at_once(&client, 10).await;
-    }
-    assert_eq!(server.batches().len(), 1);
 }
 
 #[tokio::test]

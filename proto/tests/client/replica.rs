@@ -207,25 +207,22 @@ impl SessionService for Replica {
     ) -> Result<Response<ListSessionsResponse>, Status> {
         unanswered()
     }
-    type FollowSessionsStream = Self::WatchSessionsStream;
-    /// As a service of an earlier release answers.
-    async fn follow_sessions(
-        &self,
-        _: Request<Streaming<FollowSessionsRequest>>,
-    ) -> Result<Response<Self::FollowSessionsStream>, Status> {
-        Err(error::status(
-            ErrorReason::ErrUnimplemented,
-            "there is no such method",
-            [],
-        ))
-    }
-    type WatchSessionsStream =
-        std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<SessionEvent, Status>> + Send>>;
+    type WatchSessionsStream = Self::FollowSessionsStream;
     async fn watch_sessions(
         &self,
-        request: Request<WatchSessionsRequest>,
+        _: Request<WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        let token = request.into_inner().resume_token;
+        unanswered()
+    }
+    type FollowSessionsStream =
+        std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<SessionEvent, Status>> + Send>>;
+    /// Answers the first question alone.
+    async fn follow_sessions(
+        &self,
+        request: Request<Streaming<FollowSessionsRequest>>,
+    ) -> Result<Response<Self::FollowSessionsStream>, Status> {
+        let first = request.into_inner().message().await?.unwrap();
+        let token = first.watch.unwrap().resume_token;
         if token == "malformed" {
             return Err(error::status(ErrorReason::ErrInvalidArgument, "not a token", []));
         }
@@ -238,7 +235,12 @@ impl SessionService for Replica {
                 Push::Ends => Err(Status::internal("not told")),
             });
         self.seen.watches.send_modify(|watches| watches.push(token));
-        let greeting = self.greeting.lock().unwrap().clone();
+        let mut greeting = self.greeting.lock().unwrap().clone();
+        for event in &mut greeting {
+            if event.kind() == session_event::Kind::Heartbeat {
+                event.number = first.number;
+            }
+        }
         Ok(Response::new(Box::pin(
             tokio_stream::iter(greeting.into_iter().map(Ok)).chain(events),
         )))

@@ -1,8 +1,7 @@
 //! How old the state of a stream is.
 //!
-//! That bytes arrive says nothing about when they were sent, and clocks of two machines say little. So the client sends numbered questions on
-//! the stream: the heartbeat that answers one comes behind every event from before the service received it, thus behind every event
-//! from before it was sent here. A service of an earlier release takes no questions: there a heartbeat is as young as its arrival.
+//! Arriving bytes do not tell when they were sent, and two machines' clocks differ. So the client sends numbered questions. The
+//! heartbeat that answers one comes behind every event from before the question was sent.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,18 +21,11 @@ const IN_FLIGHT_MAX: usize = 8;
 /// A stream that was late is current again when its state is younger than this part of the greatest age, so that it does not flap.
 const TRUSTED_AGAIN_PARTS: u32 = 2;
 
-/// Heartbeat intervals after which a stream without questions is dead: two of them may be late.
-const HEARTBEATS: u32 = 3;
-
-/// Longest interval of heartbeats that is believed; the service announces none that is longer.
-const HEARTBEAT_INTERVAL_MAX: Duration = Duration::from_secs(10);
-
 /// How current one stream is.
 pub(super) struct Freshness {
     /// The greatest age of its state.
     oldest: Duration,
-    /// None where the service takes no questions.
-    questions: Option<mpsc::Sender<FollowSessionsRequest>>,
+    questions: mpsc::Sender<FollowSessionsRequest>,
     pending: VecDeque<(u64, Instant)>,
     last_number: u64,
     question_at: Instant,
@@ -44,37 +36,29 @@ pub(super) struct Freshness {
 }
 
 impl Freshness {
-    /// Of a stream with questions, and the questions to send, the first of which says what is watched.
-    pub(super) fn with_questions(
+    /// Of a stream, and the questions to send, the first of which says what is watched.
+    pub(super) fn new(
         oldest: Duration,
         watch: WatchSessionsRequest,
     ) -> (Self, ReceiverStream<FollowSessionsRequest>) {
         let (questions, sent) = mpsc::channel(IN_FLIGHT_MAX);
-        let mut freshness = Self {
-            questions: Some(questions),
-            ..Self::without_questions(oldest)
-        };
-        freshness.send_question(Some(watch));
-        (freshness, ReceiverStream::new(sent))
-    }
-
-    /// Of a stream without questions.
-    pub(super) fn without_questions(oldest: Duration) -> Self {
         let now = Instant::now();
-        Self {
+        let mut freshness = Self {
             oldest,
-            questions: None,
+            questions,
             pending: VecDeque::new(),
             last_number: 0,
             question_at: now,
             arrived: now,
             current: None,
-        }
+        };
+        freshness.send_question(Some(watch));
+        (freshness, ReceiverStream::new(sent))
     }
 
-    /// When the next question is due; none without questions.
-    pub(super) fn question_at(&self) -> Option<Instant> {
-        self.questions.as_ref().map(|_| self.question_at)
+    /// When the next question is due.
+    pub(super) fn question_at(&self) -> Instant {
+        self.question_at
     }
 
     /// Sends a question, unless too many are in flight: then none has been answered for long.
@@ -83,21 +67,9 @@ impl Freshness {
         self.question_at = now + self.oldest / QUESTIONS;
         let number = self.last_number + 1;
         let question = FollowSessionsRequest { watch, number };
-        if let Some(Ok(())) = self
-            .questions
-            .as_ref()
-            .map(|questions| questions.try_send(question))
-        {
+        if self.questions.try_send(question).is_ok() {
             self.last_number = number;
             self.pending.push_back((number, now));
-        }
-    }
-
-    /// A heartbeat announced the interval to the next one. A stream with questions goes by those.
-    pub(super) fn set_heartbeat_interval(&mut self, interval: Duration) {
-        if self.questions.is_none() {
-            let silence = interval.min(HEARTBEAT_INTERVAL_MAX) * HEARTBEATS;
-            self.oldest = self.oldest.max(silence);
         }
     }
 
@@ -106,17 +78,12 @@ impl Freshness {
         self.arrived = Instant::now();
     }
 
-    /// A heartbeat arrived, with the number of the question it answers. Gives the moment before which everything that happened has been
+    /// An event arrived, a heartbeat with the number of the question it answers. Gives the moment before which everything that happened has been
     /// delivered, if that says so and is young enough, and whether the stream was late before.
     pub(super) fn heartbeat(&mut self, number: u64) -> Option<(Instant, bool)> {
         let now = Instant::now();
-        let complete_at = if self.questions.is_some() {
-            let (_, sent) = *self.pending.iter().find(|(other, _)| *other == number)?;
-            self.pending.retain(|(other, _)| *other > number);
-            sent
-        } else {
-            now
-        };
+        let (_, complete_at) = *self.pending.iter().find(|(other, _)| *other == number)?;
+        self.pending.retain(|(other, _)| *other > number);
         let trusted = match self.current {
             Some(_) => self.oldest,
             None => self.oldest / TRUSTED_AGAIN_PARTS,
@@ -158,11 +125,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_state_is_as_old_as_the_question_a_heartbeat_answers() {
         let sent = Instant::now();
-        let (mut freshness, mut questions) =
-            Freshness::with_questions(OLDEST, WatchSessionsRequest::default());
+        let (mut freshness, mut questions) = Freshness::new(OLDEST, WatchSessionsRequest::default());
         let first = questions.next().await.unwrap();
         assert!((first.watch.is_some(), first.number) == (true, 1));
-        assert_eq!(freshness.question_at(), Some(sent + OLDEST / QUESTIONS));
+        assert_eq!(freshness.question_at(), sent + OLDEST / QUESTIONS);
         after(100).await;
         freshness.send_question(None);
         assert_eq!(freshness.heartbeat(0), None, "it answers nothing");
@@ -176,7 +142,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_late_stream_is_current_again_when_its_state_is_clearly_younger() {
-        let (mut freshness, _questions) = Freshness::with_questions(OLDEST, WatchSessionsRequest::default());
+        let (mut freshness, _questions) = Freshness::new(OLDEST, WatchSessionsRequest::default());
         assert!(freshness.heartbeat(1).is_some());
         for (late, counts) in [(300, true), (301, false)] {
             freshness.send_question(None);
@@ -201,31 +167,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_without_questions_may_be_silent_for_three_of_its_heartbeats() {
-        let ms = Duration::from_millis;
-        let began = Instant::now();
-        for (interval, silent) in [(50, ms(300)), (1_000, ms(3_000)), (3_600_000, ms(30_000))] {
-            let mut freshness = Freshness::without_questions(OLDEST);
-            assert_eq!(
-                freshness.silent_at(),
-                began + OLDEST,
-                "as configured while no interval is announced"
-            );
-            freshness.set_heartbeat_interval(ms(interval));
-            assert_eq!(freshness.heartbeat(0), Some((began, true)));
-            assert_eq!(freshness.silent_at(), began + silent, "{interval}");
-            assert_eq!(freshness.late_at(), Some(began + silent), "{interval}");
-        }
-        let (mut with_questions, _questions) =
-            Freshness::with_questions(OLDEST, WatchSessionsRequest::default());
-        with_questions.set_heartbeat_interval(ms(1_000));
-        assert_eq!(with_questions.silent_at(), began + OLDEST);
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn no_more_questions_are_sent_than_may_be_in_flight() {
-        let (mut freshness, mut questions) =
-            Freshness::with_questions(OLDEST, WatchSessionsRequest::default());
+        let (mut freshness, mut questions) = Freshness::new(OLDEST, WatchSessionsRequest::default());
         for _ in 0..2 * IN_FLIGHT_MAX {
             freshness.send_question(None);
         }

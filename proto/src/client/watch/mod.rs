@@ -3,8 +3,7 @@
 //! Invariants
 //! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was delivered.
 //! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks, and so is one whose news
-//!   is older than that, however steadily bytes arrive. Of a service without `FollowSessions` it is three of the heartbeat intervals
-//!   it announces, if that is longer.
+//!   is older than that, however steadily bytes arrive.
 //! - Nothing is buffered for a consumer that does not read: the service sends no faster than is read here.
 
 mod each;
@@ -26,8 +25,7 @@ pub enum WatchItem {
     Connected,
     /// Something happened, or (`KIND_HEARTBEAT`) nothing did and everything up to here was delivered. Never `KIND_MISSED`.
     Event(SessionEvent),
-    /// Everything that happened before this moment was delivered. It comes several times within `ClientSettings::watch_silence`; of a service of
-    /// an earlier release it is the moment of arrival.
+    /// Everything that happened before this moment was delivered. It comes several times within `ClientSettings::watch_silence`.
     Current(std::time::Instant),
     /// Events were lost: whatever was remembered of sessions has to be read again.
     Missed,

@@ -133,13 +133,7 @@ impl ReplicaWatch {
                 WatchState::Open(open) => match open.next_message().await {
                     Received::Message(Ok(Some(event))) => {
                         open.freshness.record_arrival();
-                        let is_heartbeat = event.kind() == Kind::Heartbeat;
-                        if let Some(Ok(interval)) = event.heartbeat_interval.map(Duration::try_from) {
-                            open.freshness.set_heartbeat_interval(interval);
-                        }
-                        let current = is_heartbeat
-                            .then(|| open.freshness.heartbeat(event.number))
-                            .flatten();
+                        let current = open.freshness.heartbeat(event.number);
                         self.receive(event, current);
                     }
                     Received::Message(Ok(None)) => {
@@ -167,26 +161,17 @@ impl ReplicaWatch {
         }
     }
 
-    /// Opens the stream: `FollowSessions`, or `WatchSessions` of a replica that lacks it.
     async fn open(&self) -> Result<OpenWatch, SessionError> {
         let until = Instant::now() + self.timeouts.deadline;
         let picked = tokio::time::timeout_at(until, self.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
-        let oldest = self.timeouts.watch_silence;
-        let (mut freshness, questions) = Freshness::with_questions(oldest, self.request.clone());
+        let (mut freshness, questions) = Freshness::new(self.timeouts.watch_silence, self.request.clone());
         let follow = |channel, request| async move { service(channel).follow_sessions(request).await };
-        let opened = match call::stream(&self.pool, &picked, until, questions, follow).await {
-            Err(error) if error.reason == ErrorReason::ErrUnimplemented => {
-                freshness = Freshness::without_questions(oldest);
-                let watch = |channel, request| async move { service(channel).watch_sessions(request).await };
-                call::stream(&self.pool, &picked, until, self.request.clone(), watch).await
-            }
-            opened => opened,
-        };
+        let stream = call::stream(&self.pool, &picked, until, questions, follow).await?;
         freshness.record_arrival();
         Ok(OpenWatch {
-            stream: opened?,
+            stream,
             replica: picked.replica,
             freshness,
         })
@@ -267,7 +252,7 @@ impl OpenWatch {
             let (question_at, late_at) = (self.freshness.question_at(), self.freshness.late_at());
             tokio::select! {
                 biased;
-                () = until(question_at) => self.freshness.send_question(None),
+                () = sleep_until(question_at) => self.freshness.send_question(None),
                 message = self.stream.events.message() => return Received::Message(message),
                 () = sleep_until(self.freshness.silent_at()) => return Received::Silent,
                 () = until(late_at) => return Received::Late,
