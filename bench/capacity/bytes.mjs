@@ -26,24 +26,27 @@ const powerOfTwo = (count) => 2 ** Math.ceil(Math.log2(Math.max(count, 4)));
 /** A key with an expiry, without its value and the tables' buckets. */
 const keyBytes = (isCluster) => KEY + OBJECT + 2 * DICT_ENTRY + (isCluster ? SLOT_LINKS : 0);
 
+/** Sorted sets that all lists share. */
+const SETS = 65_536;
+
 /** The entries of all lists. */
-export function listBytes({ sessions, sets, isCluster }) {
+export function listBytes({ sessions, isCluster }) {
   const entries = sessions * LISTS_EACH;
-  const each = entries / sets;
-  const inUse = sets * (1 - Math.exp(-each));
+  const each = entries / SETS;
+  const inUse = SETS * (1 - Math.exp(-each));
   const perSet = entries / inUse;
-  if (each > LARGE) return { sets: 1.5 * inUse, bytes: 2 * entries * (SKIP_ENTRY + 1.5 * POINTER) + 1.5 * inUse * keyBytes(isCluster) };
+  if (each > LARGE) return { sets: 2 * inUse, bytes: 2 * entries * (SKIP_ENTRY + 1.5 * POINTER) + 2 * inUse * keyBytes(isCluster) };
   return { sets: inUse, bytes: inUse * (keyBytes(isCluster) + allocated(LIST_HEADER + perSet * PACKED_ENTRY)) };
 }
 
 /** Bytes of all masters together. */
-export function storeBytes({ sessions, sets, masters, sealedBytes, frameBytes, eventBytes, baseBytes }) {
+export function storeBytes({ sessions, masters, sealedBytes, frameBytes, eventBytes, baseBytes }) {
   const isCluster = masters > 1;
   const record = keyBytes(isCluster) + allocated(sealedBytes + frameBytes + STRING_HEADER);
-  const lists = listBytes({ sessions, sets, isCluster });
+  const lists = listBytes({ sessions, isCluster });
   const keys = (sessions + lists.sets) / masters;
   const buckets = 2 * powerOfTwo(keys) * POINTER * masters;
-  const events = (isCluster ? 16_384 + 8_192 : 8_192) * eventBytes;
+  const events = (isCluster ? 16_384 : 8_192) * eventBytes;
   const parts = { records: sessions * record, lists: lists.bytes, buckets, events, servers: masters * baseBytes };
   return { ...parts, all: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }

@@ -2,15 +2,10 @@
 import { storeBytes } from './bytes.mjs';
 
 const GIB = 1024 ** 3;
-const RELEASE_SETS = 65_536;
-const MEMBERS_A_SET = 48; // a compact list, with room for the fullest
 const LEAST = { edges: 2, services: 3, replicas: 2 };
 const STREAMS = 32; // of a cluster
 const READS_A_SECOND = 100;
 const RECORD_OVERHEAD = 120; // bytes of protocol around a record on the wire
-
-/** How many sets the lists of so many sessions want: what `list_sets` in SESSION_STORE says. */
-export const setsFor = (sessions) => Math.min(Math.max(2 ** Math.ceil(Math.log2((2 * sessions) / MEMBERS_A_SET)), RELEASE_SETS), 2 ** 24);
 
 /** What a second brings. */
 function rates({ sessions, requests, assumed }) {
@@ -37,8 +32,7 @@ export function capacity({ sessions, requests, constants, assumed }) {
     + rate.rolled * constants.rollMicros + rate.refreshed * (constants.rollMicros + 3 * constants.loadMicros)
     + rate.ended * constants.endMicros + heard(masters > 1 ? STREAMS : 1),
   );
-  const sets = setsFor(sessions);
-  const bytesOn = (masters) => storeBytes({ sessions, sets, masters, ...constants });
+  const bytesOn = (masters) => storeBytes({ sessions, masters, ...constants });
   const fits = (masters) => bytesOn(masters).all / masters <= assumed.nodeGib * GIB * assumed.full && redisCores(masters) / masters <= assumed.busy;
   let masters = fits(1) ? 1 : 3;
   while (!fits(masters)) masters += 1;
@@ -46,7 +40,7 @@ export function capacity({ sessions, requests, constants, assumed }) {
   const record = constants.sealedBytes + constants.frameBytes + RECORD_OVERHEAD;
   const written = rate.created + rate.refreshed + rate.rolled;
   return {
-    rate, services, edges, masters, sets, bytes, redisCores: redisCores(masters),
+    rate, services, edges, masters, bytes, redisCores: redisCores(masters),
     told: rate.events * services * edges,
     tellingCores: cores(rate.events * edges * constants.toldMicros),
     perSession: bytes.all / sessions,

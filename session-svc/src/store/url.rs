@@ -8,7 +8,7 @@
 //! redis-cluster://[user:password@]h1:p,h2:p            rediss-cluster:// with TLS
 //! ```
 //! Query parameters: `ca_file`, `cert_file` and `key_file` (TLS; PEM files), `db` (Sentinel), `sentinel_user` and
-//! `sentinel_password` (Sentinel), `event_streams` (cluster), `list_sets`, `prefix` (of all keys). User names, passwords and values are percent-encoded.
+//! `sentinel_password` (Sentinel), `prefix` (of all keys). User names, passwords and values are percent-encoded.
 //!
 //! Invariant: neither `Debug` nor an error ever shows a password, and no error repeats the address.
 
@@ -48,10 +48,6 @@ pub struct RedisSettings {
     pub(crate) tls: Option<TlsSettings>,
     /// Prefix of every key.
     pub(crate) prefix: String,
-    /// Which streams of a cluster's events are written to, where all are read; the one stream is written and read, if it is not given.
-    pub(crate) event_streams: Option<EventStreams>,
-    /// Over how many sets lists are divided: the first is written, all are read.
-    pub(crate) list_sets: Vec<ListSets>,
     /// How many replicas have to acknowledge an ending; no part of the address.
     pub(crate) ending_replicas: usize,
 }
@@ -66,58 +62,6 @@ impl StoreSettings {
             return None;
         }
         Some(self)
-    }
-}
-
-/// Which streams of a cluster's events are written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventStreams {
-    /// The one that releases know which know no other.
-    One,
-    /// Those that are divided over the nodes.
-    Partitioned,
-}
-
-/// Over how many sorted sets the lists of sessions are divided: a power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListSets {
-    bits: u32,
-}
-
-impl ListSets {
-    const LEAST_BITS: u32 = 16;
-    const MOST_BITS: u32 = 24;
-
-    /// Their number is this power of two.
-    pub(crate) fn bits(self) -> u32 {
-        self.bits
-    }
-
-    /// Bytes their number takes.
-    pub(crate) fn key_bytes(self) -> usize {
-        self.bits.div_ceil(8) as usize
-    }
-}
-
-/// What every release has.
-impl Default for ListSets {
-    fn default() -> Self {
-        Self {
-            bits: Self::LEAST_BITS,
-        }
-    }
-}
-
-impl FromStr for ListSets {
-    type Err = StoreUrlError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bits = text.parse().ok().and_then(u32::checked_ilog2);
-        let power = bits.filter(|bits| (Self::LEAST_BITS..=Self::MOST_BITS).contains(bits));
-        match power {
-            Some(bits) if text == (1_u32 << bits).to_string() => Ok(Self { bits }),
-            _ => Err(StoreUrlError::ListSets),
-        }
     }
 }
 
@@ -215,18 +159,12 @@ pub enum StoreUrlError {
     /// A certificate without its key or the other way round.
     #[error("cert_file and key_file go together")]
     CertificateWithoutKey,
-    /// Numbers of sets that are no powers of two, or too few or many.
-    #[error("list_sets takes powers of two from 65536 to 16777216: the first is written, all are read")]
-    ListSets,
-    /// A number of event streams there is none of.
-    #[error("event_streams takes 1 or 32")]
-    EventStreams,
     /// A key prefix that would break hash tags or be hard to read.
     #[error("prefix takes 1 to 32 letters, digits, '-', '_', '.' or ':'")]
     Prefix,
     /// A parameter nobody knows, or one that has no meaning here.
     #[error(
-        "has an unknown parameter: ca_file, cert_file, key_file, list_sets, prefix, for Sentinel db, sentinel_user, sentinel_password, and for a cluster event_streams are known"
+        "has an unknown parameter: ca_file, cert_file, key_file, prefix, and for Sentinel db, sentinel_user, sentinel_password are known"
     )]
     Parameter,
 }
@@ -332,8 +270,6 @@ fn redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, Sto
         database,
         tls,
         prefix: parameters.prefix,
-        event_streams: parameters.event_streams,
-        list_sets: parameters.list_sets,
         ending_replicas: 0,
     })
 }
@@ -404,8 +340,6 @@ struct Parameters {
     prefix: String,
     database: i64,
     sentinel_login: Login,
-    event_streams: Option<EventStreams>,
-    list_sets: Vec<ListSets>,
 }
 
 impl Parameters {
@@ -415,8 +349,6 @@ impl Parameters {
             prefix: DEFAULT_PREFIX.to_owned(),
             database: 0,
             sentinel_login: Login::default(),
-            event_streams: None,
-            list_sets: vec![ListSets::default()],
         };
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').ok_or(StoreUrlError::Parameter)?;
@@ -430,16 +362,6 @@ impl Parameters {
                 ("sentinel_user", TopologyKind::Sentinel) => parsed.sentinel_login.user = Some(value),
                 ("sentinel_password", TopologyKind::Sentinel) => {
                     parsed.sentinel_login.password = Some(Secret::new(value))
-                }
-                ("list_sets", _) => {
-                    parsed.list_sets = value.split(',').map(str::parse).collect::<Result<_, _>>()?;
-                }
-                ("event_streams", TopologyKind::Cluster) => {
-                    parsed.event_streams = Some(match value.as_str() {
-                        "1" => EventStreams::One,
-                        "32" => EventStreams::Partitioned,
-                        _ => return Err(StoreUrlError::EventStreams),
-                    });
                 }
                 _ => return Err(StoreUrlError::Parameter),
             }

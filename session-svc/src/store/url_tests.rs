@@ -128,13 +128,6 @@ fn every_mistake_is_told() {
         ("redis://h?prefix=", Prefix),
         ("redis://h?prefix={x}", Prefix),
         ("redis://h?db=1", Parameter),
-        ("redis://h?event_streams=32", Parameter),
-        ("redis-cluster://h?event_streams=16", EventStreams),
-        ("redis://h?list_sets=", ListSets),
-        ("redis://h?list_sets=65535", ListSets),
-        ("redis://h?list_sets=32768", ListSets),
-        ("redis://h?list_sets=65536,+131072", ListSets),
-        ("redis://h?list_sets=33554432", ListSets),
         ("redis://h?nonsense", Parameter),
     ] {
         assert_eq!(read(text), Err(expected), "{text:?}");
@@ -160,29 +153,4 @@ fn no_password_is_shown() {
         let error = read(text).unwrap_err();
         assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
     }
-}
-
-#[test]
-fn a_cluster_s_event_streams_are_those_given() {
-    for (given, expected) in [
-        ("", None),
-        ("?event_streams=1", Some(EventStreams::One)),
-        ("?event_streams=32", Some(EventStreams::Partitioned)),
-    ] {
-        assert_eq!(
-            redis(&format!("redis-cluster://h{given}")).event_streams,
-            expected,
-            "{given}"
-        );
-    }
-}
-
-#[test]
-fn lists_are_divided_over_the_sets_of_every_release_unless_others_are_given() {
-    let bits = |address: &str| -> Vec<u32> {
-        let sets = redis(address).list_sets.into_iter();
-        sets.map(super::ListSets::bits).collect()
-    };
-    assert_eq!(bits("redis://h"), [16]);
-    assert_eq!(bits("redis-cluster://h?list_sets=4194304,65536"), [22, 16]);
 }

@@ -287,8 +287,6 @@ async fn a_cluster_is_walked_master_by_master_and_every_node_is_judged() {
     .await;
     let facts = store.facts(None).await.unwrap();
     assert_eq!(fact(&facts, "cluster_slots").value, "16384 of 16384");
-    assert_eq!(fact(&facts, "event_streams").value, "1, and no other is read");
-    assert_eq!(fact(&facts, "list_sets").value, "65536");
     let spread = (0..40).map(|number| owner_among_masters(&cluster, &record_key(numbered(number))));
     let spread: BTreeSet<usize> = spread.collect();
     assert!(spread.len() > 1, "the walk had one node to visit");

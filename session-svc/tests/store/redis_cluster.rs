@@ -20,16 +20,7 @@ async fn connect(url: &str) -> Arc<dyn SessionStore> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_on_a_cluster() {
     let cluster = Cluster::start(Engine::Redis);
-    the_contract_holds_at(&cluster.url()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_contract_holds_on_a_cluster_that_divides_events() {
-    let cluster = Cluster::start(Engine::Redis);
-    the_contract_holds_at(&format!("{}?event_streams=32", cluster.url())).await;
-}
-
-async fn the_contract_holds_at(url: &str) {
+    let url = &cluster.url();
     let (store, other) = (connect(url).await, connect(url).await);
     let timed = Arc::clone(&store);
     let pass: Pass = Box::new(move |ms| {

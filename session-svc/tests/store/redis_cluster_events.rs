@@ -1,4 +1,4 @@
-//! The events of a cluster: divided over its nodes, heard by everybody, beside a release that knows one stream, and on the move.
+//! The events of a cluster: divided over its nodes, heard by everybody, and on the move.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,17 +16,12 @@ use crate::redis_server::{Engine, RedisServer, record_key};
 
 type Hearing = BoxStream<'static, Result<StoreUpdate, StoreError>>;
 
-/// The stream releases know that know no other.
-const ONE: &str = "vestibule:e";
+/// What the names of streams begin with.
+const STREAMS: &str = "vestibule:e";
 
 async fn connect(url: &str) -> Arc<dyn SessionStore> {
     let settings: StoreSettings = url.parse().unwrap();
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
-}
-
-/// The address of replicas that divide events.
-fn divided(cluster: &Cluster) -> String {
-    format!("{}?event_streams=32", cluster.url())
 }
 
 async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) -> Record {
@@ -37,8 +32,8 @@ async fn publish(store: &Arc<dyn SessionStore>, payload: &[u8]) -> Record {
 
 /// The lines of an answer that are streams' names.
 fn streams(node: &RedisServer) -> Vec<String> {
-    let names = node.ask(&format!("KEYS {ONE}*"));
-    let names = names.lines().filter(|line| line.starts_with(ONE));
+    let names = node.ask(&format!("KEYS {STREAMS}*"));
+    let names = names.lines().filter(|line| line.starts_with(STREAMS));
     names.map(str::to_owned).collect()
 }
 
@@ -70,10 +65,7 @@ async fn next_event(stream: &mut Hearing) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_node_publishes_the_events_of_its_own_records_and_everybody_hears_all() {
     let cluster = Cluster::start(Engine::Redis);
-    let (store, other) = (
-        connect(&divided(&cluster)).await,
-        connect(&divided(&cluster)).await,
-    );
+    let (store, other) = (connect(&cluster.url()).await, connect(&cluster.url()).await);
     let mut stream = other.published(None).await.unwrap();
     let mut records = [0; 3];
     for number in 0..150_u8 {
@@ -97,7 +89,7 @@ async fn every_node_publishes_the_events_of_its_own_records_and_everybody_hears_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_answer_is_lost_is_heard_or_told_as_missed() {
     let cluster = Cluster::start(Engine::Redis);
-    let store = connect(&divided(&cluster)).await;
+    let store = connect(&cluster.url()).await;
     let one = publish(&store, b"created").await;
     let position = store.position().await.unwrap();
     let mut stream = store.published(Some(position.clone())).await.unwrap();
@@ -116,64 +108,9 @@ async fn a_write_whose_answer_is_lost_is_heard_or_told_as_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replicas_that_write_to_one_stream_and_to_many_hear_each_other_and_an_older_release() {
-    let cluster = Cluster::start(Engine::Redis);
-    // What a replica of a release that knows one stream has written.
-    let owner = &cluster.nodes[cluster.owner(ONE)];
-    let written = owner.ask(&format!("XADD {ONE} * e by-an-older-release"));
-    assert!(written.starts_with('$'), "{written}");
-    let beside = connect(&format!("{}?event_streams=1", cluster.url())).await;
-    let ahead = connect(&format!("{}?event_streams=32", cluster.url())).await;
-    let back = connect(&format!("{}?event_streams=1", cluster.url())).await;
-    let mut streams = Vec::new();
-    for store in [&beside, &ahead, &back] {
-        streams.push(store.published(None).await.unwrap());
-    }
-    publish(&beside, b"beside").await;
-    assert_eq!(length(owner, ONE), 2);
-    publish(&ahead, b"ahead").await;
-    assert_eq!(length(owner, ONE), 2);
-    publish(&back, b"back").await;
-    assert_eq!(length(owner, ONE), 3);
-    owner.ask(&format!("XADD {ONE} * e older"));
-    let all = [&b"ahead"[..], b"back", b"beside", b"older"];
-    for stream in &mut streams {
-        let mut heard = BTreeSet::new();
-        for _ in all {
-            heard.insert(received(stream).await.0);
-        }
-        assert_eq!(heard.iter().collect::<Vec<_>>(), all);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_position_in_one_stream_is_gone_on_from_until_others_are_in_use() {
-    let cluster = Cluster::start(Engine::Redis);
-    let owner = &cluster.nodes[cluster.owner(ONE)];
-    let written = owner.ask(&format!("XADD {ONE} * e first"));
-    let position = written.lines().nth(1).unwrap().to_owned();
-    owner.ask(&format!("XADD {ONE} * e second"));
-    let one = connect(&format!("{}?event_streams=1", cluster.url())).await;
-    let many = connect(&format!("{}?event_streams=32", cluster.url())).await;
-    let mut resumed = many.published(Some(position.clone())).await.unwrap();
-    assert_eq!(received(&mut resumed).await.0, b"second");
-    publish(&one, b"third").await;
-    let (payload, of_all) = received(&mut resumed).await;
-    assert_eq!(payload, b"third");
-    publish(&many, b"fourth").await;
-    assert_eq!(received(&mut resumed).await.0, b"fourth");
-    // Nobody can tell now what was before that position in the others.
-    let mut resumed = one.published(Some(position)).await.unwrap();
-    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
-    // A position in all streams is good for everybody who knows them.
-    let mut resumed = one.published(Some(of_all)).await.unwrap();
-    assert_eq!(received(&mut resumed).await.0, b"fourth");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_moves_to_another_node_is_followed_there() {
     let cluster = Cluster::start(Engine::Redis);
-    let store = connect(&divided(&cluster)).await;
+    let store = connect(&cluster.url()).await;
     let mut stream = store.published(None).await.unwrap();
     let one = publish(&store, b"before").await;
     let (_, position) = received(&mut stream).await;

@@ -1,4 +1,4 @@
-//! One person's ten thousand sessions on a real Redis: what a page costs the server, and what older releases wrote.
+//! One person's ten thousand sessions on a real Redis: what a page costs the server, and entries in the order of expiry alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,9 +11,7 @@ use session_svc::session::index;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Name, Record, Replaced, SessionStore, open as open_store};
 
-use crate::cluster::Cluster;
-use crate::lists::listed;
-use crate::redis_server::{Engine, RedisServer, index_key, order_key, record_key};
+use crate::redis_server::{RedisServer, index_key, order_key, record_key};
 
 /// Sessions of one person.
 const MANY: usize = 10_000;
@@ -167,11 +165,11 @@ async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_write() {
+async fn entries_in_no_order_of_creation_are_listed_last_and_ordered_by_their_next_write() {
     let (server, store) = opened().await;
     let (person, sid) = names();
     let old = many(&*store, 700, person, sid).await;
-    // Older releases know the shared set alone.
+    // As a node that went away before the second set was written leaves them.
     assert_eq!(server.ask(&format!("DEL {}", order_key(person))), ":1\r\n");
     let new = many(&*store, 300, person, sid).await;
     let (names, _) = paged(&*store, person, false).await;
@@ -192,7 +190,7 @@ async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_wr
     assert_eq!(names.len(), 1_000, "each is listed once");
     assert!(names[..301].contains(&rolled.name));
 
-    // An older release takes what it ends out of the shared set alone, and trims that alone.
+    // A record that went without its entries, as by eviction.
     let ended = &new[0];
     server.ask(&format!("DEL {}", record_key(ended)));
     assert!(!paged(&*store, person, false).await.0.contains(ended));
@@ -201,24 +199,6 @@ async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_wr
         store.remove(name, Vec::new()).await.unwrap().unwrap();
     }
     assert_eq!(server.ask("DBSIZE"), ":1\r\n", "the events alone are left");
-}
-
-/// What the scripts of the release before read: entries of the shared set, scored by expiry.
-#[tokio::test]
-async fn an_older_release_finds_what_this_one_writes() {
-    let (server, store) = opened().await;
-    let (person, sid) = names();
-    let names = many(&*store, 3, person, sid).await;
-    for index in [&person, &sid] {
-        let now_ms = store.now_ms();
-        let observed = server.ask(&format!("ZRANGE {} ({now_ms} +inf BYSCORE", index_key(index)));
-        assert!(observed.starts_with("*3\r\n"), "{observed}");
-    }
-    store.remove(names[0], Vec::new()).await.unwrap().unwrap();
-    let found = listed(&*store, person, 10).await.unwrap();
-    assert_eq!(found.len(), 2);
-    let observed = server.ask(&format!("ZRANGE {} 0 -1", index_key(person)));
-    assert!(observed.starts_with("*2\r\n"), "{observed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -285,66 +265,4 @@ async fn a_set_is_ordered_by_creation_from_the_hundred_and_twenty_ninth_entry_on
             }
         }
     }
-}
-
-/// An installation that grows: replicas that write entries to the sets of every release, and replicas that write them to more.
-async fn move_to_more_sets(before: &dyn SessionStore, after: &dyn SessionStore) {
-    for count in [3, 200] {
-        let (person, sid) = names();
-        let mut all: BTreeSet<Name> = BTreeSet::new();
-        all.extend(many(before, count, person, sid).await);
-        all.extend(many(after, count, person, sid).await);
-        // One that is written again is in both places for a while.
-        let moved = before.load(*all.first().unwrap()).await.unwrap().unwrap();
-        let moved = Record {
-            expires_at_ms: moved.expires_at_ms + 1_000,
-            version: 2,
-            ..moved
-        };
-        let replaced = after.replace(moved, 1, None).await;
-        assert_eq!(replaced.unwrap(), Replaced::Done);
-        for (store, index) in [(before, person), (before, sid), (after, person), (after, sid)] {
-            let names = pages(store, index, 70).await;
-            assert_eq!(names.len(), 2 * count, "each once");
-            assert_eq!(names.into_iter().collect::<BTreeSet<_>>(), all);
-        }
-        assert!(before.may_have_more_than(person, count - 1).await.unwrap());
-        for (number, name) in all.iter().enumerate() {
-            let store = if number % 2 == 0 { before } else { after };
-            store.remove(*name, Vec::new()).await.unwrap().unwrap();
-        }
-        assert_eq!(pages(before, person, 70).await, []);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_move_to_more_sets_and_lose_nothing() {
-    let server = RedisServer::start(&[]);
-    let url = format!("redis://127.0.0.1:{}", server.port);
-    let before = open_at(&format!("{url}?list_sets=65536,4194304")).await;
-    let after = open_at(&format!("{url}?list_sets=4194304,65536")).await;
-    move_to_more_sets(&*before, &*after).await;
-    assert_eq!(server.ask("DBSIZE"), ":1\r\n", "the events alone are left");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_of_a_cluster_move_to_more_sets_and_lose_nothing() {
-    let cluster = Cluster::start(Engine::Redis);
-    let before = open_at(&format!("{}?list_sets=65536,4194304", cluster.url())).await;
-    let after = open_at(&format!("{}?list_sets=4194304,65536", cluster.url())).await;
-    move_to_more_sets(&*before, &*after).await;
-}
-
-/// A person's list is read with as many entries of others as share its set, however many sessions there are.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_sets_have_fewer_members() {
-    let server = RedisServer::start(&[]);
-    let store = open_at(&format!("redis://127.0.0.1:{}?list_sets=4194304", server.port)).await;
-    // Lists that share a set of the 65,536, and none of four million.
-    for number in 0..64_u8 {
-        let name = format!("abab{:02x}{}", number * 4, "ab".repeat(13));
-        let other = record(&*store, HOUR_MS, &[Name::parse(&name).unwrap()]);
-        store.insert(other, Vec::new()).await.unwrap();
-    }
-    assert_eq!(server.ask("DBSIZE"), format!(":{}\r\n", 64 + 64 + 1));
 }

@@ -173,8 +173,7 @@ async fn the_contract_holds_over_tls_on_a_cluster() {
     let arguments = [texts(&tls), vec!["--tls-cluster", "yes"], user].concat();
     let cluster = Cluster::start_with(Engine::Redis, 0, &arguments);
     let url = cluster.tls_url(&format!("sessions:{ENCODED}"), &certificates.text("ca.pem"));
-    // With a connection to each of the streams, as the largest installations have it.
-    let bench = &bench(&format!("{url}&event_streams=32")).await;
+    let bench = &bench(&url).await;
     crate::cases!(run_all, bench,);
 }
 

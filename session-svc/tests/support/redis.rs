@@ -322,9 +322,7 @@ pub(crate) fn index_key(index: impl Display) -> String {
 
 /// The key of the sorted set that orders an index by creation, for `ask`.
 pub(crate) fn order_key(index: impl Display) -> String {
-    let index = index.to_string();
-    let second = u8::from_str_radix(&index[2..4], 16).unwrap() & 0xfe;
-    quoted("o", &format!("{}{second:02x}", &index[..2]), 4)
+    quoted("o", &index.to_string(), 4)
 }
 
 fn quoted(letter: &str, name: &str, digits: usize) -> String {

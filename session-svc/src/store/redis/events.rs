@@ -3,7 +3,6 @@
 //! Invariants
 //! - A listener hears all streams or none: when one of them cannot be heard, its own stream ends with an error.
 //! - The events of one record are heard in the order of its writes; in a cluster those of two records are not.
-//! - Replicas that are set to divide events hear all streams, whichever of them they write to themselves.
 //! - What was lost of one stream is told as missed, for it may have been anybody's.
 
 use std::sync::Arc;
@@ -13,7 +12,6 @@ use futures_util::future::{ready, try_join_all};
 use futures_util::stream::{BoxStream, StreamExt as _, select_all};
 use tokio::sync::Semaphore;
 
-use crate::store::url::EventStreams;
 use crate::store::{Name, StoreError, StoreUpdate};
 
 use super::connection::WorkerConnection;
@@ -36,10 +34,8 @@ const READ_TOGETHER: Duration = Duration::from_millis(10);
 /// The events of one store.
 pub(super) struct EventFeed {
     keys: KeyNames,
-    /// The stream every release knows; in a cluster the others behind it.
+    /// One; in a cluster one of each partition.
     streams: Vec<StreamFeed>,
-    /// Which of a cluster's streams are written to.
-    written: EventStreams,
 }
 
 /// Where an event of a record is published by its own script.
@@ -51,29 +47,26 @@ pub(super) struct Published {
 }
 
 impl EventFeed {
-    /// The stream every release knows, alone.
+    /// The stream of one server, or of one master.
     pub(super) fn of_one(connection: WorkerConnection, keys: &KeyNames) -> Self {
         let (key, turn) = (keys.events().to_vec(), Arc::new(Semaphore::new(1)));
         let only = StreamFeed::new(connection, key, KEPT_EVENTS, Duration::ZERO, turn);
         Self {
             keys: keys.clone(),
             streams: vec![only],
-            written: EventStreams::One,
         }
     }
 
     /// All streams of a cluster.
-    pub(super) fn of_cluster(connection: &WorkerConnection, keys: &KeyNames, written: EventStreams) -> Self {
+    pub(super) fn of_cluster(connection: &WorkerConnection, keys: &KeyNames) -> Self {
         let turn = Arc::new(Semaphore::new(1));
-        let stream =
-            |key, kept, pause| StreamFeed::new(connection.clone(), key, kept, pause, Arc::clone(&turn));
-        let one = stream(keys.events().to_vec(), KEPT_EVENTS, Duration::ZERO);
-        let others = keys.event_partitions().into_iter();
-        let others = others.map(|key| stream(key, KEPT_EVENTS_EACH, READ_TOGETHER));
+        let streams = keys.event_partitions().into_iter().map(|key| {
+            let turn = Arc::clone(&turn);
+            StreamFeed::new(connection.clone(), key, KEPT_EVENTS_EACH, READ_TOGETHER, turn)
+        });
         Self {
             keys: keys.clone(),
-            streams: std::iter::once(one).chain(others).collect(),
-            written,
+            streams: streams.collect(),
         }
     }
 
@@ -84,7 +77,7 @@ impl EventFeed {
     ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         let resumed = match &after {
             None => Some(self.newest().await?),
-            Some(position) => self.resumed(position).await?,
+            Some(position) => self.resumed(position),
         };
         let (positions, begins) = match resumed {
             Some(positions) => (positions, None),
@@ -110,18 +103,16 @@ impl EventFeed {
 
     /// Where the script of a write to this record publishes its event; nowhere if that is a step of its own.
     pub(super) fn published_with(&self, name: Name) -> Published {
-        match self.written {
-            EventStreams::One => Published {
+        if self.streams.len() == 1 {
+            return Published {
                 streams: Vec::new(),
                 kept: KEPT_EVENTS,
-            },
-            EventStreams::Partitioned => {
-                let near = neighbours(partition_of(&self.keys.record(name)));
-                Published {
-                    streams: near.map(|near| self.streams[1 + near].key().to_vec()).into(),
-                    kept: KEPT_EVENTS_EACH,
-                }
-            }
+            };
+        }
+        let near = neighbours(partition_of(&self.keys.record(name)));
+        Published {
+            streams: near.map(|near| self.streams[near].key().to_vec()).into(),
+            kept: KEPT_EVENTS_EACH,
         }
     }
 
@@ -143,29 +134,15 @@ impl EventFeed {
     }
 
     /// Where a listener goes on that was at this position; `None` where nobody can tell what it missed.
-    async fn resumed(&self, position: &str) -> Result<Option<Positions>, StoreError> {
-        let Some(positions) = Positions::parse(position) else {
-            return Ok(None);
-        };
-        if positions.ids().len() == self.streams.len() {
-            return Ok(Some(positions));
-        }
-        // A position of a replica that knew one stream: it missed nothing if there was nothing in the others.
-        let [first] = positions.ids() else { return Ok(None) };
-        let others = &self.streams[1..];
-        let used = try_join_all(others.iter().map(StreamFeed::is_used)).await?;
-        if used.contains(&true) {
-            return Ok(None);
-        }
-        let newest = try_join_all(others.iter().map(StreamFeed::newest)).await?;
-        Ok(Some(Positions::new([vec![*first], newest].concat())))
+    fn resumed(&self, position: &str) -> Option<Positions> {
+        Positions::parse(position).filter(|positions| positions.ids().len() == self.streams.len())
     }
 
     /// Which stream has the events of a record.
     fn stream_of(&self, name: Name) -> &StreamFeed {
-        match self.written {
-            EventStreams::Partitioned => &self.streams[1 + partition_of(&self.keys.record(name))],
-            EventStreams::One => &self.streams[0],
+        match &self.streams[..] {
+            [only] => only,
+            streams => &streams[partition_of(&self.keys.record(name))],
         }
     }
 }

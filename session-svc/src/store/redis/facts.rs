@@ -7,7 +7,6 @@ mod restart;
 use super::info::ServerInfo;
 use super::servers::ServerAnswers;
 use crate::store::inspect::{Assessment, Fact};
-use crate::store::url::{EventStreams, ListSets};
 
 pub(super) use self::replication::of_sentinel;
 
@@ -103,28 +102,6 @@ pub(super) fn of_cluster(about: &str) -> Vec<Fact> {
     ]
 }
 
-/// Which streams of a cluster's events are written to, as `event_streams` says.
-pub(super) fn of_event_streams(written: Option<EventStreams>) -> Fact {
-    let value = match written {
-        None => "1, and no other is read",
-        Some(EventStreams::One) => "1, and all are read",
-        Some(EventStreams::Partitioned) => "32, over all nodes",
-    };
-    Fact::fine("event_streams", value)
-}
-
-/// Over how many sets lists are divided, as `list_sets` says.
-pub(super) fn of_list_sets(sets: &[ListSets]) -> Fact {
-    let mut counts = sets.iter().map(|sets| (1_u64 << sets.bits()).to_string());
-    let written = counts.next().unwrap_or_default();
-    let others: Vec<String> = counts.collect();
-    let value = match others.is_empty() {
-        true => written,
-        false => format!("{written}, and {} read", others.join(", ")),
-    };
-    Fact::fine("list_sets", value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::replay::DefaultUser;
@@ -170,26 +147,6 @@ mod tests {
         let facts = of_server(&replica, Deployment::Sentinel, None);
         assert_eq!(facts[0].value, "valkey 8.1.0 on h:1");
         assert!(facts.iter().all(|fact| fact.value.ends_with(" on h:1")));
-    }
-
-    #[test]
-    fn how_lists_and_events_are_divided_is_told() {
-        let told = |sets: &[&str]| {
-            let sets: Vec<ListSets> = sets.iter().map(|sets| sets.parse().unwrap()).collect();
-            of_list_sets(&sets).value
-        };
-        assert_eq!(told(&["65536"]), "65536");
-        assert_eq!(told(&["4194304", "65536"]), "4194304, and 65536 read");
-        let told = [None, Some(EventStreams::One), Some(EventStreams::Partitioned)]
-            .map(|written| of_event_streams(written).value);
-        assert_eq!(
-            told,
-            [
-                "1, and no other is read",
-                "1, and all are read",
-                "32, over all nodes"
-            ]
-        );
     }
 
     #[test]

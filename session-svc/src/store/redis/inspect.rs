@@ -85,9 +85,7 @@ impl InspectedStore for RedisStore {
                 .await
                 .map_err(unavailable)?;
             found.extend(facts::of_cluster(&about));
-            found.push(facts::of_event_streams(self.shared.settings.event_streams));
         }
-        found.push(facts::of_list_sets(&self.shared.settings.list_sets));
         found.extend(self.sentinel_facts().await);
         for server in self.servers().await? {
             found.extend(server.facts(server_memory));

@@ -1,8 +1,7 @@
 //! Lists of records, page by page.
 //!
-//! A set of few entries is read at once. Of a large one first come the entries that are in the order of creation, newest first; then
-//! those that are found in the order of expiry alone: what was written by releases that knew no other order, or was left half done by a
-//! node that went away.
+//! A small set is read at once. Of a large one the entries in the order of creation come first, newest first. Then come those that are
+//! found in the order of expiry alone: a node that went away left them half done.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -53,29 +52,6 @@ impl From {
     }
 }
 
-/// Sets apart a cursor in another place than the one that is written: its number follows.
-const ELSEWHERE: [u8; 8] = [
-    u8::MAX,
-    u8::MAX,
-    u8::MAX,
-    u8::MAX,
-    u8::MAX,
-    u8::MAX,
-    u8::MAX,
-    u8::MAX - 1,
-];
-
-fn in_place(place: usize, inner: &Cursor) -> Cursor {
-    let place = u8::try_from(place).unwrap_or(u8::MAX);
-    Cursor([&ELSEWHERE[..], &[place], &inner.0].concat())
-}
-
-/// The place a cursor is in, if it is another than the one that is written, and the cursor there; none at the beginning.
-fn elsewhere(cursor: &Cursor) -> Option<(usize, Option<Cursor>)> {
-    let (place, inner) = cursor.as_bytes().strip_prefix(&ELSEWHERE)?.split_first()?;
-    Some((usize::from(*place), Cursor::from_bytes(inner)))
-}
-
 fn in_expiry(score: u64, member: &[u8]) -> Cursor {
     Cursor([&NEVER_CREATED[..], &score.to_be_bytes(), member].concat())
 }
@@ -121,45 +97,13 @@ impl RecordReads {
         limit: usize,
     ) -> Result<Listing, StoreError> {
         let limit = limit.clamp(1, LOOKED_AT);
-        let locations = self.keys.indexes(index);
-        let (place, after) = match after.and_then(elsewhere) {
-            Some((place, inner)) => (place, inner),
-            None => (0, after.cloned()),
-        };
-        let Some(location) = locations.get(place) else {
-            return Ok(Listing::default());
-        };
-        let from = From::read(after.as_ref());
-        let mut listing = if self.scattered {
-            self.list_scattered(location, from, limit).await?
+        let location = self.keys.index(index);
+        let from = From::read(after);
+        if self.scattered {
+            self.list_scattered(&location, from, limit).await
         } else {
-            self.list_at_once(location, from, limit).await?
-        };
-        if let Some((first, true)) = locations.first().map(|first| (first, place > 0)) {
-            listing.entries = self.not_in(first, listing.entries).await?;
-            let cursors = listing.entries.iter_mut().map(|entry| &mut entry.cursor);
-            cursors
-                .chain(&mut listing.next)
-                .for_each(|cursor| *cursor = in_place(place, cursor));
+            self.list_at_once(&location, from, limit).await
         }
-        if listing.next.is_none() && place + 1 < locations.len() {
-            listing.next = Some(in_place(place + 1, &Cursor(Vec::new())));
-        }
-        Ok(listing)
-    }
-
-    /// Those of the entries that are not in another place as well, because their records were written since.
-    async fn not_in(&self, location: &IndexLocation, entries: Vec<Entry>) -> Result<Vec<Entry>, StoreError> {
-        let whole = self.whole(location).await?;
-        let mut left = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let is_there = match &whole {
-                Some(whole) => whole.contains(&IndexMember::new(entry.created_at_ms, entry.name)),
-                None => self.is_ordered(location, &entry).await?,
-            };
-            left.extend((!is_there).then_some(entry));
-        }
-        Ok(left)
     }
 
     /// All entries of a list in a small set, newest first; `None` if it is in a large one.
@@ -178,15 +122,7 @@ impl RecordReads {
 
     /// Whether a list has more than `count` entries; in a large set, in the order of creation.
     pub(super) async fn has_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
-        for location in self.keys.indexes(index) {
-            if self.has_more_in(&location, count).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    async fn has_more_in(&self, location: &IndexLocation, count: usize) -> Result<bool, StoreError> {
+        let location = &self.keys.index(index);
         if let Some(whole) = self.whole(location).await? {
             return Ok(whole.len() > count);
         }

@@ -4,11 +4,11 @@
 //! ```text
 //! sNAME   a record as `codec` writes it, expiring at its time
 //! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
-//! oXX     the entries of a large one in the order of creation; half as many sets
+//! oXX     the entries of a large one in the order of creation
 //! lNAME   a lease: "serial:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
-//! e{N}    in a cluster: the streams its events are divided into, see `partitions`
+//! e{N}    in a cluster instead: the streams its events are divided into, see `partitions`
 //! w       what replicas acknowledge, for a second; in a cluster one in each slot
 //! ```
 //!
@@ -27,7 +27,7 @@
 //! In a cluster a record and its indexes live on different nodes, so there is no common script.
 //! Entries are written (or prolonged) before their record and removed after it: what a crash leaves is
 //! an entry without a record, which listings skip and expiry clears, never a record without its entry.
-//! Where events are divided (`event_streams`), the event is published by the script of the write, in a stream on the same node. Where that node has none of the streams the event
+//! The event is published by the script of the write, in a stream on the same node. Where that node has none of the streams the event
 //! may stand in (slots in many pieces, or on their way to another node), it follows the write; should its node be away it is retried for
 //! a while, during which listeners are cut off from the same node and know that they receive nothing. If the answer to a write was
 //! lost, listeners learn that they may have missed something. Only a replica that dies between such a write and its event loses it.
@@ -134,11 +134,11 @@ impl RedisStore {
             clock.synchronise(&connection).await
         };
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
-        let keys = KeyNames::new(&settings.prefix, &settings.list_sets);
+        let keys = KeyNames::new(&settings.prefix);
         let scattered = matches!(settings.topology, Topology::Cluster(_));
-        let events = match settings.event_streams {
-            Some(written) => EventFeed::of_cluster(&connection, &keys, written),
-            None => EventFeed::of_one(connection.clone(), &keys),
+        let events = match scattered {
+            true => EventFeed::of_cluster(&connection, &keys),
+            false => EventFeed::of_one(connection.clone(), &keys),
         };
         let shared = RedisShared {
             clock,

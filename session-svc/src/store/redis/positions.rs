@@ -4,8 +4,7 @@
 //! ```text
 //! p1.BASE64URL   varints: the newest time of all IDs, and of each ID how long before that it was and its number
 //! ```
-//! which takes some 150 bytes where all streams are in use. A release that knows one stream reads the first kind alone, and tells whoever
-//! comes with the second that something may have been missed.
+//! which takes some 150 bytes where all streams are in use.
 
 use std::fmt;
 
@@ -32,7 +31,7 @@ impl Positions {
         Self(ids)
     }
 
-    /// Reads what [`fmt::Display`] wrote, of this release or of one that knew one stream.
+    /// Reads what [`fmt::Display`] wrote.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let Some(several) = text.strip_prefix(SEVERAL) else {
             return Some(Self(vec![Id::parse(text)?]));

@@ -122,8 +122,7 @@ return 2
 );
 
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
-/// key without it, and outside a cluster for each number of sets there is how many bytes of a name are in their keys, and which
-/// number the last of them is a multiple of. Gives the record that was there, and whether its event was published. Outside a cluster it reads from the record which indexes
+/// key without it, and in a cluster the streams. Gives the record that was there, and whether its event was published. Outside a cluster it reads from the record which indexes
 /// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
 /// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
 pub(super) static REMOVE: Stored = Stored::new(
@@ -138,18 +137,9 @@ local function leave(value)
     local high, low = string.byte(value, at, at + 1)
     if not low then return end
     local length = high % 128 * 256 + low
-    local head, name = string.sub(value, at, at + 1), string.sub(value, at + 2, at + 1 + length)
-    local keys, begins = {}, string.sub(name, 3)
-    for i = 5, #ARGV, 2 do
-      local bytes, cut = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
-      local last = string.byte(name, bytes) or 0
-      keys[#keys + 1] = 'i' .. string.sub(name, 1, bytes - 1) .. string.char(last - last % cut)
-      keys[#keys + 1] = 'o' .. string.sub(name, 1, bytes - 1) .. string.char(last - last % (2 * cut))
-    end
-    if head ~= '\128\16' then
-      keys, begins = {'I' .. string.sub(name, 1, 2), 'O' .. string.sub(name, 1, 2)}, head .. name
-    end
-    for _, key in ipairs(keys) do redis.call('ZREM', ARGV[3] .. key, begins .. ends) end
+    local set, begins = string.sub(value, at + 2, at + 3), string.sub(value, at + 4, at + 1 + length)
+    redis.call('ZREM', ARGV[3] .. 'i' .. set, begins .. ends)
+    redis.call('ZREM', ARGV[3] .. 'o' .. set, begins .. ends)
     at = at + 2 + length
   end
 end

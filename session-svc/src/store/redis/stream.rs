@@ -163,16 +163,6 @@ impl StreamFeed {
         self.shared.newest().await.map_err(unavailable)
     }
 
-    /// Whether anything was ever published in it.
-    pub(super) async fn is_used(&self) -> Result<bool, StoreError> {
-        let newest = self.shared.connection.read(&self.shared.ask_for_newest()).await;
-        let newest = parse_entries(newest.map_err(unavailable)?).map_err(unavailable)?;
-        // A mark stands in an empty stream alone, and goes with the first that is dropped.
-        Ok(newest
-            .first()
-            .is_some_and(|entry| !matches!(entry.content, EntryContent::Mark)))
-    }
-
     /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
     /// and nobody waits longer than until listeners know that they receive nothing.
     pub(super) async fn publish(&self, content: EntryContent) {

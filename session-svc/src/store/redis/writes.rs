@@ -80,12 +80,7 @@ impl Writes {
         }
         let published = self.events.published_with(name);
         let call = call.arg(published.kept).arg(event.as_slice());
-        let mut call = call.arg(self.keys.prefix()).arg(own).arg(published.streams);
-        if !self.scattered {
-            for (bytes, multiple) in self.keys.set_names() {
-                call = call.arg(bytes).arg(multiple);
-            }
-        }
+        let call = call.arg(self.keys.prefix()).arg(own).arg(published.streams);
         let removed: Option<(Vec<u8>, bool)> = self.done(name, call.run(&self.connection).await)?;
         let Some((removed, is_published)) = removed else {
             return Ok(None);
@@ -160,8 +155,7 @@ impl Writes {
     /// In a cluster: takes a removed record out of its indexes. What fails is left to listings and to expiry.
     async fn leave(&self, record: &Record) {
         if self.scattered {
-            let all = record.indexes.iter().flat_map(|index| self.keys.indexes(*index));
-            for location in all {
+            for location in self.locations(record) {
                 let member = IndexMember::member(record, &location);
                 for key in [&location.key, &location.order] {
                     let mut command = redis::cmd("ZREM");
