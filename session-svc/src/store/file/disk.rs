@@ -63,8 +63,6 @@ pub(super) struct Disk {
     unflushed: AtomicBool,
     /// Whether the file was empty when opened, and its first header is still to be written.
     is_new: AtomicBool,
-    /// Whether it grows by small regions: files made by older releases double.
-    has_small_regions: bool,
     /// Whether the engine is to check every page instead of believing the list of free ones.
     checking: AtomicBool,
 }
@@ -77,7 +75,7 @@ impl Disk {
             && let Err(error) = fallocate(&file, FallocateFlags::empty(), 0, length)
             && is_full(&error.into())
         {
-            // As left by a release that did not allocate ahead; its holes may or may not be filled in time.
+            // A copy may have holes, which may or may not be filled in time.
             tracing::error!("there is no room on the disk for all of the session file: make room");
         }
         Ok(Self {
@@ -85,7 +83,6 @@ impl Disk {
             allocated: AtomicU64::new(length),
             length: AtomicU64::new(length),
             unflushed: AtomicBool::new(true),
-            has_small_regions: length == 0 || has_small_regions(&file),
             is_new: AtomicBool::new(length == 0),
             checking: AtomicBool::new(check),
             file,
@@ -128,14 +125,13 @@ impl Disk {
             self.length.load(Ordering::Acquire),
             self.allocated.load(Ordering::Acquire),
         );
-        !self.has_small_regions || length + AHEAD > allocated
+        length + AHEAD > allocated
     }
 
     /// Allocates for a growth to `length`, and for the next one if there is as much.
     fn grow(&self, length: u64) -> std::io::Result<()> {
         let allocated = self.allocated.load(Ordering::Acquire);
-        let ahead = if self.has_small_regions { AHEAD } else { 0 };
-        for wanted in [length + ahead, length] {
+        for wanted in [length + AHEAD, length] {
             if wanted <= allocated {
                 return Ok(());
             }
@@ -270,11 +266,6 @@ fn with_small_regions(header: &[u8]) -> Vec<u8> {
         pages.copy_from_slice(&REGION_PAGES.to_le_bytes());
     }
     header
-}
-
-fn has_small_regions(file: &File) -> bool {
-    let mut pages = [0; size_of::<u32>()];
-    file.read_exact_at(&mut pages, REGION_PAGES_AT as u64).is_ok() && pages == REGION_PAGES.to_le_bytes()
 }
 
 /// Makes the beginning of a file say that the list of free pages cannot be believed, so that every page is checked.
