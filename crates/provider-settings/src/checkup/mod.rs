@@ -19,7 +19,7 @@ mod watch;
 
 use chassis::findings::{Finding, Remedy, Section, Verdict};
 use oidc::{
-    AssertionAudience, AuthorizationProbe, ClientAuth, ClientVerdict, Par, ProviderError, ProviderSettings,
+    AssertionAudience, AuthorizationProbe, ClientAuth, ClientVerdict, ProviderError, ProviderSettings,
     RedirectUrl, RelyingParty,
 };
 use serde_json::{Map, Value};
@@ -45,9 +45,9 @@ pub enum Part {
 /// When a sign-in reads userinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserinfoReading {
-    /// Where the ID token lacks what the scope promises.
+    /// When the scope promises claims that the ID token lacks; without them the person is signed in all the same.
     Auto,
-    /// Each time.
+    /// Each time; without it nobody is signed in.
     Always,
     /// Never.
     Never,
@@ -158,14 +158,7 @@ pub struct SignInUris<'a> {
 pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) -> Vec<Finding> {
     let redirect_uri = uris.redirect_uri.as_str();
     let asked = party.probe_authorization(uris.redirect_uri, now).await;
-    // A pushed request that was taken came from a client that was believed (RFC 9126 section 2.1). One that was refused proves
-    // nothing, whatever the code: some providers judge the request first, and some have other codes for a client.
-    let proven = asked.is_ok() && pushes(party).await;
-    let verdict = if proven && !matches!(party.settings().client_auth, ClientAuth::None) {
-        Ok(ClientVerdict::Believed)
-    } else {
-        client_verdict(party, Some(redirect_uri), now).await
-    };
+    let verdict = client_verdict(party, Some(redirect_uri), now).await;
     let instead = other_method(party, &verdict, Some(redirect_uri), now).await;
     let is_believed = matches!(verdict, Ok(ClientVerdict::Believed));
     let is_alike = is_answered_alike(party, &asked, redirect_uri, now).await;
@@ -220,15 +213,6 @@ async fn is_answered_alike(
     };
     let other = party.probe_authorization(&other, now).await;
     matches!((asked, other), (Ok(asked), Ok(other)) if *asked == other)
-}
-
-/// Whether requests are pushed.
-async fn pushes(party: &RelyingParty) -> bool {
-    let offered = party
-        .metadata()
-        .await
-        .is_ok_and(|metadata| metadata.pushed_authorization_request_endpoint.is_some());
-    offered && party.settings().par != Par::Off
 }
 
 /// A way to show who we are that the provider believes, where it does not believe the configured one.
