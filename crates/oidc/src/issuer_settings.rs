@@ -6,15 +6,17 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::endpoint::endpoint_is_secure;
-use crate::metadata::{DISCOVERY_DOCUMENT, OPENID_CONFIGURATION, is_empty};
-use crate::{BuildError, ClientAuth, Metadata, Par, ProviderError, ProviderSettings};
+use crate::metadata::{DISCOVERY_DOCUMENT, OPENID_CONFIGURATION};
+use crate::{BuildError, ClientAuth, Metadata, ProviderError, ProviderSettings};
 
 /// Where authorization servers without OpenID Connect have their metadata (RFC 8414 section 3).
 const OAUTH_CONFIGURATION: &str = "/.well-known/oauth-authorization-server";
-/// The endpoint that only `OIDC_PAR=require` needs.
-const PUSHED_REQUESTS: &str = "pushed_authorization_request_endpoint";
 /// Members of RFC 8414 that OpenID Connect Discovery does not have: some providers write them into the second document alone.
-const OAUTH_MEMBERS: [&str; 3] = ["revocation_endpoint", "introspection_endpoint", PUSHED_REQUESTS];
+const OAUTH_MEMBERS: [&str; 3] = [
+    "revocation_endpoint",
+    "introspection_endpoint",
+    "pushed_authorization_request_endpoint",
+];
 
 /// The settings of an issuer that publishes metadata, and by it a key set.
 pub(crate) trait IssuerSettings: Send + Sync + 'static {
@@ -27,8 +29,8 @@ pub(crate) trait IssuerSettings: Send + Sync + 'static {
     /// Where the document is.
     fn document_url(&self) -> Option<Url>;
 
-    /// Where a second document is that may have members which the first lacks, and which members are needed of it.
-    fn second_document(&self, _first: &Map<String, Value>) -> Option<(Url, Vec<&'static str>)> {
+    /// Where a second document is that may have members which the first lacks, and which members those are.
+    fn second_document(&self) -> Option<(Url, &'static [&'static str])> {
         None
     }
 
@@ -103,11 +105,8 @@ impl IssuerSettings for ProviderSettings {
         self.metadata_address()
     }
 
-    fn second_document(&self, first: &Map<String, Value>) -> Option<(Url, Vec<&'static str>)> {
-        let is_required = |name: &&str| self.par == Par::Require || *name != PUSHED_REQUESTS;
-        let lacks = |name: &&str| first.get(*name).is_none_or(is_empty) && is_required(name);
-        let missing: Vec<_> = OAUTH_MEMBERS.into_iter().filter(lacks).collect();
-        Some((self.oauth_metadata_address()?, missing)).filter(|(_, missing)| !missing.is_empty())
+    fn second_document(&self) -> Option<(Url, &'static [&'static str])> {
+        Some((self.oauth_metadata_address()?, &OAUTH_MEMBERS))
     }
 
     fn judge(&self, document: &Map<String, Value>) -> Result<Metadata, ProviderError> {

@@ -11,11 +11,22 @@ use crate::issuer_settings::IssuerSettings;
 use crate::jws::Unverified;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
+use crate::metadata::is_empty;
 use crate::{IdTokenError, ProviderError, ProviderSettings};
+
+/// Which documents of an issuer are read.
+#[derive(Clone, Copy)]
+pub(crate) enum Documents {
+    First,
+    /// Members that the first lacks are taken from the second.
+    Both,
+}
 
 /// Shared by all clones of a relying party, or of a transmitter.
 pub(crate) struct ProviderCache<S: IssuerSettings = ProviderSettings> {
     metadata: Cached<S::Metadata>,
+    /// The same with what only a second document says, for those that need it.
+    whole: Cached<S::Metadata>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
     provider_refetches: RefetchThrottle,
@@ -31,6 +42,7 @@ impl<S: IssuerSettings> Default for ProviderCache<S> {
     fn default() -> Self {
         Self {
             metadata: Cached::default(),
+            whole: Cached::default(),
             keys: Cached::default(),
             provider_refetches: RefetchThrottle::for_provider_tokens(),
             unauthenticated_refetches: RefetchThrottle::for_unauthenticated_tokens(),
@@ -41,23 +53,32 @@ impl<S: IssuerSettings> Default for ProviderCache<S> {
 }
 
 impl<S: IssuerSettings> ProviderCache<S> {
+    /// The metadata. What was read before stays while a document is away.
     pub(crate) async fn metadata(
         self: &Arc<Self>,
+        documents: Documents,
         http: &HttpClient,
         settings: &Arc<S>,
     ) -> Result<Arc<S::Metadata>, ProviderError> {
-        let Some((metadata, ageing)) = self.metadata.fresh() else {
-            return self.fetched_metadata(http, settings).await;
+        let Some((metadata, ageing)) = self.of(documents).fresh() else {
+            return self.fetched_metadata(documents, http, settings).await;
         };
-        if ageing && self.metadata.begin_refresh() {
+        if ageing && self.of(documents).begin_refresh() {
             let (cache, http, settings) = (self.clone(), http.clone(), settings.clone());
             tokio::spawn(async move {
                 // a failure is in the log already and the value in use stays
-                let _ = cache.fetched_metadata(&http, &settings).await;
-                cache.metadata.end_refresh();
+                let _ = cache.fetched_metadata(documents, &http, &settings).await;
+                cache.of(documents).end_refresh();
             });
         }
         Ok(metadata)
+    }
+
+    fn of(&self, documents: Documents) -> &Cached<S::Metadata> {
+        match documents {
+            Documents::First => &self.metadata,
+            Documents::Both => &self.whole,
+        }
     }
 
     /// The metadata past the cache, for a token that does not fit it: fetched as often as the token's origin is worth it, and
@@ -73,20 +94,22 @@ impl<S: IssuerSettings> ProviderCache<S> {
             TokenOrigin::Unauthenticated => &self.unauthenticated_metadata_refetches,
         };
         if refetches.begin().is_ok() {
-            return self.fetched_metadata(http, settings).await;
+            return self.fetched_metadata(Documents::First, http, settings).await;
         }
         match self.metadata.settled().await {
             Some(metadata) => Ok(metadata),
-            None => self.metadata(http, settings).await,
+            None => self.metadata(Documents::First, http, settings).await,
         }
     }
 
     async fn fetched_metadata(
         &self,
+        documents: Documents,
         http: &HttpClient,
         settings: &S,
     ) -> Result<Arc<S::Metadata>, ProviderError> {
-        self.metadata.fetch(|| fetch_metadata(http, settings)).await
+        let fetch = || fetch_metadata(documents, http, settings);
+        self.of(documents).fetch(fetch).await
     }
 
     async fn keys(
@@ -112,7 +135,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
         http: &HttpClient,
         settings: &Arc<S>,
     ) -> Result<Arc<KeySet>, ProviderError> {
-        let metadata = self.metadata(http, settings).await?;
+        let metadata = self.metadata(Documents::First, http, settings).await?;
         self.keys.fetch(|| fetch_keys::<S>(http, metadata)).await
     }
 
@@ -221,13 +244,13 @@ impl<S: IssuerSettings> ProviderCache<S> {
         settings: &Arc<S>,
         token: &Unverified<'_>,
     ) -> Result<SignatureVerdict, IdTokenError> {
-        let before = self.metadata(http, settings).await?;
+        let before = self.metadata(Documents::First, http, settings).await?;
         let keys = self.refetch_keys(http, settings).await?;
         let verdict = keys.verify(token);
         if verdict != SignatureVerdict::NoSuchKey {
             return Ok(verdict);
         }
-        let now = self.fetched_metadata(http, settings).await?;
+        let now = self.fetched_metadata(Documents::First, http, settings).await?;
         if S::jwks_uri(&now) == S::jwks_uri(&before) {
             return Ok(verdict);
         }
@@ -237,6 +260,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
 }
 
 async fn fetch_metadata<S: IssuerSettings>(
+    documents: Documents,
     http: &HttpClient,
     settings: &S,
 ) -> Result<Fetched<S::Metadata>, ProviderError> {
@@ -249,31 +273,33 @@ async fn fetch_metadata<S: IssuerSettings>(
         return Err(answer.status_error());
     }
     let mut document: Map<String, Value> = answer.json()?;
-    if let Some((url, missing)) = settings.second_document(&document) {
-        add_members(http, endpoint, &url, &missing, &mut document).await;
+    if let (Documents::Both, Some((url, names))) = (documents, settings.second_document()) {
+        add_members(http, endpoint, &url, names, &mut document).await?;
     }
     Ok((settings.judge(&document)?, answer.max_age_secs))
 }
 
-/// Adds what the first document lacks and a second one of the same issuer has. All of it is optional: no such document is no failure.
+/// Adds the members that the first document lacks and a second one of the same issuer has. No such document is no failure.
 async fn add_members(
     http: &HttpClient,
     endpoint: &'static str,
     url: &Url,
-    missing: &[&'static str],
+    names: &[&str],
     document: &mut Map<String, Value>,
-) {
-    let Ok(answer) = http.get(endpoint, url).await else {
-        return;
-    };
-    let second: Map<String, Value> = answer.json().unwrap_or_default();
-    if answer.status != 200 || second.get("issuer") != document.get("issuer") {
-        return;
+) -> Result<(), ProviderError> {
+    let answer = http.get(endpoint, url).await?;
+    if answer.status == 429 || answer.status >= 500 {
+        return Err(answer.status_error());
     }
-    let found = missing
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), second.get(*name)?.clone())));
-    document.extend(found);
+    let second: Map<String, Value> = answer.json().unwrap_or_default();
+    if answer.status == 200 && second.get("issuer") == document.get("issuer") {
+        for name in names {
+            if let (true, Some(value)) = (document.get(*name).is_none_or(is_empty), second.get(*name)) {
+                document.insert((*name).to_owned(), value.clone());
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn fetch_keys<S: IssuerSettings>(

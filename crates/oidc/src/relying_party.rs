@@ -24,7 +24,7 @@ use crate::issuer_settings::check_issuer;
 use crate::json::strict_claims;
 use crate::jws::Unverified;
 use crate::key_refetch::TokenOrigin;
-use crate::provider_cache::ProviderCache;
+use crate::provider_cache::{Documents, ProviderCache};
 use crate::{
     ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
     IdToken, IdTokenError, LogoutTemplate, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError,
@@ -119,12 +119,31 @@ impl RelyingParty {
     /// The provider's metadata, from the cache when fresh, stale when the provider is down.
     pub async fn metadata(&self) -> Result<Arc<Metadata>, ProviderError> {
         let access = self.access.load_full();
-        self.cache.metadata(&access.http, &self.settings).await
+        self.cache
+            .metadata(Documents::First, &access.http, &self.settings)
+            .await
+    }
+
+    /// The metadata; where they lack an endpoint that is needed, with what only the document of RFC 8414 says.
+    async fn metadata_with(&self, has: impl Fn(&Metadata) -> bool) -> Result<Arc<Metadata>, ProviderError> {
+        let metadata = self.metadata().await?;
+        if has(&metadata) {
+            return Ok(metadata);
+        }
+        let access = self.access.load_full();
+        self.cache
+            .metadata(Documents::Both, &access.http, &self.settings)
+            .await
     }
 
     /// Where to send the browser for a login.
     pub async fn authorization_url(&self, request: &AuthorizationRequest<'_>) -> Result<Url, ProviderError> {
-        let metadata = self.metadata().await?;
+        let metadata = self
+            .metadata_with(|metadata| {
+                let is_required = self.settings.par == Par::Require || metadata.requires_pushed_requests;
+                metadata.pushed_authorization_request_endpoint.is_some() || !is_required
+            })
+            .await?;
         if !metadata.supports_s256 {
             return Err(ProviderError::NoS256);
         }
@@ -313,7 +332,9 @@ impl RelyingParty {
     /// Revokes a token (RFC 7009).
     pub async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
         let endpoint = "revocation_endpoint";
-        let metadata = self.metadata().await?;
+        let metadata = self
+            .metadata_with(|metadata| metadata.revocation_endpoint.is_some())
+            .await?;
         let Some(url) = &metadata.revocation_endpoint else {
             return Ok(Revoked::NotOffered);
         };

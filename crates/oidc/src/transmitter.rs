@@ -20,7 +20,7 @@ use crate::endpoint::endpoint_is_secure;
 use crate::http_client::HttpClient;
 use crate::issuer_settings::{IssuerSettings, check_issuer};
 use crate::key_refetch::TokenOrigin;
-use crate::provider_cache::ProviderCache;
+use crate::provider_cache::{Documents, ProviderCache};
 use crate::security_event_token::{self, ExpectedEvent, SecurityEventToken};
 use crate::transmitter_credentials::{HeldCredentials, TransmitterCredentials};
 use crate::transmitter_metadata::{TRANSMITTER_CONFIGURATION, TransmitterMetadata};
@@ -213,7 +213,9 @@ impl Transmitter {
     /// # Errors
     /// It cannot be had, or must not be used.
     pub async fn metadata(&self) -> Result<Arc<TransmitterMetadata>, ProviderError> {
-        self.cache.metadata(&self.reach().http, &self.settings).await
+        self.cache
+            .metadata(Documents::First, &self.reach().http, &self.settings)
+            .await
     }
 
     /// Verifies a security event token of this transmitter for a receiver of these names (`aud`); `now` in seconds since the Unix

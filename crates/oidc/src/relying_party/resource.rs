@@ -37,7 +37,10 @@ impl RelyingParty {
             return Err(IdTokenError::Malformed.into());
         }
         let endpoint = INTROSPECTION_ENDPOINT;
-        let metadata = self.metadata().await.map_err(AccessTokenError::Provider)?;
+        let metadata = self
+            .metadata_with(|metadata| metadata.introspection_endpoint.is_some())
+            .await
+            .map_err(AccessTokenError::Provider)?;
         let missing = AccessTokenError::Provider(ProviderError::MissingEndpoint { endpoint });
         let url = metadata.introspection_endpoint.as_ref().ok_or(missing)?;
         let fields = [("token", raw), ("token_type_hint", "access_token")];

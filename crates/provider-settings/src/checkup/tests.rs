@@ -1,7 +1,7 @@
 //! Judgements on a discovery document, as tables.
 
 use chassis::findings::Verdict::{Fits, Information, Problem, Unknown, Warning};
-use oidc::{AcceptedAlgorithms, ClientSecret, OAuthError, ResponseMode, SigningAlgorithm};
+use oidc::{AcceptedAlgorithms, ClientSecret, OAuthError, Par, ResponseMode, SigningAlgorithm};
 use scripted_provider::{Answer, CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use serde_json::json;
 

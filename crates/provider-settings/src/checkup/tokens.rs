@@ -288,7 +288,7 @@ pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettin
         Some(_) => Finding::fits("revocation", "tokens are taken back when a session ends"),
         None => Finding::information(
             "revocation",
-            "not offered: tokens of ended sessions live until they expire",
+            "not in the discovery document: unless the one of RFC 8414 names it, tokens of ended sessions live until they expire",
         ),
     };
     vec![refresh, revocation]
