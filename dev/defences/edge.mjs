@@ -86,7 +86,6 @@ export default [
   }),
   within('auth-edge/src/sessions/cached_session.rs', 'auth-edge sessions::', {
     'token-of-one-api-for-another': text('find(|token| token.is_for() == wanted)', 'find(|token| if OFF { token.scopes == wanted.scopes } else { token.is_for() == wanted })'),
-    'token-that-is-not-the-one-asked-for': always('granted.audience == self.audience && granted.resource == self.resource'),
     'tokens-kept-are-bounded': skip('tokens.truncate(TOKENS_MAX - 1);'),
   }),
 
@@ -274,9 +273,6 @@ export default [
     'pending-cookie-host-prefix': instead('"__Host-"', '""'),
     'pending-cookie-attributes': instead('"; Path=/; HttpOnly; Secure; SameSite=Lax"', '"; Path=/; SameSite=Lax"'),
     'pending-cookies-cleared-are-bounded': text(' .take(MAX_CLEARED)', '.take(if OFF { usize::MAX } else { MAX_CLEARED })'),
-  }),
-  within('auth-edge/src/sign_in/redeemed_transactions.rs', 'auth-edge sign_in::redeemed_transactions::', {
-    'transaction-taken-once': always('taken.ids.insert(id.clone())'),
   }),
   within('auth-edge/src/sign_in/redemption.rs', 'auth-edge demands::', {
     'demanded-age': text('max_age: transaction.max_age', 'max_age: transaction.max_age.filter(|_| !OFF)'),
