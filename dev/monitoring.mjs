@@ -1,5 +1,5 @@
-// Writes what follows from dev/monitoring: docs/metrics.md, docs/objectives.md, the index of docs/runbooks, the dashboard and the rules
-// of the objectives. `make gen` does it too.
+// Writes what follows from dev/monitoring: docs/metrics.md, docs/objectives.md, the dashboard and the rules of the objectives.
+// `make gen` does it too.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,14 +8,13 @@ import { Problem } from './lib/build.mjs';
 import { dashboard } from './monitoring/dashboard.mjs';
 import { objectiveRules, objectivesTable } from './monitoring/objectives.mjs';
 import { metricsPage } from './monitoring/page.mjs';
-import { runbookIndex } from './monitoring/runbooks.mjs';
 import { monitoring } from './monitoring/source.mjs';
 import { ROOT } from './stack.mjs';
 
 /** Files that are made, wholly or in part. */
-export const MADE = ['docs/metrics.md', 'docs/objectives.md', 'docs/runbooks/README.md', 'k8s/components/monitoring/vestibule.json', 'k8s/components/monitoring/objectives.yaml'];
+export const MADE = ['docs/metrics.md', 'docs/objectives.md', 'k8s/components/monitoring/vestibule.json', 'k8s/components/monitoring/objectives.yaml'];
 
-const [METRICS, OBJECTIVES, RUNBOOKS, DASHBOARD, RULES] = MADE.map((file) => join(ROOT, file));
+const [METRICS, OBJECTIVES, DASHBOARD, RULES] = MADE.map((file) => join(ROOT, file));
 const [BEGIN, END] = ['<!-- made by `make gen` from dev/monitoring -->', '<!-- /made -->'];
 
 function between(file, made) {
@@ -33,8 +32,6 @@ export async function writeMonitoring(say = () => {}) {
   writeFileSync(DASHBOARD, `${JSON.stringify(dashboard(source), null, 1)}\n`);
   between(METRICS, metricsPage(source));
   between(OBJECTIVES, objectivesTable(source));
-  const promised = rules.spec.groups.flatMap((group) => group.rules).filter((rule) => rule.alert);
-  between(RUNBOOKS, runbookIndex([...source.alerts, ...promised]));
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -12,9 +12,8 @@ export const NAVIGATION = [
   { text: 'For developers', pages: ['docs/session-api.md', 'docs/web.md', 'docs/look.md'] },
   { text: 'Operating', pages: [
     'docs/operating.md', 'docs/settings.md', 'docs/sign-in-fails.md', 'docs/slow-requests.md', 'docs/audit-log.md', 'docs/metrics.md',
-    'docs/objectives.md', 'docs/scaling.md', 'docs/performance.md', 'docs/chaos.md',
+    'docs/objectives.md', 'docs/runbooks.md', 'docs/scaling.md', 'docs/performance.md', 'docs/chaos.md',
   ] },
-  { text: 'Runbooks', collapsed: true, pages: ['docs/runbooks/README.md', every('docs/runbooks')] },
   { text: 'Kubernetes', pages: [
     'docs/kubernetes/README.md', 'docs/kubernetes/install.md', 'docs/kubernetes/helm.md', 'docs/kubernetes/images.md', 'docs/kubernetes/tls.md',
     'docs/kubernetes/redis.md', 'docs/kubernetes/protecting-applications.md', 'docs/kubernetes/application-teams.md', 'docs/kubernetes/sizes.md', every('docs/kubernetes'),

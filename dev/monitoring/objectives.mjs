@@ -1,6 +1,6 @@
 // Recording rules and alerts of the objectives: how fast the budget of errors is used up, over several windows at once, so that an
 // alert comes soon when much fails, comes at all when little does, and goes when it is over.
-export const RUNBOOKS = 'https://github.com/vestibule-auth/vestibule/blob/main/docs/runbooks';
+export const RUNBOOKS = 'https://github.com/vestibule-auth/vestibule/blob/main/docs/runbooks.md';
 export const WINDOWS = ['5m', '30m', '1h', '2h', '6h', '1d', '3d'];
 
 /** The windows of an alert: the long one says that it matters, the short one that it goes on. `times` is how much faster than planned. */
@@ -36,7 +36,7 @@ function alert(objective, speed) {
     annotations: {
       summary: `${objective.title}: {{ $value | humanizePercentage }} fail, more than ${objective.goal} % working allows.`,
       description: `${objective.promise} ${speed === 'Fast' ? 'At this rate the budget of a month is gone within days.' : 'At this rate the budget of a month does not last.'}`,
-      runbook_url: `${RUNBOOKS}/${name}.md`,
+      runbook_url: `${RUNBOOKS}#${name.toLowerCase()}`,
     },
   };
 }
@@ -63,6 +63,6 @@ export function objectiveRules({ objectives, recordings }) {
 /** The table of docs/objectives.md. */
 export function objectivesTable({ objectives }) {
   const minutes = (objective) => `${(budget(objective) * 30 * 24 * 60).toFixed(0)} minutes`;
-  const alerts = (objective) => Object.keys(BURNS).map((speed) => `Vestibule${objective.alert}Burns${speed}`).map((name) => `[${name}](runbooks/${name}.md)`).join('<br>');
+  const alerts = (objective) => Object.keys(BURNS).map((speed) => `Vestibule${objective.alert}Burns${speed}`).map((name) => `[${name}](runbooks.md#${name.toLowerCase()})`).join('<br>');
   return ['| Objective | Goal | Is everything down, a month allows | What counts | Alerts |', '|---|---|---|---|---|', ...objectives.map((one) => `| **${one.title}**: ${one.promise} | ${one.goal} % | ${minutes(one)} | ${one.counts} | ${alerts(one)} |`), ''].join('\n');
 }

@@ -12,7 +12,7 @@ from alert_cases import CASES
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MONITORING = ROOT / "k8s/components/monitoring"
-RUNBOOKS = ROOT / "docs/runbooks"
+RUNBOOKS = dict(re.findall(r"^## (\w+)\n\n(.+?)(?=\n## |\Z)", (ROOT / "docs/runbooks.md").read_text(), re.M | re.S))
 RULES = {"groups": [group for file in ("alerts.yaml", "objectives.yaml") for group in yaml.safe_load((MONITORING / file).read_text())["spec"]["groups"]]}
 ALL_RULES = [entry for group in RULES["groups"] for entry in group["rules"]]
 ALERTS = {entry["alert"]: entry for entry in ALL_RULES if "alert" in entry}
@@ -127,38 +127,36 @@ class Alerts(unittest.TestCase):
                         elif isinstance(values, list):
                             self.assertIn(value, values, where)
 
-    def test_each_alert_has_a_page_and_each_page_an_alert(self):
-        self.assertEqual({path.stem for path in RUNBOOKS.glob("Vestibule*.md")}, set(ALERTS))
+    def test_each_alert_has_a_runbook_and_each_runbook_an_alert(self):
+        self.assertEqual(set(RUNBOOKS), set(ALERTS))
         for name, alert in ALERTS.items():
             with self.subTest(alert=name):
                 self.assertIn(alert["labels"]["severity"], ("critical", "warning"))
-                told = alert["annotations"]
-                self.assertEqual(set(told), {"summary", "description", "runbook_url"})
-                self.assertTrue(all(told.values()))
-                self.assertTrue(told["runbook_url"].endswith(f"/docs/runbooks/{name}.md"))
+                annotations = alert["annotations"]
+                self.assertEqual(set(annotations), {"summary", "description", "runbook_url"})
+                self.assertTrue(all(annotations.values()))
+                self.assertTrue(annotations["runbook_url"].endswith(f"/docs/runbooks.md#{name.lower()}"))
 
-    def test_a_page_says_what_people_notice_what_to_look_at_and_what_to_do(self):
-        for name in ALERTS:
+    def test_a_runbook_says_what_users_notice_what_to_check_and_what_to_do(self):
+        for name, text in RUNBOOKS.items():
             with self.subTest(alert=name):
-                text = (RUNBOOKS / f"{name}.md").read_text()
-                self.assertRegex(text, rf"^# {name}\n\n\*\*People\*\* .+\n\n\S.+\n\n## Look at\n\n- (.|\n)+\n## Do\n\n\S.+\n$")
+                self.assertRegex(text, r"^\*\*Users\*\* .+\n(.+\n)?\n(- .*[Cc]heck .+\n)(- .+\n)*(- \*\*Do:\*\* .+\n?)+$")
 
-    def test_pages_name_panels_and_commands_there_are(self):
+    def test_runbooks_name_panels_and_commands_that_exist(self):
         panels = {panel["title"] for panel in json.loads((MONITORING / "vestibule.json").read_text())["panels"]}
         sources = {"auth-edge": "auth-edge/src", "session-svc": "session-svc/src"}
         commands = {program: set(re.findall(r'Command::new\("([a-z-]+)"\)', "".join(path.read_text() for path in (ROOT / folder).rglob("*.rs")))) for program, folder in sources.items()}
-        names = {path.stem for path in RUNBOOKS.glob("*.md")}
-        for name in ALERTS:
+        anchors = {name.lower() for name in RUNBOOKS}
+        for name, text in RUNBOOKS.items():
             with self.subTest(alert=name):
-                text = (RUNBOOKS / f"{name}.md").read_text()
-                for panel in re.findall(r"\*([A-Z][^*]+)\*(?!\*)", text.replace("**People**", "")):
+                for panel in re.findall(r"\*([A-Z][^*]+)\*", re.sub(r"\*\*.+?\*\*", "", text)):
                     self.assertTrue(any(title.startswith(panel) for title in panels), panel)
                 for program, command in re.findall(r"-- /([a-z-]+) ([a-z-]+)", text):
                     self.assertIn(command, commands[program])
                 for metric in re.findall(r"`[^`]*?([a-z_]+)\{", text):
                     self.assertIn(re.sub(r"_(bucket|count|sum)$", "", metric), METRICS)
-                for other in re.findall(r"\]\((Vestibule\w+)\.md\)", text):
-                    self.assertIn(other, names)
+                for other in re.findall(r"\]\(#(\w+)\)", text):
+                    self.assertIn(other, anchors)
 
 
 if __name__ == "__main__":
