@@ -1,20 +1,21 @@
-// Writes docs/conformance.md: what the specifications and the OpenID Foundation's test plans require of a client, and the tests that
-// show it.  `--check` fails when the file is out of date.  A line without a test and without a reason is a mistake, and so is a
-// test that names a line that does not exist.
+// What the specifications and the OpenID Foundation's test plans require of a client, and the tests that show it.
 //
-// The lines are in dev/conformance.json. A test names those it shows in a comment right above it: "// conformance: A-010 B-083".
+//   node dev/conformance.mjs           prints the table as Markdown
+//   node dev/conformance.mjs --check   prints mistakes only
+//
+// A requirement needs a test or a reason, and a test may only name requirements that exist. They are in dev/conformance.json.
+// A test names those it shows in a comment right above it: "// conformance: A-010 B-083".
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PAGE = 'docs/conformance.md';
+import { ROOT } from './stack.mjs';
+
 const HEAD = `# Conformance of the relying party
 
-Made by \`make gen\` from the tests; do not edit. Part A are the modules of the OpenID Foundation's relying-party and FAPI 2.0 test
-plans, part B the lines of the specifications they rest on. ACCEPT and REJECT say what the client has to do with what the provider
-does. Each test runs against a provider that misbehaves in exactly that way and counts every call, or against a real one.
+Part A lists the modules of the OpenID Foundation's relying-party and FAPI 2.0 test plans, part B the requirements of their specifications.
+ACCEPT and REJECT say how the client has to treat what the provider sends. Each test runs against a provider that misbehaves in exactly
+that way and counts every call, or against a real one.
 `;
 
 /** Every test with the lines it names: {line → [{file, name}]}. */
@@ -54,7 +55,7 @@ function table(rows, tests) {
   return ['| Line | | Requirement | Verdict | Tests, or the reason |', '|---|---|---|---|---|', ...lines].join('\n');
 }
 
-export function conformancePage() {
+function conformanceTable() {
   const rows = JSON.parse(readFileSync(join(ROOT, 'dev/conformance.json'), 'utf8'));
   const tests = namedByTests();
   const ids = new Set(rows.map(({ id }) => id));
@@ -71,17 +72,10 @@ export function conformancePage() {
   return `${HEAD}\n${count}\n${parts.join('\n')}`;
 }
 
-export function writeConformancePage() {
-  writeFileSync(join(ROOT, PAGE), conformancePage());
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  try {
-    const there = existsSync(join(ROOT, PAGE)) ? readFileSync(join(ROOT, PAGE), 'utf8') : '';
-    writeConformancePage();
-    if (process.argv.includes('--check') && there !== readFileSync(join(ROOT, PAGE), 'utf8')) throw new Error(`${PAGE} was out of date (now written, commit it)`);
-  } catch (error) {
-    process.stderr.write(`${error.message}\n`);
-    process.exit(1);
-  }
+try {
+  const text = conformanceTable();
+  if (!process.argv.includes('--check')) process.stdout.write(text);
+} catch (error) {
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
 }

@@ -1,19 +1,17 @@
-// `make gen`: writes generated code, the tables of settings and the pages of conformance and performance again. `--check` fails when anything was out of date.
+// `make gen`: writes generated code, the tables of settings and the page of performance again. `--check` fails when anything was out of date.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { writePage } from '../bench/page/page.mjs';
 import { makeChart } from './chart.mjs';
-import { writeConformancePage } from './conformance.mjs';
 import { buildServices, cargoBuild, installPackages, Problem, run } from './lib/build.mjs';
-import { withExamples } from './lib/examples.mjs';
 import { MADE, writeMonitoring } from './monitoring.mjs';
 import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md', 'docs/performance.md', 'docs/images/performance', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md', ...MADE];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/performance.md', 'docs/images/performance', 'k8s/chart/templates/made', 'k8s/chart/files', 'docs/kubernetes/helm.md', ...MADE];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -39,11 +37,6 @@ function settingsTables() {
   writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables.join('\n')}\n${text.slice(end)}`);
 }
 
-function guide() {
-  const file = join(ROOT, 'docs/session-api.md');
-  writeFileSync(file, withExamples(readFileSync(file, 'utf8')));
-}
-
 try {
   const before = snapshot();
   say('proto: Rust');
@@ -54,8 +47,6 @@ try {
   say('proto: TypeScript');
   await installPackages('web', say);
   await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
-  say('docs: conformance');
-  writeConformancePage();
   say('docs: performance');
   writePage();
   say('docs, k8s: metrics, objectives, dashboard');
@@ -65,8 +56,6 @@ try {
   settingsTables();
   say('k8s: the Helm chart');
   await makeChart(say);
-  say('docs: examples of the session API');
-  guide();
   const after = snapshot();
   const changed = [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
   if (check && changed.length > 0) throw new Problem(`generated files were out of date (now written, commit them):\n  ${changed.join('\n  ')}`);

@@ -64,6 +64,7 @@ const CHECKS = [
   ['dependencies: advisories, bans, licences, sources', dependencies],
   ['dependencies: advisories of npm', npmAdvisories],
   ['dependencies that nothing uses', unusedDependencies],
+  ['conformance: every requirement has a test or a reason', () => passes(process.execPath, ['dev/conformance.mjs', '--check'])],
   ['defences: the table fits the sources', () => passes(process.execPath, ['dev/defences.mjs', '--check'])],
   ['defences that chaos has to miss: the table fits the sources', () => passes(process.execPath, ['dev/chaos/defences/run.mjs', '--check'])],
   ['web: lint and types', () => passes('npm', ['run', '--silent', 'lint'], { cwd: web })],

@@ -18,7 +18,7 @@ export const NAVIGATION = [
     'docs/kubernetes/README.md', 'docs/kubernetes/install.md', 'docs/kubernetes/helm.md', 'docs/kubernetes/images.md', 'docs/kubernetes/tls.md',
     'docs/kubernetes/redis.md', 'docs/kubernetes/protecting-applications.md', 'docs/kubernetes/application-teams.md', 'docs/kubernetes/sizes.md', every('docs/kubernetes'),
   ] },
-  { text: 'Security', pages: ['docs/security.md', 'docs/conformance.md', 'docs/supply-chain.md', 'docs/openssf.md', 'SECURITY.md'] },
+  { text: 'Security', pages: ['docs/security.md', 'docs/supply-chain.md', 'SECURITY.md'] },
   { text: 'Take part', pages: ['CONTRIBUTING.md', 'docs/decisions/README.md'] },
   { text: 'Decisions', collapsed: true, pages: [every('docs/decisions')] },
 ];
