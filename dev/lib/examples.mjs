@@ -1,9 +1,9 @@
-// The examples of docs/session-api.md: made ready to run, and their parts for the guide.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+// The examples of docs/session-api.md, built and ready to run.
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { binary, ROOT } from '../stack.mjs';
-import { installPackages, Problem, run } from './build.mjs';
+import { installPackages, run } from './build.mjs';
 
 const SOURCES = join(ROOT, 'examples/session-api');
 const MADE = join(ROOT, '.cache/examples');
@@ -66,32 +66,4 @@ async function goProgram() {
   const cwd = join(SOURCES, 'go');
   await run('go', ['vet', '.'], { cwd, env, quiet: true });
   await run('go', ['build', '-o', EXAMPLES.go.command, '.'], { cwd, env, quiet: true });
-}
-
-// ---------------------------------------------------------------- the guide
-
-const FILES = {
-  rust: { file: 'proto/examples/session_api.rs', title: 'Rust' },
-  python: { file: 'examples/session-api/python/session_api.py', title: 'Python' },
-  go: { file: 'examples/session-api/go/main.go', title: 'Go' },
-  typescript: { file: 'examples/session-api/typescript/src/session_api.ts', title: 'TypeScript' },
-};
-const MARKED = /^<!-- example: ([a-z-]+), made by `make gen` -->$.*?^<!-- \/example -->$/gms;
-
-/** The part of a source between the comments "example: PART" and "end". */
-function part(name, language) {
-  const lines = readFileSync(join(ROOT, FILES[language].file), 'utf8').split('\n');
-  const comment = /^(?:\/\/|#) /;
-  const begin = lines.findIndex((line) => comment.test(line) && line.replace(comment, '') === `example: ${name}`);
-  const length = lines.slice(begin).findIndex((line) => comment.test(line) && line.replace(comment, '') === 'end');
-  if (begin < 0 || length < 0) throw new Problem(`${FILES[language].file} has no part called ${name}`);
-  return lines.slice(begin + 1, begin + length).join('\n').trim();
-}
-
-/** The guide's text with the parts as they are now. */
-export function withExamples(guide) {
-  return guide.replace(MARKED, (_, name) => {
-    const shown = Object.entries(FILES).map(([language, { title }]) => `<details><summary>${title}</summary>\n\n\`\`\`${language}\n${part(name, language)}\n\`\`\`\n\n</details>`);
-    return `<!-- example: ${name}, made by \`make gen\` -->\n${shown.join('\n')}\n<!-- /example -->`;
-  });
 }

@@ -1,4 +1,4 @@
-//! What a service does with the session API, in Rust. docs/session-api.md shows the parts of this file.
+//! What a service does with the session API, in Rust. docs/session-api.md explains each function.
 //!
 //! ```text
 //! export SESSION_SVC=http://127.0.0.1:50051        # https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
@@ -12,7 +12,6 @@
 
 use std::error::Error;
 
-// example: connect
 use session_proto::client::{Advice, ClientSettings, ClientTls, SessionClient};
 
 /// One client for the whole program: it connects with the first call, and clones share its connections.
@@ -26,9 +25,7 @@ fn connect() -> Result<SessionClient, Box<dyn Error>> {
     }
     Ok(SessionClient::new(settings)?)
 }
-// end
 
-// example: look-up
 use session_proto::v1::{GetSessionRequest, get_session_request::By, session::State};
 
 /// Says who is signed in with a session.
@@ -54,9 +51,7 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
     }
     Ok(())
 }
-// end
 
-// example: call-api
 use session_proto::v1::GetAccessTokenRequest;
 
 /// Calls an API for the person. The token is requested each time: the session service refreshes it when it has to.
@@ -85,9 +80,7 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
     println!("{}", call.send().await?.error_for_status()?.text().await?);
     Ok(())
 }
-// end
 
-// example: remember
 use serde_json::{Map, Value};
 use session_proto::v1::UpdateSessionRequest;
 
@@ -118,9 +111,7 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
     println!("remembered");
     Ok(())
 }
-// end
 
-// example: end-all
 use session_proto::v1::{Cause, EndSessionRequest, ListSessionsRequest, end_session_request};
 
 /// Lists a person's sessions page by page, and ends them. (`EndSessions` ends them all in one call.)
@@ -154,9 +145,7 @@ async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> R
         request.page_token = page.next_page_token;
     }
 }
-// end
 
-// example: watch
 use session_proto::client::WatchItem;
 use session_proto::v1::{WatchSessionsRequest, session_event::Kind};
 use tokio_stream::StreamExt as _;
@@ -182,7 +171,6 @@ async fn watch(sessions: &SessionClient) {
         }
     }
 }
-// end
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {

@@ -1,4 +1,4 @@
-// What a service does with the session API, in Go. docs/session-api.md shows the parts of this file.
+// What a service does with the session API, in Go. docs/session-api.md explains each function.
 //
 //	export SESSION_SVC=127.0.0.1:50051   # with TLS: SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
 //
@@ -33,7 +33,6 @@ import (
 	pb "example.test/session/v1"
 )
 
-// example: connect
 const (
 	deadline      = 5 * time.Second  // every call has one
 	tokenDeadline = 20 * time.Second // a refresh may have to wait for the provider
@@ -107,10 +106,6 @@ func needsSignIn(reason string) bool {
 	return false
 }
 
-// end
-
-// example: look-up
-
 // lookUp says who is signed in with a session.
 func lookUp(sessions pb.SessionServiceClient, handle string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
@@ -131,10 +126,6 @@ func lookUp(sessions pb.SessionServiceClient, handle string) error {
 	}
 	return nil
 }
-
-// end
-
-// example: call-api
 
 // callAPI calls an API for the person. The token is asked for each time: the session service refreshes it when it has to.
 func callAPI(sessions pb.SessionServiceClient, url, scope string) error {
@@ -166,10 +157,6 @@ func callAPI(sessions pb.SessionServiceClient, url, scope string) error {
 	fmt.Println(string(body))
 	return err
 }
-
-// end
-
-// example: remember
 
 // remember remembers a value with the session. Somebody else may change the session between reading and writing it: then
 // the version is stale, and the change is made again on what the session is now.
@@ -206,10 +193,6 @@ func remember(sessions pb.SessionServiceClient, key, value string) error {
 	}
 }
 
-// end
-
-// example: end-all
-
 // endAll lists a person's sessions page by page, and ends them. (EndSessions ends them all in one call.)
 func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 	request := &pb.ListSessionsRequest{Issuer: issuer, Subject: subject, PageSize: 100}
@@ -235,9 +218,6 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 	}
 }
 
-// end
-
-// example: watch
 const (
 	beats    = 3 // a stream that is silent for so many of the heartbeat intervals it tells is dead
 	pauseMin = 50 * time.Millisecond
@@ -307,8 +287,6 @@ func (w *watcher) listen() (live bool, err error) {
 		tooSilent.Reset(silence)
 	}
 }
-
-// end
 
 func run(arguments []string) error {
 	connection, err := connect()

@@ -1,4 +1,4 @@
-"""What a service does with the session API, in Python. docs/session-api.md shows the parts of this file.
+"""What a service does with the session API, in Python. docs/session-api.md explains each function.
 
     pip install -r requirements.txt
     python -m grpc_tools.protoc -I ../../../proto --python_out=gen --grpc_python_out=gen ../../../proto/session/v1/*.proto
@@ -20,7 +20,6 @@ import random
 import sys
 import urllib.request
 
-# example: connect
 import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
@@ -78,10 +77,8 @@ SIGN_IN = {
     "ERR_EXPIRED_ACCESS_TOKEN",
     "ERR_FAILED_REFRESH_GRANT",
 }
-# end
 
 
-# example: look-up
 def look_up(sessions, handle):
     """Says who is signed in with a session."""
     try:
@@ -95,10 +92,8 @@ def look_up(sessions, handle):
         print(session.subject, "has to sign in again before an API can be called")
     else:
         print(session.subject, "is signed in")
-# end
 
 
-# example: call-api
 def call_api(sessions, url, scope):
     """Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to."""
     request = api.GetAccessTokenRequest(session_id=os.environ["SESSION_ID"], scopes=[scope])
@@ -116,10 +111,8 @@ def call_api(sessions, url, scope):
     call = urllib.request.Request(url, headers={"Authorization": f"Bearer {token.access_token}"})
     with urllib.request.urlopen(call, timeout=DEADLINE) as answer:
         print(answer.read().decode())
-# end
 
 
-# example: remember
 def remember(sessions, key, value):
     """Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
     version is stale, and the change is made again on what the session is now."""
@@ -137,10 +130,8 @@ def remember(sessions, key, value):
         else:
             print("remembered")
             return
-# end
 
 
-# example: end-all
 def end_all(sessions, issuer, subject):
     """Lists a person's sessions page by page, and ends them. (EndSessions ends them all in one call.)"""
     request = api.ListSessionsRequest(issuer=issuer, subject=subject, page_size=100)
@@ -154,10 +145,8 @@ def end_all(sessions, issuer, subject):
         if not page.next_page_token:
             return
         request.page_token = page.next_page_token
-# end
 
 
-# example: watch
 BEATS = 3  # a stream that is silent for so many of the heartbeat intervals it tells is dead
 PAUSE, PAUSE_MAX = 0.05, 5  # seconds between two attempts: they double
 Event, CAUSES = session_pb2.SessionEvent, {number: name for name, number in session_pb2.Cause.items()}
@@ -196,7 +185,6 @@ async def watch():
             print("lost: do not trust what you remember", flush=True)
         await asyncio.sleep(random.uniform(pause / 2, pause))
         pause = min(2 * pause, PAUSE_MAX)
-# end
 
 
 def main(arguments):

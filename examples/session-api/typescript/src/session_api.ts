@@ -1,4 +1,4 @@
-// What a service does with the session API, in TypeScript on Node. docs/session-api.md shows the parts of this file.
+// What a service does with the session API, in TypeScript on Node. docs/session-api.md explains each function.
 //
 //   npm ci && npm run build
 //   export SESSION_SVC=http://127.0.0.1:50051        https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
@@ -13,7 +13,6 @@
 
 import { pathToFileURL } from 'node:url';
 
-// example: connect
 import { readFileSync } from 'node:fs';
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -60,9 +59,7 @@ const SIGN_IN = [
   'ERR_EXPIRED_ACCESS_TOKEN',
   'ERR_FAILED_REFRESH_GRANT',
 ];
-// end
 
-// example: look-up
 import { Session_State } from './gen/session/v1/session_pb.js';
 
 /** Says who is signed in with a session. */
@@ -78,9 +75,7 @@ export async function lookUp(sessions: Sessions, handle: string): Promise<void> 
     console.log(`nobody is signed in: ${reason}`);
   }
 }
-// end
 
-// example: call-api
 /** Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to. */
 export async function callApi(sessions: Sessions, url: string, scope: string): Promise<void> {
   const request = { sessionId: process.env.SESSION_ID ?? '', scopes: [scope] };
@@ -98,9 +93,7 @@ export async function callApi(sessions: Sessions, url: string, scope: string): P
     else throw error;
   }
 }
-// end
 
-// example: remember
 /**
  * Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
  * version is stale, and the change is made again on what the session is now.
@@ -120,9 +113,7 @@ export async function remember(sessions: Sessions, key: string, value: string): 
     }
   }
 }
-// end
 
-// example: end-all
 /** Lists a person's sessions page by page, and ends them. (`endSessions` ends them all in one call.) */
 export async function endAll(sessions: Sessions, issuer: string, subject: string): Promise<void> {
   let pageToken = '';
@@ -137,9 +128,7 @@ export async function endAll(sessions: Sessions, issuer: string, subject: string
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
 }
-// end
 
-// example: watch
 import { Cause, SessionEvent_Kind } from './gen/session/v1/session_pb.js';
 import { durationMs } from '@bufbuild/protobuf/wkt';
 
@@ -182,7 +171,6 @@ export async function watch(sessions: Sessions): Promise<never> {
     await pause(wait * (0.5 + Math.random() / 2));
   }
 }
-// end
 
 async function main(name = '', ...rest: string[]): Promise<void> {
   const [one = '', two = ''] = rest;
