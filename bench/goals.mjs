@@ -15,7 +15,7 @@ export const GOALS = [
   {
     id: 'P2', work: 'the same with nothing remembered: edge, one gRPC call, Redis', goal: '≤ 1.0 × bound at 32 connections, ≤ 1.3 × at one', bound: ['P2', 'chain'],
     checks: [{ row: 'P2', atMost: (of) => of('chain') }, { row: 'P2 alone', atMost: (of) => 1.3 * of('chain alone') }],
-    why: 'the bound moves bytes; here a session is opened and judged. Of the 66,000 instructions of a read in session-svc (callgrind) a third opens it, half of that for its key and AES-GCM and half for its fields, a tenth writes them into the answer, a sixth is HTTP/2; the edge spends 65,000, of which a tenth decodes the answer and a tenth verifies the cookie. Reads that come together share a call and pay for most of that ([batched reads](decisions/batched-reads.md)).',
+    why: 'the bound moves bytes; here a session is opened and judged. Of the 66,000 instructions of a read in session-svc (callgrind) a third opens it, half of that for its key and AES-GCM and half for its fields, a tenth writes them into the answer, a sixth is HTTP/2; the edge spends 65,000, of which a tenth decodes the answer and a tenth verifies the cookie. Reads that come together share a call and pay for most of that ([batched reads](decisions/session-api.md#batches)).',
     closes: 'a key that is kept instead of derived for each session, a tenth of session-svc; and a stored form that is the answer’s, a fifth, which would tie the store to the API.',
   },
   {
@@ -27,7 +27,7 @@ export const GOALS = [
   {
     id: 'P4', work: 'a whole sign-in: login and callback', goal: '≤ 1.0 ms', peers: 'sign-in',
     checks: [{ row: 'P4', atMost: () => 1 }],
-    why: 'see [what a sign-in costs](decisions/sign-in-cost.md): no single part of it is large.',
+    why: 'see [what a sign-in costs](decisions/measurement.md#cost-of-a-sign-in): no single part of it is large.',
     closes: 'the same page tells, part by part.',
   },
   {

@@ -68,7 +68,7 @@ ${latencyTable(series.latency)}
 
 ${plot('sign-in', 'CPU time of a whole sign-in beside peers')}
 
-[What it is made of](decisions/sign-in-cost.md).
+[What it is made of](decisions/measurement.md#cost-of-a-sign-in).
 
 ## As sessions grow
 
@@ -95,7 +95,7 @@ ${rowsTable(rows.filter(({ group }) => !group))}
 
 \`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). Full load is wrk's, of one
 thread; a stated load is oha's; gRPC is h2load's
-([why](decisions/stated-load.md)). What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
+([why](decisions/measurement.md#latency-at-a-stated-load)). What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
 prints the same tables of a part and records nothing, as does \`node bench/run.mjs --only LINE\`.
 
 Programs: ${programs.join(', ')}.
