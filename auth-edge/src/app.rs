@@ -28,6 +28,7 @@ use crate::http::pages::Pages;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
+use crate::http::protect::visitors::VisitorShare;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::route_table::Routes;
@@ -294,10 +295,13 @@ impl Shared<'_> {
         let protection = &self.settings.protection;
         LayerParts {
             metrics: self.metrics.clone(),
-            concurrency: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
+            concurrency: ConcurrencyLimit::new(
+                protection.max_concurrent_requests,
+                VisitorShare::of(protection.max_concurrent_requests),
+            ),
             cookies: self.cookies.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
-            body_timeouts: protection.body_timeouts,
+            body_silence: protection.body_silence,
             pages: self.pages.clone(),
             https: self.settings.https(),
             sites: self.sites.clone(),
@@ -310,7 +314,7 @@ impl Shared<'_> {
         Browser {
             profile_refetch: settings.profile_refetch,
             claim_filter: settings.sign_in.claim_filter.clone(),
-            message_timeout: settings.protection.body_timeouts.silence,
+            message_timeout: settings.protection.body_silence,
             keys: self.keys.clone(),
             sessions: self.sessions.clone(),
             providers: Arc::clone(&self.providers),
@@ -332,13 +336,12 @@ impl Shared<'_> {
             https: settings.https(),
             check_authorization: settings.check_authorization,
             check_head_bytes: settings.check_head_bytes,
-            send_timeout: settings.protection.send_timeout,
             routes: self.routes.clone(),
             proxy: Arc::new(proxy),
             stopping,
             assertions,
             left_out_headers: LeftOutHeaders::default(),
-            bearer: BearerTokens::new(settings.introspection_cache, self.metrics.access_tokens()),
+            bearer: BearerTokens::new(self.metrics.access_tokens()),
             cookies: self.cookies.clone(),
             pending: self.pending.clone(),
             sessions: self.sessions.clone(),

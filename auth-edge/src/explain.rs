@@ -21,7 +21,7 @@ use crate::route_table::upstream_headers::HeaderSource;
 use crate::route_table::{Csrf, Guard, Match, Requested, Route, RouteTable, Rules, Upstream};
 use crate::settings::routes;
 use crate::values::path::RequestPath;
-use crate::values::reserved::is_reserved;
+use crate::values::reserved::{CALLBACK_PATH, is_reserved};
 
 /// The command `routes`.
 pub struct RoutesTool;
@@ -72,7 +72,7 @@ impl Tool for RoutesTool {
         let mut own_paths = vec![reader.text("EDGE_LOGIN_PATH")];
         // Listed providers have callbacks of their own below it; their list is not read here.
         if !reader.is_given(PROVIDERS) {
-            own_paths.push(reader.text("EDGE_CALLBACK_PATH"));
+            own_paths.push(CALLBACK_PATH.to_owned());
         }
         let around = RouteFileContext {
             signs: false,

@@ -152,11 +152,12 @@ async fn not_found() -> HttpError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::reserved::is_fixed;
+    use crate::values::reserved::{CALLBACK_PATH, is_fixed};
 
     #[test]
     fn no_setting_and_no_route_of_a_file_can_take_a_path_of_this_table() {
         for path in [
+            CALLBACK_PATH,
             LOGOUT_PATH,
             ME_PATH,
             UNAUTHORIZED_PATH,

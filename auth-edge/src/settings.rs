@@ -93,8 +93,6 @@ pub struct EdgeSettings {
     pub(crate) sign_in: SignInSettings,
     /// When `me` reads userinfo anew.
     pub(crate) profile_refetch: ProfileRefetch,
-    /// Path of the callback route.
-    pub(crate) callback_path: String,
     /// Networks whose `X-Forwarded-*` headers are believed.
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Whether the access-token route exists.
@@ -107,8 +105,6 @@ pub struct EdgeSettings {
     pub(crate) rate_limit_login: u64,
     /// How the edge's own pages look.
     pub(crate) look: LookSettings,
-    /// How long what a provider said of an access token is remembered; zero asks each time.
-    pub(crate) introspection_cache: Duration,
     /// Product analytics; none when off.
     pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.
@@ -119,13 +115,13 @@ impl EdgeSettings {
     /// The path of a provider's callback: its own where there are several, so that an answer tells whose it is.
     #[must_use]
     pub(crate) fn callback_path(&self, provider: &ConfiguredProvider) -> String {
-        providers::callback_path(&self.providers, provider, &self.callback_path)
+        providers::callback_path(&self.providers, provider)
     }
 
     /// Where signing in begins and comes back to: no route can be there.
     #[must_use]
     pub(crate) fn own_paths(&self) -> Vec<String> {
-        providers::own_paths(&self.providers, &self.sign_in.login_path, &self.callback_path)
+        providers::own_paths(&self.providers, &self.sign_in.login_path)
     }
 
     /// Whether sessions are bound to devices, so that a route may ask for it.

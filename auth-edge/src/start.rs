@@ -30,6 +30,8 @@ use crate::gateway::assertion::{AssertionKeys, Assertions};
 use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
 use crate::http::observe::Metrics;
 use crate::http::pages::{Pages, look};
+use crate::http::protect::slow_client::SEND_TIMEOUT;
+use crate::http::protect::visitors::connections_of_address;
 use crate::providers::IdentityProviders;
 use crate::providers::registration::Registration;
 use crate::route_table::Routes;
@@ -130,7 +132,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let limits = limits(&app, capacity, memory_bytes);
     log_limits(&app.settings().protection, &limits, memory.as_ref());
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
-    serve::give_up_stalled(&listener, app.settings().protection.send_timeout);
+    serve::give_up_stalled(&listener, SEND_TIMEOUT);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
     log_registrations(&app);
     let router = {
@@ -181,20 +183,17 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     let trusted = app.layer().trusted_proxies.clone();
     Limits {
         connections,
-        per_client: protection
-            .connections_of_address(connections)
-            .map(|connections| PerClientLimit {
-                connections,
-                is_proxy: Arc::new(move |address| trusted.trusts(address)),
-            }),
+        per_client: Some(PerClientLimit {
+            connections: connections_of_address(connections),
+            is_proxy: Arc::new(move |address| trusted.trusts(address)),
+        }),
         streams: STREAMS_MAX,
         header_list_bytes: HEADER_LIST_BYTES,
         open_header_bytes: OPEN_HEADER_BYTES,
         http1_buffer_bytes: HTTP1_BUFFER_BYTES,
         window_bytes: Some(WINDOW_BYTES),
-        idle: protection.idle_timeout,
         keeps_http2: false,
-        send_timeout: Some(protection.send_timeout),
+        send_timeout: Some(SEND_TIMEOUT),
         waiting_bytes: Some(share.waiting_bytes),
         request_bytes: REQUEST_BYTES,
         refusal: serve::unavailable,

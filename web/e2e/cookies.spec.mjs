@@ -82,13 +82,3 @@ for (const { what, options, prefix, secure, pending } of SETTINGS) {
     assert.deepEqual(await kept(context, page), [], "signing out leaves nothing behind");
   });
 }
-
-test("a cookie that ends with the browser has no end of its own", async () => {
-  const stack = await start({ host: "localhost", edgeEnv: { EDGE_COOKIE_TRANSIENT: "true" } });
-  const { context, page } = await window(stack);
-  await page.goto("/account");
-  await signInAtProvider(page, stack);
-  await h1(page, "Profile");
-  const [session] = await kept(context, page);
-  assert.deepEqual([session.name, session.session, session.expires], ["session", true, -1]);
-});

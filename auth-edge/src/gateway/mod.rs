@@ -19,7 +19,6 @@ mod proxy;
 mod refusal;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
@@ -63,8 +62,6 @@ pub(crate) struct Gateway {
     pub(crate) check_authorization: bool,
     /// The longest head of forward auth's answers by HTTP, in bytes.
     pub(crate) check_head_bytes: usize,
-    /// How long an answer may wait for its client to take something of it.
-    pub(crate) send_timeout: Duration,
     /// Which path is guarded how, and where it leads.
     pub(crate) routes: Routes,
     /// Passes requests on to upstreams.

@@ -53,7 +53,7 @@ use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
-use crate::http::protect::slow_client::MayBeSilent;
+use crate::http::protect::slow_client::{MayBeSilent, SEND_TIMEOUT};
 use crate::http::request;
 use crate::route_table::{Route, Server};
 use crate::values::path::RequestPath;
@@ -63,12 +63,8 @@ use crate::values::path::RequestPath;
 pub(crate) struct UpstreamSettings {
     /// Authorities that certificates of upstreams may come from besides the public ones.
     pub(crate) ca: Option<PathBuf>,
-    /// Time until a connection stands.
-    pub(crate) connect_timeout: Duration,
     /// Time until an answer's head, counted from the last byte of the request.
     pub(crate) head_timeout: Duration,
-    /// The longest silence within an answer's body; `None` is none.
-    pub(crate) idle_timeout: Option<Duration>,
     /// The largest request body in bytes, where the route says nothing; 0 is no limit.
     pub(crate) max_body_bytes: u64,
 }
@@ -93,7 +89,6 @@ pub(crate) struct Proxy {
     durations: UpstreamDurations,
     renewals: Renewals,
     head_timeout: Duration,
-    idle_timeout: Option<Duration>,
     max_body_bytes: u64,
 }
 
@@ -126,7 +121,6 @@ impl Proxy {
             clients: Clients::new(settings)?,
             renewals: Renewals::default(),
             head_timeout: settings.head_timeout,
-            idle_timeout: settings.idle_timeout,
             max_body_bytes: settings.max_body_bytes,
         })
     }
@@ -308,12 +302,11 @@ impl Proxy {
             let Some((handshake, client)) = client.filter(|_| is_websocket) else {
                 return HttpError::UpstreamDown.into_response();
             };
-            let longest = gateway.send_timeout;
             let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             let stopping = gateway.stopping.closed.clone();
             let upstream = hyper::upgrade::on(&mut answer);
-            upgrade::join((client, upstream), longest, open, stopping, counted);
+            upgrade::join((client, upstream), SEND_TIMEOUT, open, stopping, counted);
             strip(gateway, answer.headers_mut());
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::switched(handshake, answer.map(Body::new));
@@ -326,15 +319,12 @@ impl Proxy {
             outgoing.addresses().map_headers(answer.headers_mut());
         }
         answer.extensions_mut().insert(FromUpstream);
-        let idle = self
-            .idle_timeout
-            .filter(|_| !upstream_body::is_stream(answer.headers()));
         let has_length = answer.headers().contains_key(header::CONTENT_LENGTH);
         if *outgoing.method() == Method::HEAD && !has_length {
             // Of an empty body the router would say a length of zero, which is not the one of a GET.
             return answer.map(|_| upstream_body::of_unknown_length());
         }
-        answer.map(|body| Body::new(upstream_body::bounded(body, idle)))
+        upstream_body::bounded(answer)
     }
 }
 

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{Method, Version, header};
@@ -28,7 +29,7 @@ use crate::http::protect::host;
 use crate::http::protect::load::{Admitted, ConcurrencyLimit};
 use crate::http::protect::redirects;
 use crate::http::protect::security_headers::{self, FromUpstream, Https};
-use crate::http::protect::slow_client::{self, BodyTimeouts};
+use crate::http::protect::slow_client;
 use crate::http::request;
 use crate::providers::sites::Sites;
 use crate::sessions::cookies::SessionCookies;
@@ -47,7 +48,7 @@ pub(crate) struct LayerParts {
     /// Whose `X-Forwarded-*` headers are believed.
     pub(crate) trusted_proxies: TrustedProxies,
     /// How long a client may let us wait within a body.
-    pub(crate) body_timeouts: BodyTimeouts,
+    pub(crate) body_silence: Duration,
     /// The edge's own pages.
     pub(crate) pages: Pages,
     /// Whether browsers reach the edge by https.
@@ -66,7 +67,7 @@ pub(crate) struct EdgeLayer {
     concurrency: ConcurrencyLimit,
     cookies: SessionCookies,
     trusted: TrustedProxies,
-    body_timeouts: BodyTimeouts,
+    body_silence: Duration,
     pages: Pages,
     https: Https,
     sites: Sites,
@@ -86,7 +87,7 @@ impl EdgeLayer {
             concurrency: parts.concurrency,
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,
-            body_timeouts: parts.body_timeouts,
+            body_silence: parts.body_silence,
             pages: parts.pages,
             https: Https(parts.https),
             has_hosts: parts.sites.has_hosts(),
@@ -201,7 +202,7 @@ impl EdgeLayer {
         let arrival = admitted.arrival();
         Ok((
             admitted,
-            slow_client::bounded(request, self.body_timeouts, arrival),
+            slow_client::bounded(request, self.body_silence, arrival),
         ))
     }
 }

@@ -58,8 +58,6 @@ pub struct CookieSettings {
     pub domain: Option<String>,
     /// `SameSite` attribute.
     pub same_site: SameSite,
-    /// Whether the cookie ends with the browser (no `Max-Age`).
-    pub transient: bool,
     /// Whether the base URL is https.
     pub secure: bool,
 }
@@ -204,13 +202,8 @@ impl SessionCookies {
         let generation =
             generation.map(|generation| format!(".{}", URL_SAFE_NO_PAD.encode(generation.to_bytes())));
         let generation = generation.unwrap_or_default();
-        let lifetime = if self.settings.transient {
-            String::new()
-        } else {
-            format!("; Max-Age={max_age}")
-        };
         let value = format!(
-            "{}={}{generation}.{signature}{}{lifetime}",
+            "{}={}{generation}.{signature}{}; Max-Age={max_age}",
             self.full_name,
             id.expose(),
             self.attributes()
@@ -302,7 +295,6 @@ mod tests {
             name: "session".to_owned(),
             domain: domain.map(str::to_owned),
             same_site: SameSite::Lax,
-            transient: false,
             secure,
         };
         SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(secret.to_owned())]))

@@ -18,7 +18,6 @@ fn bindings_of(mode: DeviceBound) -> DeviceBindings {
         name: "session".to_owned(),
         domain: None,
         same_site: SameSite::Lax,
-        transient: false,
         secure: true,
     };
     let keys = DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())]);

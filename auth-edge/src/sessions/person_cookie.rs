@@ -164,7 +164,6 @@ mod tests {
             name: "session".to_owned(),
             domain: None,
             same_site: SameSite::Lax,
-            transient: false,
             secure: true,
         };
         let secrets: Vec<_> = secrets

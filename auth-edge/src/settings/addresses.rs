@@ -5,7 +5,7 @@ use oidc::LogoutTemplate;
 use url::Url;
 
 use crate::sign_in::ProviderLogout;
-use crate::values::reserved::LOGOUT_PATH;
+use crate::values::reserved::{CALLBACK_PATH, LOGOUT_PATH};
 use crate::values::return_to::ReturnTo;
 
 /// What reading goes on with after the mistake has been noted.
@@ -46,12 +46,12 @@ pub(super) fn is_localhost(url: &Url) -> bool {
     }
 }
 
-pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url, callback_path: &str) -> Url {
+pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url) -> Url {
     let Some(text) = reader.optional_text("EDGE_POST_LOGOUT_REDIRECT") else {
         return base.clone();
     };
     if let Some(own) = ReturnTo::parse(base, &text) {
-        if [LOGOUT_PATH, callback_path].contains(&own.url().path()) {
+        if [LOGOUT_PATH, CALLBACK_PATH].contains(&own.url().path()) {
             reader.wrong(
                 "EDGE_POST_LOGOUT_REDIRECT",
                 "must be a page to land on, neither the sign-out nor the callback route",

@@ -97,7 +97,6 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
         name,
         domain,
         same_site,
-        transient: reader.flag("EDGE_COOKIE_TRANSIENT"),
         secure,
     }
 }

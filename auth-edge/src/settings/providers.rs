@@ -10,31 +10,23 @@ use url::Url;
 use super::addresses::is_localhost;
 use super::read::is_plain_path;
 use crate::providers::PathPattern;
-use crate::values::reserved::{BASE_PATH, is_fixed, is_reserved, segments};
+use crate::values::reserved::{CALLBACK_PATH, is_fixed, is_reserved, segments};
 
-/// The path of a provider's callback, given the setting of all of them.
-pub(super) fn callback_path(
-    providers: &ConfiguredProviders,
-    provider: &ConfiguredProvider,
-    base: &str,
-) -> String {
+/// The path of a provider's callback.
+pub(super) fn callback_path(providers: &ConfiguredProviders, provider: &ConfiguredProvider) -> String {
     match &provider.callback_path {
         Some(own) => own.clone(),
-        None if providers.listed => format!("{base}/{}", provider.id),
-        None => base.to_owned(),
+        None if providers.listed => format!("{CALLBACK_PATH}/{}", provider.id),
+        None => CALLBACK_PATH.to_owned(),
     }
 }
 
 /// Where signing in begins and comes back to.
-pub(super) fn own_paths(
-    providers: &ConfiguredProviders,
-    login_path: &str,
-    callback_base: &str,
-) -> Vec<String> {
+pub(super) fn own_paths(providers: &ConfiguredProviders, login_path: &str) -> Vec<String> {
     let callbacks = providers
         .all
         .iter()
-        .map(|provider| callback_path(providers, provider, callback_base));
+        .map(|provider| callback_path(providers, provider));
     std::iter::once(login_path.to_owned()).chain(callbacks).collect()
 }
 
@@ -44,7 +36,6 @@ pub(super) fn judge(
     providers: &ConfiguredProviders,
     base_url: &Url,
     login_path: &str,
-    callback_path: &str,
 ) {
     let settings = |name: &'static str| if providers.listed { PROVIDERS } else { name };
     for provider in &providers.all {
@@ -74,7 +65,7 @@ pub(super) fn judge(
         {
             reader.wrong(
                 PROVIDERS,
-                format!("{of}callback_path must be a plain path such as {callback_path}"),
+                format!("{of}callback_path must be a plain path such as {CALLBACK_PATH}"),
             );
         }
     }
@@ -99,10 +90,11 @@ pub(super) fn judge(
     let mut seen = BTreeSet::from([login_path.to_owned()]);
     // What else lies below the base path has an address of its own; a callback there is recognised by its first segment.
     let is_taken = |path: &str| {
-        is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(&format!("{BASE_PATH}/callback"))
+        path != CALLBACK_PATH
+            && (is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(CALLBACK_PATH))
     };
     for provider in &providers.all {
-        let path = self::callback_path(providers, provider, callback_path);
+        let path = callback_path(providers, provider);
         let own = provider.callback_path.is_some() && is_taken(&path);
         if providers.listed && (own || !seen.insert(path.clone())) {
             reader.wrong(

@@ -29,9 +29,6 @@ const MAX_TRANSACTION_SECS: u64 = 86_400;
 /// Longest time a session is remembered: a session's use is written down no sooner.
 const MAX_SESSION_CACHE_SECS: u64 = 60;
 
-/// Longest time a provider's word on a token is remembered: a revoked one is noticed no sooner.
-const MAX_INTROSPECTION_CACHE_SECS: u64 = 300;
-
 /// What a head of forward auth's may be long, in bytes: not less than the identity and a cookie take, nor more than the largest
 /// buffer that proxies are given.
 const CHECK_HEAD_BYTES: RangeInclusive<usize> = 2_048..=65_536;
@@ -42,15 +39,11 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let secure = base_url.scheme() == "https";
     let providers = provider_settings::read(reader);
     let login_path = auth_path(reader, "EDGE_LOGIN_PATH");
-    let callback_path = auth_path(reader, "EDGE_CALLBACK_PATH");
-    if login_path == callback_path {
-        reader.wrong("EDGE_CALLBACK_PATH", "must differ from EDGE_LOGIN_PATH");
-    }
-    providers::judge(reader, &providers, &base_url, &login_path, &callback_path);
+    providers::judge(reader, &providers, &base_url, &login_path);
     let hosts = hosts::hosts(reader, &base_url, &providers);
     let rule_hosts = hosts::of_rules(&base_url, &hosts, &providers);
     let ids = providers.ids();
-    let own_paths = providers::own_paths(&providers, &login_path, &callback_path);
+    let own_paths = providers::own_paths(&providers, &login_path);
     let ext_authz_listen = reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN");
     let trusted_proxies = trusted_proxies(reader);
     let check_authorization = reader.flag("EDGE_CHECK_AUTHORIZATION");
@@ -91,7 +84,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         device_bound,
         cookie_rotation: cookie_rotation(reader),
         sign_in: SignInSettings {
-            post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
+            post_logout_redirect: post_logout_redirect(reader, &base_url),
             login_path,
             login_parameters: login_parameters(reader),
             logout_return_to_allowed: allowed(reader),
@@ -102,7 +95,6 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
             provider_logout: provider_logout(reader),
         },
-        callback_path,
         profile_refetch: choice(
             reader,
             "EDGE_PROFILE_REFETCH",
@@ -119,7 +111,6 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         check_head_bytes: check_head_bytes(reader),
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         look: look::read(reader),
-        introspection_cache: introspection_cache(reader),
         analytics: analytics::read(reader),
         providers,
         base_url,
@@ -158,17 +149,6 @@ fn session_cache(reader: &mut Reader) -> Option<Duration> {
         );
     }
     (secs > 0).then(|| Duration::from_secs(secs))
-}
-
-fn introspection_cache(reader: &mut Reader) -> Duration {
-    let secs = reader.secs("EDGE_INTROSPECTION_CACHE_SECS", Zero::Allowed);
-    if secs > MAX_INTROSPECTION_CACHE_SECS {
-        reader.wrong(
-            "EDGE_INTROSPECTION_CACHE_SECS",
-            "must be at most 300: a revoked token is noticed no sooner",
-        );
-    }
-    Duration::from_secs(secs)
 }
 
 fn listen(reader: &mut Reader) -> SocketAddr {

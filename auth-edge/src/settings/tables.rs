@@ -97,12 +97,6 @@ static COOKIES: Topic = Topic {
             "SameSite attribute of the session cookie; none needs https.",
         ),
         setting(
-            "EDGE_COOKIE_TRANSIENT",
-            "false",
-            "BOOL",
-            "Whether the session cookie ends with the browser instead of with the session.",
-        ),
-        setting(
             "EDGE_COOKIE_ROTATION",
             "0",
             "SECONDS",
@@ -131,12 +125,6 @@ static SIGN_IN: Topic = Topic {
             "/api/auth/login",
             "PATH",
             "Path of the login route.",
-        ),
-        setting(
-            "EDGE_CALLBACK_PATH",
-            "/api/auth/callback",
-            "PATH",
-            "Path of the callback route, as registered with the provider.",
         ),
         setting(
             "EDGE_LOGIN_PARAMETERS",
@@ -259,12 +247,6 @@ static GATEWAY: Topic = Topic {
             "The longest head of an answer of /api/auth/check. What has no room is left out, the longest header first, and the log names it. 4096 is what nginx reads by default (proxy_buffer_size): raise both together. Envoy's gRPC has no such limit.",
         ),
         setting(
-            "EDGE_INTROSPECTION_CACHE_SECS",
-            "10",
-            "SECONDS",
-            "How long what a provider said of an access token is remembered, on routes with bearer and introspection: a revocation is noticed so late. 0 asks for each request.",
-        ),
-        setting(
             "EDGE_EXT_AUTHZ_LISTEN",
             "off",
             "ADDRESS",
@@ -289,22 +271,10 @@ static GATEWAY: Topic = Topic {
             "PEM authorities that certificates of https upstreams may come from, besides the public ones.",
         ),
         setting(
-            "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS",
-            "3000",
-            "MILLISECONDS",
-            "Time until a connection to an upstream stands.",
-        ),
-        setting(
             "EDGE_UPSTREAM_TIMEOUT",
             "60",
             "SECONDS",
             "Time until an upstream's answer begins, counted from the last byte of the request.",
-        ),
-        setting(
-            "EDGE_UPSTREAM_IDLE_TIMEOUT",
-            "300",
-            "SECONDS",
-            "The longest silence within an upstream's answer; event streams, gRPC and WebSockets may be silent for ever. 0 is no limit.",
         ),
     ],
 };
@@ -325,18 +295,6 @@ static PROTECTION: Topic = Topic {
             "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. As many again may be waiting for their body. Unset it follows the memory there is: 512 for 128 MiB, 4096 at most. 0 is no limit.",
         ),
         setting(
-            "EDGE_ADDRESS_SHARE",
-            "25",
-            "PERCENT",
-            "The part of all connections and of all requests at once that one address may have (a /64 network of IPv6; behind EDGE_TRUSTED_PROXIES the client's). Beyond it requests are told 429, and of its connections the idlest are closed. Beyond half of it people who are signed in are counted by session. 100 is no limit.",
-        ),
-        setting(
-            "EDGE_SESSION_SHARE",
-            "5",
-            "PERCENT",
-            "The part of all requests at once that one session may have, where it is counted by itself.",
-        ),
-        setting(
             "EDGE_MAX_BODY_BYTES",
             "1073741824",
             "BYTES",
@@ -347,30 +305,6 @@ static PROTECTION: Topic = Topic {
             "30",
             "SECONDS",
             "The longest silence within a request's body, gRPC streams to HTTP/2 upstreams excepted.",
-        ),
-        setting(
-            "EDGE_BODY_MIN_RATE",
-            "500",
-            "BYTES/S",
-            "The least rate at which a request's body has to come while it is waited for, after EDGE_BODY_TIMEOUT has been granted. 0 is none.",
-        ),
-        setting(
-            "EDGE_BODY_TOTAL_TIMEOUT",
-            "3600",
-            "SECONDS",
-            "How long a request's body may be waited for in all, however quick it is. 0 is no limit.",
-        ),
-        setting(
-            "EDGE_IDLE_TIMEOUT",
-            "75",
-            "SECONDS",
-            "How long a connection is kept without a request; the first one is due within ten seconds. Longer than a proxy before the edge keeps its own.",
-        ),
-        setting(
-            "EDGE_SEND_TIMEOUT",
-            "60",
-            "SECONDS",
-            "How long a client may take nothing of an answer that waits for it, WebSockets and event streams too. One that has nothing to send may be silent for ever.",
         ),
     ],
 };

@@ -12,8 +12,6 @@ use chassis::tls;
 use super::read::file;
 use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
-use crate::http::protect::slow_client::BodyTimeouts;
-use crate::http::protect::visitors::VisitorShare;
 use crate::route_table::RouteTable;
 use crate::route_table::file::{self, RouteFileContext};
 
@@ -22,20 +20,12 @@ use crate::route_table::file::{self, RouteFileContext};
 pub(crate) struct ProtectionSettings {
     /// Connections at once; none follows the memory there is.
     pub(crate) connections: Option<usize>,
-    /// The part of all connections one address may have, in percent.
-    pub(crate) address_share: usize,
     /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
     pub(crate) max_concurrent_requests: usize,
     /// Whether that is what somebody has set.
     pub(crate) requests_are_given: bool,
-    /// Requests of one visitor.
-    pub(crate) share: VisitorShare,
-    /// How long a client may let us wait within a body.
-    pub(crate) body_timeouts: BodyTimeouts,
-    /// How long a connection is kept without a request.
-    pub(crate) idle_timeout: Duration,
-    /// How long an answer may wait for its client to take something of it.
-    pub(crate) send_timeout: Duration,
+    /// The longest silence within a request's body.
+    pub(crate) body_silence: Duration,
 }
 
 /// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
@@ -67,14 +57,9 @@ pub(crate) struct AssertionSettings {
 
 pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
     let ca = tls::read_authorities(reader, "EDGE_UPSTREAM_CA_FILE");
-    let idle = reader.secs("EDGE_UPSTREAM_IDLE_TIMEOUT", Zero::Allowed);
     UpstreamSettings {
         ca,
-        connect_timeout: Duration::from_millis(
-            reader.millis("EDGE_UPSTREAM_CONNECT_TIMEOUT_MS", Zero::Refused),
-        ),
         head_timeout: Duration::from_secs(reader.secs("EDGE_UPSTREAM_TIMEOUT", Zero::Refused)),
-        idle_timeout: (idle > 0).then(|| Duration::from_secs(idle)),
         max_body_bytes: u64::try_from(reader.count("EDGE_MAX_BODY_BYTES")).unwrap_or(u64::MAX),
     }
 }
@@ -83,29 +68,15 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
     let memory = memory::available().map(|memory| memory.bytes);
     let given = reader.is_given(REQUESTS).then(|| reader.count(REQUESTS));
     let max_concurrent_requests = given.unwrap_or_else(|| requests_within(memory));
-    let address_share = percent(reader, "EDGE_ADDRESS_SHARE");
-    let session_share = percent(reader, "EDGE_SESSION_SHARE");
-    let total = reader.secs("EDGE_BODY_TOTAL_TIMEOUT", Zero::Allowed);
     let connections = reader.count(CONNECTIONS);
     for (name, text) in too_much_for(memory, connections, given.unwrap_or_default()) {
         reader.warn(name, text);
     }
     ProtectionSettings {
         connections: (connections > 0).then_some(connections),
-        address_share,
         max_concurrent_requests,
         requests_are_given: given.is_some(),
-        share: VisitorShare {
-            of_address: share_of(max_concurrent_requests, address_share),
-            of_session: share_of(max_concurrent_requests, session_share),
-        },
-        body_timeouts: BodyTimeouts {
-            silence: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
-            rate: u64::try_from(reader.count("EDGE_BODY_MIN_RATE")).unwrap_or(u64::MAX),
-            total: (total > 0).then(|| Duration::from_secs(total)),
-        },
-        send_timeout: Duration::from_secs(reader.secs("EDGE_SEND_TIMEOUT", Zero::Refused)),
-        idle_timeout: Duration::from_secs(reader.secs("EDGE_IDLE_TIMEOUT", Zero::Refused)),
+        body_silence: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
     }
 }
 
@@ -149,35 +120,6 @@ fn too_much_for(memory: Option<u64>, connections: usize, requests: usize) -> Vec
             )
         })
         .collect()
-}
-
-fn percent(reader: &mut Reader<'_>, name: &str) -> usize {
-    let percent = reader.count(name);
-    if !(1..=ALL).contains(&percent) {
-        reader.wrong(name, "must be a part of what there is, from 1 to 100 percent");
-    }
-    percent
-}
-
-/// Who may have all of it has no share of their own.
-const ALL: usize = 100;
-
-/// So many percent of a count, at least one; of no limit there is no limit.
-fn share_of(count: usize, percent: usize) -> u32 {
-    if count == 0 || percent == ALL {
-        return u32::MAX;
-    }
-    u32::try_from(count.saturating_mul(percent) / ALL)
-        .unwrap_or(u32::MAX)
-        .max(1)
-}
-
-impl ProtectionSettings {
-    /// Connections one address may have, of so many; none where it may have all of them.
-    #[must_use]
-    pub(crate) fn connections_of_address(&self, connections: usize) -> Option<usize> {
-        (self.address_share < ALL).then(|| (connections.saturating_mul(self.address_share) / ALL).max(1))
-    }
 }
 
 pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {

@@ -11,6 +11,9 @@ const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
 /// What is below it for other paths is the route table's.
 pub(crate) const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
+/// Where the provider answers a sign-in; a listed provider's callback lies below it, at its id.
+pub(crate) const CALLBACK_PATH: &str = "/api/auth/callback";
+
 /// Where people sign out.
 pub(crate) const LOGOUT_PATH: &str = "/api/auth/logout";
 
@@ -70,8 +73,9 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that stay where they are, whatever the settings say.
-const FIXED: [&str; 14] = [
+const FIXED: [&str; 15] = [
     BASE_PATH,
+    CALLBACK_PATH,
     FORM_PATH,
     LOGOUT_PATH,
     ME_PATH,

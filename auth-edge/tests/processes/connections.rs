@@ -14,8 +14,6 @@ use crate::process::{LONGEST_WAIT, Process, serve};
 const ASK: &str = "GET /quick HTTP/1.1\r\nHost: a\r\n\r\n";
 const STAY: &str = "GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// GET of /quick at the host `a`, stream 1.
-const ASK_HTTP2: &[u8] = b"\0\0\x0d\x01\x05\0\0\0\x01\x82\x86\x04\x06/quick\x01\x01a";
 
 /// Answers at once, or begins an answer that never ends.
 fn upstream() -> Router {
@@ -67,22 +65,6 @@ async fn readiness(edge: &Process) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_are_closed_and_busy_ones_are_not() {
-    let (upstream, _stop) = serve(upstream()).await;
-    let edge = Process::start(upstream, &[("EDGE_IDLE_TIMEOUT", "1")]).await;
-    let mut http1 = from(2, edge.address).await;
-    assert!(ask(&mut http1, ASK).await.starts_with("HTTP/1.1 200"));
-    let mut http2 = from(2, edge.address).await;
-    http2.write_all(&[PREFACE, ASK_HTTP2].concat()).await.unwrap();
-    let mut busy = from(2, edge.address).await;
-    assert!(ask(&mut busy, STAY).await.starts_with("HTTP/1.1 200"));
-    // The first look is after ten seconds.
-    assert!(is_closed(&mut http1).await && is_closed(&mut http2).await);
-    let still = tokio::time::timeout(Duration::from_secs(2), is_closed(&mut busy)).await;
-    assert!(still.is_err(), "an answer under way is not idle");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_http2_connection_that_asks_for_nothing_is_closed() {
     let (upstream, _stop) = serve(upstream()).await;
     let edge = Process::start(upstream, &[]).await;
@@ -95,8 +77,7 @@ async fn an_http2_connection_that_asks_for_nothing_is_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_ceiling_the_idlest_goes_and_when_all_are_busy_readiness_says_so() {
     let (upstream, _stop) = serve(upstream()).await;
-    let settings = [("EDGE_MAX_CONNECTIONS", "3"), ("EDGE_ADDRESS_SHARE", "100")];
-    let edge = Process::start(upstream, &settings).await;
+    let edge = Process::start(upstream, &[("EDGE_MAX_CONNECTIONS", "3")]).await;
     let mut connections = Vec::new();
     for last in 2..5 {
         let mut stream = from(last, edge.address).await;
@@ -138,8 +119,7 @@ async fn at_the_ceiling_the_idlest_goes_and_when_all_are_busy_readiness_says_so(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_has_its_share_of_connections_makes_room_among_its_own() {
     let (upstream, _stop) = serve(upstream()).await;
-    let settings = [("EDGE_MAX_CONNECTIONS", "8"), ("EDGE_ADDRESS_SHARE", "25")];
-    let edge = Process::start(upstream, &settings).await;
+    let edge = Process::start(upstream, &[("EDGE_MAX_CONNECTIONS", "8")]).await;
     let mut neighbour = from(2, edge.address).await;
     assert!(ask(&mut neighbour, ASK).await.starts_with("HTTP/1.1 200"));
     let mut idle = from(3, edge.address).await;

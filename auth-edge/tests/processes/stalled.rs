@@ -94,26 +94,24 @@ async fn over_http1(address: SocketAddr, path: &str, more: &str) -> TcpStream {
 async fn a_client_that_stops_reading_frees_the_upstream_and_its_memory() {
     let open = Open::default();
     let (upstream, _stop) = serve(sending(&open)).await;
-    let edge = Process::start(upstream, &[("EDGE_SEND_TIMEOUT", "1")]).await;
+    let edge = Process::start(upstream, &[]).await;
     let before = edge.resident();
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
         clients.push(over_http1(edge.address, "/send", "").await);
     }
+    let socket = "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MTIzNDU2Nzg5MDEyMzQ1Ng==\r\n";
+    clients.push(over_http1(edge.address, "/talk", socket).await);
     until("every upstream is let go", || open.count() == 0).await;
     let after = edge.resident();
     assert!(after < before + GROWTH_KIB, "{} KiB more", after - before);
-
-    let socket = "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MTIzNDU2Nzg5MDEyMzQ1Ng==\r\n";
-    clients.push(over_http1(edge.address, "/talk", socket).await);
-    until("the WebSocket's upstream is let go", || open.count() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_stands_still_frees_the_upstream_and_its_connection_goes_on() {
     let open = Open::default();
     let (upstream, _stop) = serve(sending(&open)).await;
-    let edge = Process::start(upstream, &[("EDGE_SEND_TIMEOUT", "1")]).await;
+    let edge = Process::start(upstream, &[]).await;
     let stream = TcpStream::connect(edge.address).await.unwrap();
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await
@@ -127,22 +125,20 @@ async fn a_stream_that_stands_still_frees_the_upstream_and_its_connection_goes_o
     let mut answer = sender.send_request(request("/send")).await.unwrap();
     assert_eq!(answer.status(), 200);
     answer.frame().await.unwrap().unwrap();
-    until("the upstream is let go", || open.count() == 0).await;
+    let socket = hyper::Request::connect(format!("http://{}/talk", edge.address))
+        .extension(Protocol::from_static("websocket"))
+        .header("sec-websocket-version", "13")
+        .body(Empty::new())
+        .unwrap();
+    let switched = sender.send_request(socket).await.unwrap();
+    assert_eq!(switched.status(), 200);
+    let mut socket = TokioIo::new(hyper::upgrade::on(switched).await.unwrap());
+    socket.read_exact(&mut [0; 16]).await.unwrap();
+    until("both upstreams are let go", || open.count() == 0).await;
     let other = sender.send_request(request("/nothing")).await.unwrap();
     assert_eq!(other.status(), 404, "the connection is as good as before");
     assert!(
         answer.collect().await.is_err(),
         "the client notices what is missing"
     );
-
-    let socket = hyper::Request::connect(format!("http://{}/talk", edge.address))
-        .extension(Protocol::from_static("websocket"))
-        .header("sec-websocket-version", "13")
-        .body(Empty::new())
-        .unwrap();
-    let answer = sender.send_request(socket).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut socket = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
-    socket.read_exact(&mut [0; 16]).await.unwrap();
-    until("the WebSocket's upstream is let go", || open.count() == 0).await;
 }

@@ -97,11 +97,10 @@ async fn an_answer_of_the_edge_without_a_page_has_a_policy_that_allows_nothing()
 }
 
 #[tokio::test]
-async fn two_routes_can_be_moved() {
-    let stack = Stack::with(&[("EDGE_LOGIN_PATH", "/sign-in"), ("EDGE_CALLBACK_PATH", "/cb")]).await;
+async fn the_login_route_can_be_moved() {
+    let stack = Stack::with(&[("EDGE_LOGIN_PATH", "/sign-in")]).await;
     let mut browser = stack.browser();
     let callback = browser.until_callback("/sign-in").await;
-    assert!(callback.contains("/cb?"), "{callback}");
     assert_eq!(browser.visit(&callback).await.status, 302);
     assert_eq!(browser.visit("/api/auth/login").await.status, 404);
 }
@@ -131,7 +130,6 @@ async fn a_session_made_under_an_older_secret_still_counts() {
         name: "session".to_owned(),
         domain: None,
         same_site: auth_edge::sessions::cookies::SameSite::Lax,
-        transient: false,
         secure: false,
     };
     let cookies = auth_edge::sessions::cookies::SessionCookies::new(settings, keys);

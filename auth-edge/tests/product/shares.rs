@@ -17,14 +17,14 @@ use crate::support::Upstream;
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// A connection from an address of its own.
-async fn from(address: [u8; 4], to: &str) -> TcpStream {
+pub(crate) async fn from(address: [u8; 4], to: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((address, 0))).unwrap();
     socket.connect(to.parse().unwrap()).await.unwrap()
 }
 
 /// Sends a request and gives the head of its answer.
-async fn ask(stream: &mut TcpStream, request: &str) -> String {
+pub(crate) async fn ask(stream: &mut TcpStream, request: &str) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
     head(stream).await
 }
@@ -72,10 +72,7 @@ async fn acquired(count: &Semaphore, many: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_takes_its_share_of_requests_and_others_have_theirs() {
     let (upstream, began, go_on) = slow().await;
-    let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", "8"),
-        ("EDGE_ADDRESS_SHARE", "50"),
-    ];
+    let settings = [("EDGE_MAX_CONCURRENT_REQUESTS", "16")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let mut greedy = Vec::new();
@@ -105,8 +102,7 @@ async fn one_address_takes_its_share_of_requests_and_others_have_theirs() {
 async fn where_browsers_prove_their_device_no_refusal_ends_the_binding() {
     let (upstream, began, go_on) = slow().await;
     let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", "8"),
-        ("EDGE_ADDRESS_SHARE", "12"),
+        ("EDGE_MAX_CONCURRENT_REQUESTS", "4"),
         ("EDGE_BASE_URL", "https://a"),
     ];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
@@ -126,11 +122,7 @@ async fn where_browsers_prove_their_device_no_refusal_ends_the_binding() {
 #[tokio::test(flavor = "multi_thread")]
 async fn people_who_are_signed_in_are_not_held_to_the_share_of_their_address() {
     let (upstream, began, _go_on) = slow().await;
-    let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", "100"),
-        ("EDGE_ADDRESS_SHARE", "4"),
-        ("EDGE_SESSION_SHARE", "2"),
-    ];
+    let settings = [("EDGE_MAX_CONCURRENT_REQUESTS", "16")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let (name, value) = gateway.stack.session_cookie().await;
@@ -140,7 +132,7 @@ async fn people_who_are_signed_in_are_not_held_to_the_share_of_their_address() {
         &format!("Cookie: {name}={}.{}\r\nHost", "a".repeat(32), "b".repeat(43)),
     );
     let mut open = Vec::new();
-    for request in [SLOW, SLOW, SLOW, SLOW, &signed_in, &signed_in] {
+    for request in [SLOW, SLOW, SLOW, SLOW, &signed_in] {
         let mut stream = from([127, 0, 0, 2], edge).await;
         stream.write_all(request.as_bytes()).await.unwrap();
         open.push(stream);
@@ -157,7 +149,6 @@ async fn behind_a_trusted_proxy_the_share_is_the_clients() {
     let (upstream, began, _go_on) = slow().await;
     let settings = [
         ("EDGE_MAX_CONCURRENT_REQUESTS", "8"),
-        ("EDGE_ADDRESS_SHARE", "25"),
         ("EDGE_TRUSTED_PROXIES", "127.0.0.9"),
     ];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
@@ -184,10 +175,7 @@ async fn behind_a_trusted_proxy_the_share_is_the_clients() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
     let (upstream, ..) = slow().await;
-    let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", "2"),
-        ("EDGE_ADDRESS_SHARE", "100"),
-    ];
+    let settings = [("EDGE_MAX_CONCURRENT_REQUESTS", "2")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let bodies = [
@@ -197,12 +185,13 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
              Sec-Fetch-Site: same-origin\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 100\r\n\r\n"
         ),
     ];
-    let begun = async |request: &str| {
-        let mut stream = from([127, 0, 0, 2], edge).await;
+    // Each from an address of its own, which has a share of one.
+    let begun = async |last: u8, request: &str| {
+        let mut stream = from([127, 0, 0, last], edge).await;
         stream.write_all(request.as_bytes()).await.unwrap();
         stream
     };
-    let mut waiting = [begun(&bodies[0]).await, begun(&bodies[1]).await];
+    let mut waiting = [begun(4, &bodies[0]).await, begun(5, &bodies[1]).await];
     // Both are there once a third finds no room; one that came while the third was there is sent once more.
     let third =
         "POST /own/read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n1234567890";
@@ -212,10 +201,10 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
         .starts_with("HTTP/1.1 503")
     {
         assert!(tokio::time::Instant::now() < deadline, "bodies are bounded too");
-        for (stream, request) in waiting.iter_mut().zip(&bodies) {
+        for ((stream, request), last) in waiting.iter_mut().zip(&bodies).zip(4..) {
             let answered = tokio::time::timeout(Duration::from_millis(5), stream.readable());
             if answered.await.is_ok() {
-                *stream = begun(request).await;
+                *stream = begun(last, request).await;
             }
         }
     }
@@ -230,7 +219,7 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_trickles_is_given_up_and_so_is_its_upstream() {
     let (upstream, ..) = slow().await;
-    let settings = [("EDGE_BODY_TIMEOUT", "1"), ("EDGE_BODY_MIN_RATE", "500")];
+    let settings = [("EDGE_BODY_TIMEOUT", "1")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     for head_of in [

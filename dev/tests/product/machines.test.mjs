@@ -37,7 +37,6 @@ before(async () => {
   const edge = await freePort();
   stack = await startStack({
     ports: { edge }, routes, machineClient: MACHINE, resources: [ORDERS, `http://127.0.0.1:${edge}/mcp`], opaqueResources: [OPAQUE],
-    edgeEnv: { EDGE_INTROSPECTION_CACHE_SECS: '1' },
   });
 });
 after(async () => {

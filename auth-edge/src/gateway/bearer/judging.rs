@@ -14,7 +14,7 @@ use super::ShownRequest;
 use super::presented::{self, PresentedToken, Scheme};
 use super::proofs_seen::NotTaken;
 use super::refusal::TokenRefusal;
-use super::verified_tokens::{JudgedBy, SIGNATURE_MAX_AGE_MS, Verdict, key};
+use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, JudgedBy, SIGNATURE_MAX_AGE_MS, Verdict, key};
 use crate::gateway::Gateway;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::providers::IdentityProvider;
@@ -134,8 +134,6 @@ impl Presentation<'_> {
         raw: &str,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
-        let max_age = self.gateway.bearer.0.introspection_max_age;
-        let max_age_ms = u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX);
         let key = key(JudgedBy::Provider, &provider.id, raw);
         if let Some(verdict) = memory.tokens.find(&key, now_ms) {
             return Ok(verdict?);
@@ -157,13 +155,8 @@ impl Presentation<'_> {
             }
             Ok::<Verdict, TokenRefusal>(said.map(Arc::new).map_err(Arc::new))
         };
-        let verdict = if max_age_ms == 0 {
-            ask.await?
-        } else {
-            let times = (now_ms, max_age_ms);
-            memory.tokens.find_or_ask(&key, times, ask).await?
-        };
-        Ok(verdict?)
+        let times = (now_ms, INTROSPECTION_MAX_AGE_MS);
+        Ok(memory.tokens.find_or_ask(&key, times, ask).await??)
     }
 
     /// Whether the address may cause more of what has been for nothing.

@@ -19,7 +19,6 @@ mod verified_tokens;
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -52,7 +51,6 @@ const UNKNOWN_PER_MINUTE: u64 = 120;
 pub(crate) struct BearerTokens(Arc<BearerState>);
 
 struct BearerState {
-    introspection_max_age: Duration,
     verdicts_counted: IntCounterVec,
     /// Made by the first token: where none come, it takes no memory.
     memory: OnceLock<TokenMemory>,
@@ -66,11 +64,10 @@ struct TokenMemory {
 }
 
 impl BearerTokens {
-    /// Remembers what a provider said of a token for `introspection_max_age`; zero asks each time.
+    /// Has seen no token yet.
     #[must_use]
-    pub(crate) fn new(introspection_max_age: Duration, verdicts_counted: IntCounterVec) -> Self {
+    pub(crate) fn new(verdicts_counted: IntCounterVec) -> Self {
         Self(Arc::new(BearerState {
-            introspection_max_age,
             verdicts_counted,
             memory: OnceLock::new(),
         }))

@@ -32,6 +32,9 @@ const MAX_VERDICT_BYTES: u64 = 64 * 1024;
 const SWEEP_INTERVAL_MS: u64 = 10_000;
 /// How long nobody asks again after a provider could not be asked: those who waited for the answer share it.
 const FAILURE_PAUSE_MS: u64 = 500;
+/// How long an introspection's answer counts, yes and no alike: a revocation is noticed so much later (RFC 7662, section 4, leaves the
+/// time to the resource server), and a client that calls once a second costs the provider a tenth of its calls.
+pub(super) const INTROSPECTION_MAX_AGE_MS: u64 = 10_000;
 /// How long a verified signature counts: a key that was withdrawn is noticed so much later than with every other token.
 pub(super) const SIGNATURE_MAX_AGE_MS: u64 = 60_000;
 

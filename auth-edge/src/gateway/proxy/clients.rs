@@ -21,6 +21,10 @@ use super::UpstreamSettings;
 use super::patient_stream::PatientConnector;
 use crate::route_table::Server;
 
+/// A connection to an upstream has to stand within this: a lost SYN is repeated after one second, and once more two seconds later
+/// (RFC 6298, section 2).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Idle connections kept for each upstream, by each worker.
 const IDLE_MAX: usize = 64;
 
@@ -80,7 +84,7 @@ impl Clients {
     /// Clients without connections. Does no IO but reading the authorities.
     pub(super) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
         let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(settings.connect_timeout));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_keepalive(Some(TCP_KEEPALIVE));
         connector.set_nodelay(true);
         // An upstream that takes nothing of a request or of a WebSocket is as good as one that does not answer.

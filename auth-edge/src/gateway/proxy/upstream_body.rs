@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
+use axum::response::Response;
 use http_body::Body as HttpBody;
 use tokio::time::Sleep;
 
@@ -29,8 +30,21 @@ pub(super) struct Silent;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Passes `body` on while it is silent for no longer than `idle`; `None` lets it be silent for ever.
-pub(super) fn bounded<B>(body: B, idle: Option<Duration>) -> impl HttpBody<Data = Bytes, Error = BoxError>
+/// The longest silence within an answer that is no stream: five times nginx's `proxy_read_timeout`, for answers that are computed
+/// while they are sent.
+const SILENCE_MAX: Duration = Duration::from_secs(300);
+
+/// Passes an answer on while its body is silent for no longer than [`SILENCE_MAX`]; streams may be silent for ever.
+pub(super) fn bounded<B>(answer: hyper::Response<B>) -> Response
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let longest = (!is_stream(answer.headers())).then_some(SILENCE_MAX);
+    answer.map(|body| Body::new(within(body, longest)))
+}
+
+fn within<B>(body: B, longest: Option<Duration>) -> impl HttpBody<Data = Bytes, Error = BoxError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -48,10 +62,10 @@ where
                     .map_err(Into::into)
             }));
         }
-        let Some(idle) = idle else {
+        let Some(longest) = longest else {
             return Poll::Pending;
         };
-        let waiting = waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+        let waiting = waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(longest)));
         waiting.as_mut().poll(context).map(|()| Some(Err(Silent.into())))
     })
 }
@@ -62,7 +76,7 @@ pub(super) fn of_unknown_length() -> Body {
 }
 
 /// Whether an answer may be silent as long as it likes: it is a stream of events.
-pub(super) fn is_stream(headers: &HeaderMap) -> bool {
+fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(header::CONTENT_TYPE)
         .map(|kind| kind.as_bytes().to_ascii_lowercase())
@@ -80,21 +94,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_a_body_unless_it_may_be_silent() {
-        let limit = Some(Duration::from_secs(300));
-        let silent = || StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());
-        let mut cut = bounded(Box::pin(silent()), limit);
-        let ended = tokio::time::timeout(Duration::from_secs(86_400), cut.frame()).await;
-        let ended = ended.expect("it is cut off");
-        assert!(ended.unwrap().unwrap_err().is::<Silent>());
+        let silent = |kind: &'static str| {
+            let body = StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());
+            let answer = hyper::Response::builder().header(header::CONTENT_TYPE, kind);
+            bounded(answer.body(Box::pin(body)).unwrap()).into_body()
+        };
+        let began = tokio::time::Instant::now();
+        let cut = silent("application/json").frame().await.unwrap().unwrap_err();
+        assert!(cut.into_inner().is::<Silent>());
+        assert_eq!(began.elapsed(), SILENCE_MAX);
 
-        let mut patient = bounded(Box::pin(silent()), None);
+        let mut patient = silent("text/event-stream");
         let waited = tokio::time::timeout(Duration::from_secs(86_400), patient.frame()).await;
         assert!(waited.is_err(), "still waiting after a day");
     }
 
     #[tokio::test]
     async fn what_comes_goes_on_as_it_is() {
-        let body = bounded(Full::new(Bytes::from_static(b"a body")), None);
+        let body = within(Full::new(Bytes::from_static(b"a body")), None);
         assert_eq!(body.size_hint().exact(), Some(6));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "a body");
     }
@@ -106,7 +123,7 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("evil"));
         }
         let body = Full::new(Bytes::from_static(b"a")).with_trailers(std::future::ready(Some(Ok(trailers))));
-        let collected = bounded(Box::pin(body), None).collect().await.unwrap();
+        let collected = within(Box::pin(body), None).collect().await.unwrap();
         let names: Vec<&str> = collected
             .trailers()
             .unwrap()

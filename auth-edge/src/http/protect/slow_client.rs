@@ -30,32 +30,22 @@ use crate::http::mapped_body::{PolledFrame, map_polls};
 #[error("the client does not go on with its body, or goes on too slowly")]
 pub(crate) struct TooSlow;
 
-/// How long a client may let us wait within a body.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyTimeouts {
-    /// The longest silence, and the time granted before the rate counts.
-    pub(crate) silence: Duration,
-    /// The least rate in bytes per second of waiting; 0 is none.
-    pub(crate) rate: u64,
-    /// The longest wait in all; `None` is none.
-    pub(crate) total: Option<Duration>,
-}
+/// The least rate of a body, in bytes per second of waiting, once the longest silence has passed: Apache's default
+/// (`RequestReadTimeout body=20,MinRate=500`).
+const MIN_RATE: u64 = 500;
 
-impl BodyTimeouts {
-    /// How much longer a client is waited for that has sent so much and been waited for so long.
-    fn left(&self, received: u64, waited: Duration) -> Duration {
-        let by_rate = match received
-            .checked_mul(1_000)
-            .and_then(|bytes| bytes.checked_div(self.rate))
-        {
-            Some(millis) => (self.silence + Duration::from_millis(millis)).saturating_sub(waited),
-            None => self.silence,
-        };
-        let in_all = self
-            .total
-            .map_or(self.silence, |total| total.saturating_sub(waited));
-        self.silence.min(by_rate).min(in_all)
-    }
+/// The longest wait for a body in all: at the least rate it brings 1.8 MB, and a gigabyte needs 2.4 Mbit/s.
+const TOTAL_MAX: Duration = Duration::from_secs(3_600);
+
+/// An answer, WebSocket or event of which the client takes nothing for so long is given up: nginx's default (`send_timeout`).
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How much longer a client is waited for that has sent `received` bytes and been waited for so long; `silence` is the longest silence,
+/// and the time granted before the rate counts.
+fn left(silence: Duration, received: u64, waited: Duration) -> Duration {
+    let at_least_rate = Duration::from_millis(received.saturating_mul(1_000) / MIN_RATE);
+    let by_rate = silence.saturating_add(at_least_rate).saturating_sub(waited);
+    silence.min(by_rate).min(TOTAL_MAX.saturating_sub(waited))
 }
 
 /// Request extension: whether the body may be silent for as long as it likes.
@@ -69,12 +59,8 @@ impl MayBeSilent {
     }
 }
 
-/// A request whose body is given up when it does not come; `arrival` learns when it has.
-pub(crate) fn bounded(
-    mut request: Request,
-    body_timeouts: BodyTimeouts,
-    arrival: Option<Arrival>,
-) -> Request {
+/// A request whose body is given up when it does not come, after a silence of `silence` at most; `arrival` learns when it has.
+pub(crate) fn bounded(mut request: Request, silence: Duration, arrival: Option<Arrival>) -> Request {
     let Some(arrival) = arrival else {
         return request;
     };
@@ -83,7 +69,7 @@ pub(crate) fn bounded(
         request.extensions_mut().insert(may_be_silent.clone());
     }
     let mut waiting = BodyDeadline {
-        body_timeouts,
+        silence,
         received: 0,
         waited: Duration::ZERO,
         now: None,
@@ -124,7 +110,7 @@ type Polled = PolledFrame<axum::Error>;
 
 /// How far a body has come, and how long it was waited for.
 struct BodyDeadline {
-    body_timeouts: BodyTimeouts,
+    silence: Duration,
     received: u64,
     /// In all, but for the wait that runs.
     waited: Duration,
@@ -168,7 +154,7 @@ impl BodyDeadline {
         if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {
             return Poll::Pending;
         }
-        let left = self.body_timeouts.left(self.received, self.waited);
+        let left = left(self.silence, self.received, self.waited);
         let wait = self.now.get_or_insert_with(|| {
             let since = Instant::now();
             let over = Box::pin(tokio::time::sleep_until(since + left));

@@ -9,11 +9,7 @@ use super::*;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::visitors::VisitorShare;
 
-const PATIENCE: BodyTimeouts = BodyTimeouts {
-    silence: Duration::from_secs(30),
-    rate: 500,
-    total: Some(Duration::from_secs(3_600)),
-};
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// A body that sends so many bytes every so often, so many times.
 fn comes(bytes: usize, every: Duration, times: usize) -> Body {
@@ -23,13 +19,13 @@ fn comes(bytes: usize, every: Duration, times: usize) -> Body {
     }))
 }
 
-fn awaited(body: Body, body_timeouts: BodyTimeouts) -> Request {
+fn awaited(body: Body) -> Request {
     let share = VisitorShare {
         of_address: 1,
         of_session: 1,
     };
     let entered = ConcurrencyLimit::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
-    bounded(Request::new(body), body_timeouts, entered.unwrap().arrival())
+    bounded(Request::new(body), SILENCE, entered.unwrap().arrival())
 }
 
 /// How long a body was read, how many bytes came, and whether it was given up.
@@ -50,34 +46,26 @@ async fn read(request: Request) -> (Duration, usize, bool) {
 #[tokio::test(start_paused = true)]
 async fn a_silent_body_and_one_that_trickles_are_given_up() {
     let silent = stream::pending::<Result<Bytes, std::io::Error>>();
-    let (took, _, given_up) = read(awaited(Body::from_stream(silent), PATIENCE)).await;
+    let (took, _, given_up) = read(awaited(Body::from_stream(silent))).await;
     assert!(given_up && took.as_secs() == 30, "{took:?}");
     let trickle = comes(1, Duration::from_secs(21), 1_000);
-    let (took, got, given_up) = read(awaited(trickle, PATIENCE)).await;
+    let (took, got, given_up) = read(awaited(trickle)).await;
     assert!(given_up && took.as_secs() == 30 && got == 1, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_comes_at_the_least_rate_goes_on_until_its_time_is_over() {
     let quick = comes(10_000, Duration::from_secs(19), 100);
-    let (took, got, given_up) = read(awaited(quick, PATIENCE)).await;
+    let (took, got, given_up) = read(awaited(quick)).await;
     assert!(!given_up && got == 1_000_000, "{took:?}");
     let endless = comes(10_000, Duration::from_secs(19), usize::MAX);
-    let (took, _, given_up) = read(awaited(endless, PATIENCE)).await;
+    let (took, _, given_up) = read(awaited(endless)).await;
     assert!(given_up && took.as_secs() == 3_600, "{took:?}");
-    let unlimited = BodyTimeouts {
-        rate: 0,
-        total: None,
-        ..PATIENCE
-    };
-    let slow = comes(1, Duration::from_secs(29), 1_000);
-    let (_, got, given_up) = read(awaited(slow, unlimited)).await;
-    assert!(!given_up && got == 1_000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_waiting_for_the_client_counts() {
-    let mut body = awaited(comes(1, Duration::from_secs(1), 20), PATIENCE).into_body();
+    let mut body = awaited(comes(1, Duration::from_secs(1), 20)).into_body();
     for _ in 0..20 {
         body.frame().await.unwrap().unwrap();
         // Somebody else takes their time.
@@ -112,7 +100,7 @@ async fn a_stream_that_was_passed_on_may_be_silent() {
     *request.version_mut() = Version::HTTP_2;
     let kind = HeaderValue::from_static("application/grpc");
     request.headers_mut().insert(header::CONTENT_TYPE, kind);
-    let request = bounded(request, PATIENCE, entered.unwrap().arrival());
+    let request = bounded(request, SILENCE, entered.unwrap().arrival());
     request.extensions().get::<MayBeSilent>().unwrap().allow();
     let (_, got, given_up) = read(request).await;
     assert!(!given_up && got == 2);

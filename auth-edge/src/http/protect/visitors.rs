@@ -18,6 +18,12 @@ use crate::sessions::cookies::SessionId;
 /// How many slots there are: 128 KiB, four for each request that may be worked on at once by default.
 const SLOTS: usize = 16_384;
 
+/// One address may have a quarter of what there is, so that it takes four of them to fill the edge.
+const ADDRESS_PART: usize = 4;
+
+/// One session may have a twentieth: at the shipped 512 requests 25, more than the six connections of a browser's HTTP/1.1.
+const SESSION_PART: usize = 20;
+
 /// The part of an address's share within which no cookie is verified.
 const UNASKED: u32 = 2;
 
@@ -36,6 +42,27 @@ pub(crate) struct VisitorShare {
     pub(crate) of_address: u32,
     /// Of a session.
     pub(crate) of_session: u32,
+}
+
+impl VisitorShare {
+    /// The shares of `requests` at once, each at least one; without a limit (0) there is none for visitors.
+    #[must_use]
+    pub(crate) fn of(requests: usize) -> Self {
+        let part = |part: usize| match requests {
+            0 => u32::MAX,
+            _ => u32::try_from(requests / part).unwrap_or(u32::MAX).max(1),
+        };
+        Self {
+            of_address: part(ADDRESS_PART),
+            of_session: part(SESSION_PART),
+        }
+    }
+}
+
+/// The connections that one address may have, of so many at once.
+#[must_use]
+pub(crate) fn connections_of_address(connections: usize) -> usize {
+    (connections / ADDRESS_PART).max(1)
 }
 
 #[derive(Debug, Default)]
@@ -151,6 +178,21 @@ mod tests {
 
     fn session(number: u8) -> impl FnOnce() -> Option<SessionId> {
         move || Some(SessionId::from_bytes([number; 16]))
+    }
+
+    #[test]
+    fn an_address_may_have_a_quarter_and_a_session_a_twentieth() {
+        for (requests, shares) in [
+            (512, (128, 25)),
+            (8, (2, 1)),
+            (1, (1, 1)),
+            (0, (u32::MAX, u32::MAX)),
+        ] {
+            let share = VisitorShare::of(requests);
+            assert_eq!((share.of_address, share.of_session), shares, "{requests}");
+        }
+        assert_eq!(connections_of_address(700), 175);
+        assert_eq!(connections_of_address(3), 1);
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn each_wrong_setting_is_named() {
         ("EDGE_COOKIE_DOMAIN", "a/b"),
         ("EDGE_LOGIN_PATH", "login"),
         ("EDGE_LOGIN_PATH", "/a/../b"),
-        ("EDGE_CALLBACK_PATH", "/api/auth/login"),
+        ("EDGE_LOGIN_PATH", "/api/auth/callback"),
         ("EDGE_LOGIN_PARAMETERS", "client_id"),
         ("EDGE_LOGIN_PARAMETERS", "kc_idp_hint,request_uri=https://*"),
         ("EDGE_LOGIN_PARAMETERS", "returnTo"),
@@ -334,10 +334,9 @@ fn no_path_of_a_setting_takes_the_place_of_another_route() {
         "/session.v1.BrowserSessionService/GetCurrentSession",
         "/ingest/e",
     ] {
-        for name in ["EDGE_LOGIN_PATH", "EDGE_CALLBACK_PATH"] {
-            let wrong = result(&[(name, path)]).map(|_| ()).unwrap_err();
-            assert!(wrong.contains(name) && wrong.contains(path), "{path}: {wrong}");
-        }
+        const NAME: &str = "EDGE_LOGIN_PATH";
+        let wrong = result(&[(NAME, path)]).map(|_| ()).unwrap_err();
+        assert!(wrong.contains(NAME) && wrong.contains(path), "{path}: {wrong}");
     }
     for landing in [
         "/api/auth/logout",
@@ -352,7 +351,6 @@ fn no_path_of_a_setting_takes_the_place_of_another_route() {
     }
     let free = [
         ("EDGE_LOGIN_PATH", "/sign-in"),
-        ("EDGE_CALLBACK_PATH", "/api/auth/login"),
         ("EDGE_POST_LOGOUT_REDIRECT", "/sign-in"),
     ];
     result(&free).unwrap();

@@ -38,6 +38,10 @@ use crate::tls::{PeerCertificate, ServerTls};
 /// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
 const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A connection without a request for so long is closed: nginx's `keepalive_timeout`, and longer than the 60 s that load balancers keep
+/// idle connections to their targets.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+
 /// What is left to say to a client that was idle is said within this.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -184,7 +188,7 @@ async fn connection<S>(
     );
     tokio::select! {
         served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
-        had_request = unused(&progress, FIRST_HEAD_TIMEOUT, accepted.limits.idle, accepted.limits.keeps_http2) => {
+        had_request = unused(&progress, FIRST_HEAD_TIMEOUT, IDLE_TIMEOUT, accepted.limits.keeps_http2) => {
             if !had_request {
                 return;
             }

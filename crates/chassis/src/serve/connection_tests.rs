@@ -80,6 +80,15 @@ async fn a_kept_connection_ends_with_its_next_answer_which_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_closed() {
+    let (mut client, _draining) = connected(answering());
+    ask(&mut client).await;
+    let began = Instant::now();
+    assert!(is_closed(&mut client).await);
+    assert_eq!(began.elapsed(), IDLE_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_nobody_uses_is_closed_while_draining() {
     let (mut client, draining) = connected(answering());
     ask(&mut client).await;

@@ -43,9 +43,6 @@ const SHORT_REQUEST_BYTES: usize = 8 * 1024;
 /// A short answer of which its client takes nothing for so long is given up.
 const SHORT_SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection kept without a request for longer is closed; what most servers grant.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-
 /// What a listener accepts.
 #[derive(Clone)]
 pub struct Limits {
@@ -63,8 +60,6 @@ pub struct Limits {
     pub http1_buffer_bytes: usize,
     /// Bytes of bodies that an HTTP/2 connection may have sent and nobody has read; the library's default where none.
     pub window_bytes: Option<u32>,
-    /// How long a connection is kept without a request.
-    pub idle: Duration,
     /// Whether HTTP/2 connections are kept without a request for as long as their client likes, as services keep theirs.
     pub keeps_http2: bool,
     /// How long the answer of an HTTP/2 stream may wait for its client to read; for ever where none.
@@ -109,7 +104,6 @@ impl Default for Limits {
             open_header_bytes: usize::MAX,
             http1_buffer_bytes: HTTP1_BUFFER_BYTES,
             window_bytes: None,
-            idle: IDLE_TIMEOUT,
             keeps_http2: true,
             send_timeout: None,
             waiting_bytes: None,
