@@ -16,11 +16,11 @@ import { startUpstream } from './upstream.mjs';
 export const PEOPLE = 8;
 const HTTP_TIMEOUT_MS = '4000'; // of exchanges with a provider that shares two cores with everything else
 const READY_MS = 60_000; // of a process that is started again while everything else goes on
-export const TOKEN_TTL_S = 5; // of access tokens at the provider, so that they expire within a run
-export const TOKEN_MARGIN_S = 1; // before which a token counts as expired
+export const TOKEN_TTL_S = 8; // of access tokens at the provider, so that they expire within a run
+export const TOKEN_MARGIN_S = TOKEN_TTL_S / 2; // before its end a token counts as expired
 export const REFRESH_LEASE_S = 3; // what others wait for one that died while it refreshed
 
-const REVALIDATE_S = 5; // as long as tokens live: no session is refreshed before they expire
+const REVALIDATE_S = 5; // longer than tokens are good for: no session is refreshed before that
 
 const routesTo = (port) => `[[route]]
 path = "/app/*"
@@ -30,9 +30,7 @@ access_token = true
 require_token = true
 `;
 
-const NO_LIMITS = { // people here ask more often than people do
-  EDGE_RATE_LIMIT_LOGIN: '0', EDGE_ADDRESS_SHARE: '100', EDGE_SESSION_SHARE: '100',
-};
+const NO_LIMITS = { EDGE_RATE_LIMIT_LOGIN: '0' }; // people here ask more often than people do
 
 /** Who is told apart at a front: whose link is going to be broken, unless there is but one who connects. */
 function whoConnects(name, links, faults) {
@@ -77,7 +75,7 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
       env: Object.fromEntries([...edges, ...services].map((name) => [name, { ...clocks.environmentOf(name), ...rings.environmentOf(name) }])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, ...edgeEnv },
       sessionEnv: {
-        OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000', SESSION_TOKEN_EXPIRY_MARGIN: String(TOKEN_MARGIN_S),
+        OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000',
         SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', SESSION_REVALIDATE_SECS: String(REVALIDATE_S), ...store.options.sessionEnv,
       },
     });

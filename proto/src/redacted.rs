@@ -63,7 +63,7 @@ redact! {
     RollSessionRequest { shown: [device], hidden: [session_id] }
     UpdateSessionRequest { shown: [update_mask, version], hidden: [session_id, user, attributes] }
     GetAccessTokenRequest { shown: [scopes, force_refresh, audience, resource], hidden: [session_id] }
-    GetAccessTokenResponse { shown: [token_type, scope, expires_at, audience, resource], hidden: [access_token] }
+    GetAccessTokenResponse { shown: [token_type, scope, expires_at, audience, resource, good_until], hidden: [access_token] }
     EndSessionRequest { shown: [by, cause, keep_offline_tokens], hidden: [] }
     ReceiveSecurityEventRequest { shown: [], hidden: [token, authorization] }
     EndSessionResponse { shown: [ended, issuer], hidden: [id_token_hint] }

@@ -18,7 +18,7 @@ use provider_settings::ConfiguredProviders;
 use crate::callers::{self, Policy};
 use crate::receiver::ListenedTransmitters;
 use crate::session::Lifetime;
-use crate::sessions::{SessionLimits, WATCH_HEARTBEAT_MAX};
+use crate::sessions::{SESSION_BYTES_MAX, SessionLimits, WATCH_HEARTBEAT};
 use crate::store::url::StoreSettings;
 use crate::transmitter::SignalTransmitterSettings;
 
@@ -109,12 +109,6 @@ static STORE: Topic = Topic {
             "COUNT",
             "How many replicas of Redis have to acknowledge the end of a session before it is answered: what they have survives a failover. An ending that they do not acknowledge within half a second is answered UNAVAILABLE, and calling again is right. It holds for security events as well. 1 where the master has two replicas; 0 asks none.",
         ),
-        setting(
-            "SESSION_MAX_BYTES",
-            "65536",
-            "BYTES",
-            "Most bytes one session may take, encrypted.",
-        ),
     ],
 };
 
@@ -140,12 +134,6 @@ static DURATIONS: Topic = Topic {
             "How much time lies at least between two writes that extend a session; at most a tenth of SESSION_ROLLING_DURATION counts. 0 writes each time.",
         ),
         setting(
-            "SESSION_TOKEN_EXPIRY_MARGIN",
-            "60",
-            "SECONDS",
-            "An access token counts as expired when less than this is left, and at most half of its lifetime. 0 uses tokens to the end.",
-        ),
-        setting(
             "SESSION_REFRESH_AHEAD",
             "0",
             "SECONDS",
@@ -168,12 +156,6 @@ static DURATIONS: Topic = Topic {
             "15",
             "SECONDS",
             "How long other replicas wait for one that died while it refreshed a token. While it lives and its provider is slow, it prolongs this.",
-        ),
-        setting(
-            "SESSION_WATCH_HEARTBEAT_MS",
-            "300",
-            "MS",
-            "How often a watch tells that it is alive; at most 10000. Each heartbeat tells it too.",
         ),
     ],
 };
@@ -269,29 +251,18 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         keys_file,
         lifetime: lifetime(reader),
         limits: SessionLimits {
-            token_expiry_margin_ms: reader.secs("SESSION_TOKEN_EXPIRY_MARGIN", Zero::Allowed) * SECOND_MS,
             refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
             revalidate_ms: reader.secs("SESSION_REVALIDATE_SECS", Zero::Allowed) * SECOND_MS,
             refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
             default_token_lifetime_ms: default_token_lifetime_secs.saturating_mul(SECOND_MS),
-            max_bytes: reader.bytes("SESSION_MAX_BYTES"),
+            max_bytes: SESSION_BYTES_MAX,
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
-            watch_heartbeat: watch_heartbeat(reader),
+            watch_heartbeat: WATCH_HEARTBEAT,
         },
         providers,
         transmitters,
         transmitter,
     }
-}
-
-fn watch_heartbeat(reader: &mut Reader<'_>) -> Duration {
-    let name = "SESSION_WATCH_HEARTBEAT_MS";
-    let interval = Duration::from_millis(reader.millis(name, Zero::Refused));
-    if interval > WATCH_HEARTBEAT_MAX {
-        let most = WATCH_HEARTBEAT_MAX.as_millis();
-        reader.wrong(name, format!("must not be more than {most}"));
-    }
-    interval
 }
 
 fn lifetime(reader: &mut Reader<'_>) -> Lifetime {

@@ -39,9 +39,6 @@ const GROWTH: usize = 4;
 /// Clocks of two pods may differ by this: nothing is served from here so shortly before it expires.
 pub(super) const CLOCK_DIFFERENCE_MS: u64 = 5_000;
 
-/// A token is handed out while it is valid for longer than this; the session service renews it then.
-const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
-
 /// What is remembered gets no older than this part of the time a session lives unused, so that use counts while it matters.
 const MAX_AGE_PARTS: u64 = 10;
 
@@ -215,7 +212,7 @@ impl SessionCache {
         let entry = self.entries.get(&id.to_bytes())?;
         let token = entry.session.token(wanted)?;
         let holds = now.since(token.requested_at) < self.max_age
-            && token.expires_at_ms > clock_ms.saturating_add(TOKEN_MARGIN_MS)
+            && token.good_until_ms > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
             && self
                 .listening
                 .vouches_for(&entry.session.handle, token.requested_at, now);
@@ -290,7 +287,7 @@ mod tests {
     fn token(requested_at: Moment) -> Arc<CachedToken> {
         let granted = GetAccessTokenResponse {
             access_token: "token".to_owned(),
-            expires_at: Some(timestamp::from_ms(86_400_000)),
+            good_until: Some(timestamp::from_ms(86_400_000)),
             ..GetAccessTokenResponse::default()
         };
         CachedToken::new(TokenFor::default(), requested_at, granted)

@@ -87,6 +87,8 @@ pub(crate) struct CachedToken {
     pub(crate) scope: String,
     /// When it expires, in milliseconds since the Unix epoch.
     pub(crate) expires_at_ms: u64,
+    /// Until when the session service hands it out without a refresh, likewise.
+    pub(super) good_until_ms: u64,
 }
 
 impl CachedToken {
@@ -105,6 +107,7 @@ impl CachedToken {
             token_type: granted.token_type,
             scope: granted.scope,
             expires_at_ms: granted.expires_at.as_ref().map_or(0, timestamp::to_ms),
+            good_until_ms: granted.good_until.as_ref().map_or(0, timestamp::to_ms),
         })
     }
 

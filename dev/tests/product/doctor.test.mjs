@@ -68,8 +68,6 @@ test('with the right settings everything fits, and nobody but the doctor has cha
 });
 
 test('the limits that nobody sees until they bite are told', async () => {
-  const margin = await doctor('session-svc', { ...settings.session, SESSION_TOKEN_EXPIRY_MARGIN: '30' });
-  assert.match(margin.found('token_expiry_margin', 'provider').found, /expired 30 s before its end; one that lives for less than twice that, with half/);
   const head = await doctor('auth-edge', { ...settings.edge, EDGE_CHECK_HEAD_BYTES: '8192' });
   assert.match(head.found('head_of_answers', 'checks').found, /^at most 8192 bytes \(EDGE_CHECK_HEAD_BYTES\)/);
 });

@@ -73,8 +73,8 @@ export function suite(driver) {
       metadata = await (await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)).json();
       stack = await startStack({
         ports: { edge }, store: 'memory:', routes, provider: of('OIDC_'),
-        // What is here beside the documents makes the suite quick; nothing of it is about the provider.
-        sessionEnv: { SESSION_TOKEN_EXPIRY_MARGIN: '2', ...of('SESSION_') },
+        sessionEnv: of('SESSION_'),
+        // What is here next to the documents makes the suite quick; nothing of it is about the provider.
         edgeEnv: { LOG_FORMAT: 'pretty', EDGE_POST_LOGOUT_REDIRECT: undefined, EDGE_RATE_LIMIT_LOGIN: '0', ...of('EDGE_') },
       });
     });

@@ -199,7 +199,6 @@ pub(crate) async fn serve(address: SocketAddr, issuer: String) {
         ("SESSION_TRANSMITTERS", transmitters_path.as_str()),
         ("SESSION_LISTEN", listen.as_str()),
         ("SESSION_STORE", "memory:"),
-        ("SESSION_WATCH_HEARTBEAT_MS", "5"),
         ("OIDC_ISSUER_URL", issuer.as_str()),
         ("OIDC_CLIENT_ID", "vestibule"),
         ("OIDC_CLIENT_SECRET", "a secret that is used nowhere else"),
@@ -207,7 +206,9 @@ pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     let source = Source::from_pairs(&session_svc::settings::SERVICE, &pairs);
     let mut reader = Reader::new(&source);
     let settings = session_svc::settings::read(&mut reader);
-    let (settings, _) = reader.finish(settings).unwrap();
+    let (mut settings, _) = reader.finish(settings).unwrap();
+    // An input is over sooner.
+    settings.limits.watch_heartbeat = std::time::Duration::from_millis(5);
     let runtime = Runtime {
         clock: Arc::new(SystemClock),
         shutdown: CancellationToken::new(),

@@ -868,6 +868,10 @@ pub struct GetAccessTokenResponse {
     /// The resource of the request, repeated in the same way.
     #[prost(string, tag = "6")]
     pub resource: ::prost::alloc::string::String,
+    /// Until when the service hands out this token without a refresh: a minute before it expires, or half of its lifetime if that is less. A
+    /// caller that keeps the token asks again after that.
+    #[prost(message, optional, tag = "7")]
+    pub good_until: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Ends a session.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -12,6 +12,7 @@ use super::call_context::{CallContext, conclude};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::receiver::{Received, SignalReceiver};
+use crate::session::access::good_until_ms;
 use crate::session::{Cause, Handle, Session};
 use crate::sessions::ports::WaitingCaller;
 use crate::sessions::{BeginSignInOutcome, EndOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
@@ -317,7 +318,9 @@ impl SessionService for Api {
                         .await?
                 }
             };
+            let good_until_ms = good_until_ms(&granted.access);
             Ok(v1::GetAccessTokenResponse {
+                good_until: Some(timestamp::from_ms(good_until_ms)),
                 access_token: granted.access.value.text().into_inner(),
                 token_type: granted.access.token_type,
                 scope: granted.scope.text(),

@@ -37,9 +37,11 @@ pub(crate) struct TokenRequirements<'a> {
     pub(crate) scopes: &'a [String],
     /// Refresh even if the stored token is good.
     pub(crate) force_refresh: bool,
-    /// A token counts as expired when less than this is left, in milliseconds.
-    pub(crate) margin_ms: u64,
 }
+
+/// A token counts as expired when less than this is left, in milliseconds: a call under way may take a minute, and the clocks of the
+/// provider, of an API and ours may differ by as much (the default of `OIDC_CLOCK_TOLERANCE`).
+const EXPIRY_MARGIN_MS: u64 = 60_000;
 
 /// Decides, in this order: token at all, scope, forced, expired, refreshable.
 pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now_ms: u64) -> Decision {
@@ -59,7 +61,7 @@ pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now
     }
     if !requirements.force_refresh
         && let Some(access) = &tokens.access
-        && !is_expired(access, requirements.margin_ms, now_ms)
+        && !is_expired(access, now_ms)
     {
         return Decision::Serve(access.clone());
     }
@@ -73,27 +75,27 @@ pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now
     }
 }
 
-/// Whether a token counts as expired: exactly the margin left is still valid. The margin is at most half of the token's
-/// lifetime, or a token that lives for a minute would never be valid.
-pub(crate) fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
-    let margin_ms = margin_ms.min(access.lifetime_ms / 2);
-    access.expires_at_ms.saturating_sub(margin_ms) < now_ms
+/// The last instant at which a token is handed out without a refresh. The margin is at most half of the token's lifetime, or a token
+/// that lives for a minute would never be valid.
+pub(crate) fn good_until_ms(access: &AccessToken) -> u64 {
+    let margin_ms = EXPIRY_MARGIN_MS.min(access.lifetime_ms / 2);
+    access.expires_at_ms.saturating_sub(margin_ms)
+}
+
+/// Whether a token counts as expired: exactly the margin left is still valid.
+pub(crate) fn is_expired(access: &AccessToken, now_ms: u64) -> bool {
+    good_until_ms(access) < now_ms
 }
 
 /// Whether a token that is still valid is worth refreshing already: it will count as expired within `ahead_ms`, which
 /// is 0 for never.
-pub(crate) fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u64) -> bool {
+pub(crate) fn is_due_ahead(session: &Session, ahead_ms: u64, now_ms: u64) -> bool {
     let tokens = &session.tokens;
     session.state == SessionState::Active
         && ahead_ms > 0
         && tokens.refresh.is_some()
         && tokens.access.as_ref().is_some_and(|access| {
-            let margin_ms = margin_ms.min(access.lifetime_ms / 2);
-            !is_expired(access, margin_ms, now_ms)
-                && access
-                    .expires_at_ms
-                    .saturating_sub(margin_ms.saturating_add(ahead_ms))
-                    < now_ms
+            !is_expired(access, now_ms) && good_until_ms(access).saturating_sub(ahead_ms) < now_ms
         })
 }
 

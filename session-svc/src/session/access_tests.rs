@@ -3,7 +3,6 @@
 use super::*;
 use crate::session::{Device, Scope, SessionId, SessionTokens, StoredToken};
 
-const MARGIN_MS: u64 = 60_000;
 const EXPIRES_MS: u64 = 1_000_000;
 
 pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Session {
@@ -52,7 +51,6 @@ fn requirements(scopes: &[String], force_refresh: bool) -> TokenRequirements<'_>
     TokenRequirements {
         scopes,
         force_refresh,
-        margin_ms: MARGIN_MS,
     }
 }
 
@@ -103,11 +101,11 @@ fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
 fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
     let session = session(true, false, SessionState::Active);
     assert!(matches!(
-        decided(&session, false, EXPIRES_MS - MARGIN_MS),
+        decided(&session, false, EXPIRES_MS - EXPIRY_MARGIN_MS),
         Decision::Serve(_)
     ));
     assert_eq!(
-        decided(&session, false, EXPIRES_MS - MARGIN_MS + 1),
+        decided(&session, false, EXPIRES_MS - EXPIRY_MARGIN_MS + 1),
         Decision::Refuse(TokenRefusal::ExpiredAccessToken)
     );
 }
@@ -151,7 +149,7 @@ fn the_margin_is_at_most_half_of_the_tokens_lifetime() {
         (30_000, 15_000),
         (60_000, 30_000),
         (119_000, 59_500),
-        (120_000, MARGIN_MS),
+        (120_000, EXPIRY_MARGIN_MS),
     ] {
         let mut session = session(true, false, SessionState::Active);
         if let Some(access) = &mut session.tokens.access {

@@ -143,7 +143,6 @@ pub(crate) fn decide_api(
     target: &ApiTarget,
     source: ApiTokenSource,
     force: bool,
-    margin_ms: u64,
     now_ms: u64,
 ) -> ApiDecision {
     if session.sign_in_demand.is_some() {
@@ -155,7 +154,7 @@ pub(crate) fn decide_api(
         return ApiDecision::Refuse(TokenRefusal::MissingAccessToken);
     }
     let held = tokens.api.get(target).filter(|_| !force);
-    if let Some(held) = held.filter(|held| !is_expired(&held.access, margin_ms, now_ms)) {
+    if let Some(held) = held.filter(|held| !is_expired(&held.access, now_ms)) {
         // What the provider did not grant a moment ago it is not asked for again while the token lives.
         return match held.refusal() {
             Some(refusal) => ApiDecision::Refuse(refusal),
@@ -172,7 +171,6 @@ pub(crate) fn decide_api(
             let any = TokenRequirements {
                 scopes: &[],
                 force_refresh: false,
-                margin_ms,
             };
             match decide(session, any, now_ms) {
                 Decision::Serve(_) => ApiDecision::Request,

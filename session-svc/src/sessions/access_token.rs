@@ -29,7 +29,6 @@ impl Sessions {
         let requirements = TokenRequirements {
             scopes,
             force_refresh,
-            margin_ms: self.limits.token_expiry_margin_ms,
         };
         match decide(&session, requirements, self.keeper.now_ms()) {
             Decision::Serve(access) => {
@@ -56,9 +55,8 @@ impl Sessions {
 
     /// Whether tokens are refreshed before they have to be: they will soon count as expired, or the session is revalidated.
     pub(super) fn refresh_is_due(&self, session: &Session) -> bool {
-        let (margin_ms, ahead_ms) = (self.limits.token_expiry_margin_ms, self.limits.refresh_ahead_ms);
         let now_ms = self.keeper.now_ms();
-        is_due_ahead(session, margin_ms, ahead_ms, now_ms)
+        is_due_ahead(session, self.limits.refresh_ahead_ms, now_ms)
             || is_due_revalidation(session, self.limits.revalidate_ms, now_ms)
     }
 

@@ -18,14 +18,12 @@ impl Sessions {
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
         let source = self.refresh.api_token_source(&session.issuer);
-        let margin_ms = self.limits.token_expiry_margin_ms;
-        let refreshes_first =
-            match decide_api(session, target, source, force, margin_ms, self.keeper.now_ms()) {
-                ApiDecision::Serve(token) => return granted(token),
-                ApiDecision::Refuse(refusal) => return Err(SessionsError::Refused(refusal)),
-                ApiDecision::Request => false,
-                ApiDecision::RefreshThenRequest => true,
-            };
+        let refreshes_first = match decide_api(session, target, source, force, self.keeper.now_ms()) {
+            ApiDecision::Serve(token) => return granted(token),
+            ApiDecision::Refuse(refusal) => return Err(SessionsError::Refused(refusal)),
+            ApiDecision::Request => false,
+            ApiDecision::RefreshThenRequest => true,
+        };
         match self
             .requested(session, target, refreshes_first, waiting_caller)
             .await

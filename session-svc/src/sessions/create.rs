@@ -28,6 +28,10 @@ const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 /// Draws of a random ID: one is enough unless 128 random bits repeat.
 const ID_ATTEMPTS: usize = 3;
 
+/// Most bytes one session may take, sealed: the claims of 200 groups (where Microsoft Entra ID stops), three tokens of 8 KiB and some tokens
+/// for APIs fit, and the sessions of one person cannot fill a store.
+pub const SESSION_BYTES_MAX: usize = 64 * 1024;
+
 /// Bytes of the hash of a request.
 pub(crate) const FINGERPRINT_BYTES: usize = 32;
 
@@ -103,7 +107,7 @@ fn smaller(mut session: Session, error: KeeperError) -> Result<Session, Sessions
     }
     tracing::warn!(
         session = %session.handle,
-        "the session is larger than SESSION_MAX_BYTES with its ID token, and is kept without it"
+        "the session is too large with its ID token and is kept without it"
     );
     Ok(session)
 }

@@ -32,7 +32,7 @@ use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
 pub(crate) use create::FINGERPRINT_BYTES;
-pub use create::{Created, NewSession};
+pub use create::{Created, NewSession, SESSION_BYTES_MAX};
 pub use end::{EndAll, OfflineTokens};
 pub(crate) use end::{EndOutcome, Once};
 pub use error::SessionsError;
@@ -41,7 +41,7 @@ pub(crate) use security_event::{EventAction, EventOrder, Selector};
 pub(crate) use sign_in::holder_hash;
 pub(crate) use sign_in::{BeginSignInOutcome, SignInAttempt};
 pub use update::Update;
-pub use watch::WATCH_HEARTBEAT_MAX;
+pub use watch::WATCH_HEARTBEAT;
 pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
 use ports::{SignalOutbox, TokenRefresh, TokenRevocation};
@@ -51,8 +51,6 @@ use crate::keeper::Keeper;
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
-    /// A token counts as expired when less than this is left, in milliseconds.
-    pub token_expiry_margin_ms: u64,
     /// A valid token is refreshed in the background when it will count as expired within this time, in milliseconds;
     /// 0 for never.
     pub refresh_ahead_ms: u64,

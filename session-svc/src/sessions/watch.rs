@@ -19,9 +19,9 @@ use crate::session::Handle;
 use crate::session::change::SessionChange;
 use crate::store::{StoreError, StoreUpdate};
 
-/// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its
-/// stream is dead.
-pub const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
+/// The time between two heartbeats. A watcher takes three missed ones for a dead stream, so every replica notices within the second in
+/// which an ending has to be seen (docs/scaling.md).
+pub const WATCH_HEARTBEAT: Duration = Duration::from_millis(300);
 
 /// Which sessions are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -216,7 +216,6 @@ pub(crate) fn lifetime() -> Lifetime {
 
 pub(crate) fn limits() -> SessionLimits {
     SessionLimits {
-        token_expiry_margin_ms: 60_000,
         refresh_ahead_ms: 0,
         revalidate_ms: 0,
         refresh_lease: session_svc::refresh::DEFAULT_LEASE,

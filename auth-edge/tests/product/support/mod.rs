@@ -107,7 +107,7 @@ impl Stack {
     }
 
     /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
-    /// service's own, `SESSION_WATCH_HEARTBEAT_MS`, and `SESSION_TRANSMITTERS` with lines of a table for the provider.
+    /// service's own, `SESSION_TRANSMITTERS` with lines of a table for the provider; `heartbeat_ms` is the time between two heartbeats.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
     }
@@ -148,7 +148,7 @@ impl Stack {
         } else {
             listed(&file)
         };
-        let heartbeat_ms = given("SESSION_WATCH_HEARTBEAT_MS", "300").parse().unwrap();
+        let heartbeat_ms = given("heartbeat_ms", "300").parse().unwrap();
         let heartbeat = Duration::from_millis(heartbeat_ms);
         let lines = given("SESSION_TRANSMITTERS", "");
         let transmitters = (!lines.is_empty()).then(|| listened(&provider, &lines));
@@ -169,7 +169,8 @@ impl Stack {
         if !file.is_empty() {
             pairs.retain(|(name, _)| !name.starts_with("OIDC_"));
         }
-        let of_the_edge = |(name, _): &&(&str, &str)| !name.starts_with("SESSION_");
+        let of_the_edge =
+            |(name, _): &&(&str, &str)| !name.starts_with("SESSION_") && *name != "heartbeat_ms";
         for (name, value) in settings.iter().filter(of_the_edge) {
             pairs.retain(|(key, _)| key != name);
             pairs.push((name, (*value).to_owned()));
@@ -308,7 +309,6 @@ impl Stack {
             secure: false,
             domain: None,
             same_site: SameSite::Lax,
-            transient: false,
         };
         let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
         let line = cookies

@@ -100,7 +100,6 @@ impl SessionService {
             measures,
         );
         let limits = SessionLimits {
-            token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 0,
             revalidate_ms: 0,
             refresh_lease: DEFAULT_LEASE,

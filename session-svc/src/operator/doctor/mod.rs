@@ -50,8 +50,7 @@ impl Tool for DoctorTool {
 async fn examined(settings: &Settings) -> Result<CommandOutput, CommandFailure> {
     let mut sections = Vec::new();
     for provider in &settings.providers.all {
-        let mut findings = of_provider(provider).await;
-        findings.push(expiry_margin(settings.limits.token_expiry_margin_ms));
+        let findings = of_provider(provider).await;
         sections.push(checkup::section(provider, settings.providers.listed, findings));
     }
     sections.push(Section {
@@ -70,15 +69,6 @@ async fn examined(settings: &Settings) -> Result<CommandOutput, CommandFailure> 
         json: report.document(),
         exit: if report.fits() { Exit::Done } else { Exit::Failed },
     })
-}
-
-/// When a token counts as expired. No metadata tell how long tokens live, so this says what becomes of short ones.
-fn expiry_margin(margin_ms: u64) -> Finding {
-    let found = format!(
-        "a token counts as expired {} s before its end; one that lives for less than twice that, with half of its lifetime left",
-        margin_ms / 1_000
-    );
-    Finding::information("token_expiry_margin", found)
 }
 
 async fn of_provider(provider: &ConfiguredProvider) -> Vec<Finding> {

@@ -175,7 +175,6 @@ async fn start_measured(
             roll_interval_ms: 60_000,
         },
         limits: SessionLimits {
-            token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 60_000,
             revalidate_ms: 0,
             refresh_lease: session_svc::refresh::DEFAULT_LEASE,

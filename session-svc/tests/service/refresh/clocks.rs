@@ -7,7 +7,6 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::sessions::SessionLimits;
 
 use super::support::*;
 use crate::redis_server::RedisServer;
@@ -15,8 +14,8 @@ use crate::redis_server::RedisServer;
 /// By how much each is off, one back and one ahead: far more than the five seconds that are promised.
 const APART_MS: u64 = 30_000;
 
-/// A token counts as expired with this left.
-const MARGIN_MS: u64 = 1_000;
+/// A token counts as expired with this left: half of its lifetime, which is kept in whole seconds.
+const MARGIN_MS: u64 = 4_000;
 
 /// By how much a replica may be off the store's clock: a round trip, on a machine that is busy.
 const SLACK_MS: u64 = 200;
@@ -37,16 +36,12 @@ async fn apart() -> Apart {
     let url = format!("redis://127.0.0.1:{}", redis.port);
     let provider = ScriptedProvider::start();
     let now_ms = SystemClock.now_ms();
-    let limits = SessionLimits {
-        token_expiry_margin_ms: MARGIN_MS,
-        ..limits()
-    };
     let mut replicas = Vec::new();
     for clock_ms in [now_ms - APART_MS, now_ms + APART_MS] {
         let clock = Arc::new(ManualClock::new(clock_ms));
         let store = store_at(&url, clock.clone()).await;
         store.check().await.unwrap();
-        replicas.push(replica(store, clock, relying_party(provider.issuer()), limits).await);
+        replicas.push(replica(store, clock, relying_party(provider.issuer()), limits()).await);
     }
     let (fast, slow) = (replicas.pop().unwrap(), replicas.pop().unwrap());
     Apart {
@@ -68,7 +63,7 @@ async fn replicas_with_clocks_apart_neither_expire_a_token_early_nor_serve_it_la
     let apart = apart().await;
     // Within that time: over by the fast replica's own clock when it is not, and fine by the slow one's when
     // it is over.
-    let due_ms = now_ms() + 4_000;
+    let due_ms = now_ms() + 4_999;
     let signed_in = sign_in(&apart.fast.client, &apart.provider, due_ms + MARGIN_MS).await;
     let mut served = Vec::new();
     while now_ms() + SLACK_MS < due_ms {

@@ -5,7 +5,6 @@ use serde_json::json;
 use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::sessions::SessionLimits;
 use tonic::Code;
 
 use super::support::*;
@@ -419,11 +418,7 @@ async fn a_status_that_oauth_does_not_have_is_an_outage_whose_next_tries_wait_lo
 
 #[tokio::test]
 async fn a_token_that_is_short_lived_is_served_as_it_came() {
-    let limits = SessionLimits {
-        token_expiry_margin_ms: 0,
-        ..limits()
-    };
-    let world = world_with(limits).await;
+    let world = world().await;
     let signed_in = world.sign_in().await;
     world
         .provider

@@ -55,7 +55,6 @@ impl Drop for Replica {
 
 pub(crate) fn limits() -> SessionLimits {
     SessionLimits {
-        token_expiry_margin_ms: 60_000,
         refresh_ahead_ms: 0,
         revalidate_ms: 0,
         refresh_lease: DEFAULT_LEASE,

@@ -76,7 +76,6 @@ impl Service {
                 roll_interval_ms: 0,
             },
             limits: SessionLimits {
-                token_expiry_margin_ms: 60_000,
                 refresh_ahead_ms: 0,
                 revalidate_ms: 0,
                 refresh_lease: session_svc::refresh::DEFAULT_LEASE,
