@@ -218,12 +218,6 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     for provider in &mut providers.all {
         provider.settings.refresh_timeout = refresh_timeout;
     }
-    // For whoever creates sessions without saying when their tokens expire: too early costs a refresh, too late a call.
-    let default_token_lifetime_secs = providers
-        .settings()
-        .map(|settings| settings.default_token_lifetime_secs)
-        .min()
-        .unwrap_or_default();
     let listen = reader.socket_addr("SESSION_LISTEN");
     if listen.is_none() && reader.text("SESSION_LISTEN").eq_ignore_ascii_case("off") {
         reader.wrong("SESSION_LISTEN", "cannot be off: nobody could call");
@@ -254,7 +248,6 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
             revalidate_ms: reader.secs("SESSION_REVALIDATE_SECS", Zero::Allowed) * SECOND_MS,
             refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
-            default_token_lifetime_ms: default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: SESSION_BYTES_MAX,
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
             watch_heartbeat: WATCH_HEARTBEAT,

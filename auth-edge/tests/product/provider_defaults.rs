@@ -160,18 +160,46 @@ async fn a_provider_without_a_userinfo_endpoint_is_not_asked_for_it() {
 }
 
 #[tokio::test]
-async fn an_assertion_is_for_the_token_endpoint_where_that_is_set() {
+async fn an_assertion_is_for_the_token_endpoint_where_the_provider_refuses_the_issuer() {
     let key = key_file();
     let settings = [
         ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
         ("OIDC_CLIENT_KEY_FILE", key.path().to_str().unwrap()),
-        ("OIDC_ASSERTION_AUDIENCE", "token-endpoint"),
     ];
     let stack = Stack::with(&settings).await;
-    stack.browser().sign_in().await;
-    let redeemed = stack.provider.last_request(Endpoint::Token);
-    let assertion = redeemed.param("client_assertion").unwrap().to_owned();
-    assert_eq!(audience(&assertion), stack.provider.url(Endpoint::Token));
+    let token_endpoint = stack.provider.url(Endpoint::Token);
+    stack
+        .provider
+        .script(|script| _ = script.assertion.insert("aud".into(), json!(token_endpoint)));
+    for calls in [2, 3] {
+        stack.browser().sign_in().await;
+        let redeemed = stack.provider.last_request(Endpoint::Token);
+        let assertion = redeemed.param("client_assertion").unwrap().to_owned();
+        assert_eq!(audience(&assertion), token_endpoint);
+        assert_eq!(stack.provider.calls(Endpoint::Token), calls, "it is remembered");
+    }
+}
+
+#[tokio::test]
+async fn an_rsa_key_signs_rs256_where_the_provider_refuses_the_strongest_algorithm_it_lists() {
+    let key = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../dev/scripted-provider/keys/rsa-0.pem"
+    );
+    let settings = [
+        ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
+        ("OIDC_CLIENT_KEY_FILE", key),
+    ];
+    let stack = Stack::with(&settings).await;
+    stack.provider.script(|script| {
+        let listed = "token_endpoint_auth_signing_alg_values_supported";
+        script.metadata.insert(listed.into(), json!(["RS256", "PS256"]));
+        script.assertion.insert("alg".into(), json!("RS256"));
+    });
+    for calls in [3, 4] {
+        stack.browser().sign_in().await;
+        assert_eq!(stack.provider.calls(Endpoint::Token), calls, "it is remembered");
+    }
 }
 
 fn audience(assertion: &str) -> String {
@@ -183,26 +211,23 @@ fn audience(assertion: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_refused_assertion_says_in_the_log_which_setting_to_try() {
+async fn an_assertion_that_no_form_makes_acceptable_says_in_the_log_what_to_register() {
     let log = Log::begin();
     let key = key_file();
-    for (audience, other) in [("issuer", "token-endpoint"), ("token-endpoint", "issuer")] {
-        let stack = Stack::with(&[
-            ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
-            ("OIDC_CLIENT_KEY_FILE", key.path().to_str().unwrap()),
-            ("OIDC_ASSERTION_AUDIENCE", audience),
-        ])
-        .await;
-        stack.provider.script(|script| {
-            let refusal = Script::json(401, &json!({ "error": "invalid_client" }));
-            script.answers.insert(Endpoint::Token, refusal);
-        });
-        let mut browser = stack.browser();
-        let callback = browser.until_callback("/api/auth/login").await;
-        assert_eq!(browser.visit(&callback).await.status, 400);
-        let told = format!("OIDC_ASSERTION_AUDIENCE={other}");
-        log.wait_for(&["invalid_client", &told]).await;
-    }
+    let stack = Stack::with(&[
+        ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
+        ("OIDC_CLIENT_KEY_FILE", key.path().to_str().unwrap()),
+    ])
+    .await;
+    stack.provider.script(|script| {
+        let refusal = Script::json(401, &json!({ "error": "invalid_client" }));
+        script.answers.insert(Endpoint::Token, refusal);
+    });
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login").await;
+    assert_eq!(browser.visit(&callback).await.status, 400);
+    assert_eq!(stack.provider.calls(Endpoint::Token), 2, "each audience once");
+    log.wait_for(&["invalid_client", "OIDC_CLIENT_KEY_FILE"]).await;
 }
 
 #[tokio::test]

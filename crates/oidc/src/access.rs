@@ -1,16 +1,17 @@
 //! Requests to the provider that prove something: who this client is, or that it holds the key a token is bound to.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
 
+use crate::client_auth::{ASSERTION_FORMS, AssertionAlgorithm, AssertionAudience};
 use crate::dpop::{Nonces, Request};
 use crate::http_client::{HttpClient, ProviderResponse};
 use crate::{
-    AssertionAudience, BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError,
-    ProviderSettings, random,
+    BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError, ProviderSettings, random,
 };
 
 /// Where tokens are issued, and so where the key is shown that they are bound to.
@@ -21,6 +22,8 @@ pub(crate) struct Access {
     pub(crate) http: HttpClient,
     pub(crate) credentials: Credentials,
     settings: Arc<ProviderSettings>,
+    /// The place in [`ASSERTION_FORMS`] of what the provider accepted last.
+    accepted_form: AtomicUsize,
 }
 
 impl Access {
@@ -37,6 +40,7 @@ impl Access {
             http: HttpClient::new(settings, &credentials)?,
             credentials,
             settings: Arc::clone(settings),
+            accepted_form: AtomicUsize::new(0),
         })
     }
 
@@ -44,31 +48,72 @@ impl Access {
         &self.credentials.auth
     }
 
-    /// Whom an assertion is for, when it is sent to a provider with this token endpoint.
-    fn assertion_audience<'a>(&'a self, token_endpoint: &'a Url) -> &'a str {
-        match self.settings.assertion_audience {
-            AssertionAudience::Issuer => &self.settings.issuer,
-            AssertionAudience::TokenEndpoint => token_endpoint.as_str(),
-        }
-    }
-
-    /// Posts a form as this client, within `timeout` in all. A server that only wants its nonce repeated gets it, once; the
-    /// assertion is a new one each time, since it is used once too.
+    /// Posts a form as this client, within `timeout` in all. An assertion that the provider does not accept is made in another way,
+    /// each way once; the way that it accepts is the first the next time.
     pub(crate) async fn post(
         &self,
         nonces: &Nonces,
         metadata: &Metadata,
-        (endpoint, url): (&'static str, &Url),
+        at: (&'static str, &Url),
         fields: &[(&str, &str)],
         now: u64,
         timeout: Duration,
     ) -> Result<ProviderResponse, ProviderError> {
-        let began = Instant::now();
-        let audience = self.assertion_audience(&metadata.token_endpoint);
+        let deadline = Instant::now() + timeout;
+        let first = self.accepted_form.load(Ordering::Relaxed);
+        let forms = (0..ASSERTION_FORMS.len()).map(|nth| (first + nth) % ASSERTION_FORMS.len());
+        let mut refused = None;
+        for form in forms {
+            let Some((auth, audience)) = self.proof_by(metadata, at.1, ASSERTION_FORMS[form]) else {
+                continue;
+            };
+            let answer = self
+                .post_as((&auth, audience), nonces, at, fields, now, deadline)
+                .await?;
+            if !(matches!(auth, ClientAuth::PrivateKeyJwt(_)) && answer.doubts_client()) {
+                if refused.is_some() {
+                    self.accepted_form.store(form, Ordering::Relaxed);
+                }
+                return Ok(answer);
+            }
+            refused = Some(answer);
+        }
+        refused.ok_or(ProviderError::ClientAssertion)
+    }
+
+    /// What proves this client, and to whom, if an assertion is made like this; `None` where it may not be, or would be as before. One for
+    /// the token endpoint is sent to that endpoint's origin alone: elsewhere it could be passed on to it.
+    fn proof_by<'a>(
+        &'a self,
+        metadata: &'a Metadata,
+        url: &Url,
+        (audience, algorithm): (AssertionAudience, AssertionAlgorithm),
+    ) -> Option<(ClientAuth, &'a str)> {
         let auth = self
             .auth()
             .for_methods(&metadata.token_endpoint_auth_methods)
-            .signing_by(&metadata.token_endpoint_auth_signing_algs);
+            .signing_by(&metadata.token_endpoint_auth_signing_algs, algorithm)?;
+        let token_endpoint = &metadata.token_endpoint;
+        let audience = match audience {
+            AssertionAudience::Issuer => self.settings.issuer.as_str(),
+            AssertionAudience::TokenEndpoint => Some(token_endpoint)
+                .filter(|endpoint| endpoint.origin() == url.origin())?
+                .as_str(),
+        };
+        Some((auth, audience))
+    }
+
+    /// Posts a form with this proof. A server that only wants its nonce repeated gets it, once; the assertion is a new one each time,
+    /// since it is used once too.
+    async fn post_as(
+        &self,
+        (auth, audience): (&ClientAuth, &str),
+        nonces: &Nonces,
+        (endpoint, url): (&'static str, &Url),
+        fields: &[(&str, &str)],
+        now: u64,
+        deadline: Instant,
+    ) -> Result<ProviderResponse, ProviderError> {
         let mut repeated = false;
         loop {
             let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
@@ -81,7 +126,7 @@ impl Access {
             } else {
                 None
             };
-            let left = timeout.saturating_sub(began.elapsed());
+            let left = deadline.saturating_duration_since(Instant::now());
             let answer = self
                 .http
                 .post_form(endpoint, url, proof, fields, left, dpop.as_deref())

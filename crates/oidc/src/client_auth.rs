@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use openidconnect::ClientSecret;
 use url::form_urlencoded;
 
+use crate::SigningAlgorithm;
 use crate::client_key::{ClientKeys, SigningFailed};
 
 /// The client authentication method.
@@ -35,12 +36,30 @@ pub enum ClientAuth {
 /// Whom an assertion of `private_key_jwt` names as its audience. One of them, never both: an assertion for several could be used
 /// at each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AssertionAudience {
+pub(crate) enum AssertionAudience {
     /// The issuer, which no other provider can pass on as its own (draft-ietf-oauth-rfc7523bis, FAPI 2.0 Security Profile).
     Issuer,
     /// The address of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9): what some providers compare with.
     TokenEndpoint,
 }
+
+/// What an assertion is signed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AssertionAlgorithm {
+    /// The strongest of the key's kind that the metadata list.
+    Strongest,
+    /// RS256, the default of a client's registration (OpenID Connect Core 15.1), where the strongest is another.
+    Rs256,
+}
+
+/// How an assertion may be made, the best way first. A provider says neither whom it wants named nor what it has registered for this
+/// client, so that the next way is tried where it refuses one.
+pub(crate) const ASSERTION_FORMS: [(AssertionAudience, AssertionAlgorithm); 4] = [
+    (AssertionAudience::Issuer, AssertionAlgorithm::Strongest),
+    (AssertionAudience::TokenEndpoint, AssertionAlgorithm::Strongest),
+    (AssertionAudience::Issuer, AssertionAlgorithm::Rs256),
+    (AssertionAudience::TokenEndpoint, AssertionAlgorithm::Rs256),
+];
 
 /// What a request carries to authenticate this client.
 pub(crate) struct Proof {
@@ -75,12 +94,25 @@ impl ClientAuth {
         }
     }
 
-    /// The same, with assertions signed by an algorithm that the metadata list (`token_endpoint_auth_signing_alg_values_supported`).
-    pub(crate) fn signing_by(self, listed: &[String]) -> Self {
-        match self {
-            Self::PrivateKeyJwt(keys) => Self::PrivateKeyJwt(keys.by_listed(listed)),
-            other => other,
-        }
+    /// The same, with assertions signed by an algorithm that the metadata list (`token_endpoint_auth_signing_alg_values_supported`);
+    /// `None` where that makes no difference to the strongest one.
+    pub(crate) fn signing_by(&self, listed: &[String], algorithm: AssertionAlgorithm) -> Option<Self> {
+        const RS256: &str = "RS256";
+        let Self::PrivateKeyJwt(keys) = self else {
+            return (algorithm == AssertionAlgorithm::Strongest).then(|| self.clone());
+        };
+        let strongest = keys.by_listed(listed);
+        let keys = match algorithm {
+            AssertionAlgorithm::Strongest => strongest,
+            AssertionAlgorithm::Rs256 => {
+                let signs_else = strongest.signing().algorithm() != SigningAlgorithm::Rs256;
+                let is_listed = listed.iter().any(|name| name == RS256);
+                let keys = keys.by_listed(&[RS256]);
+                (signs_else && is_listed && keys.signing().algorithm() == SigningAlgorithm::Rs256)
+                    .then_some(keys)?
+            }
+        };
+        Some(Self::PrivateKeyJwt(keys))
     }
 
     pub(crate) fn secret(&self) -> Option<&ClientSecret> {

@@ -336,9 +336,6 @@ pub enum UserinfoError {
     /// The answer is no JSON object.
     #[error("userinfo is malformed")]
     Malformed,
-    /// The answer is not signed, though userinfo is registered as signed.
-    #[error("userinfo is not signed")]
-    Unsigned,
     /// A signed answer did not verify.
     #[error("signed userinfo was refused")]
     Token(#[source] IdTokenError),

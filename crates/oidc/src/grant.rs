@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::http_client::ProviderResponse;
 use crate::json::seconds;
 use crate::oauth_error::client_hint;
+use crate::settings::DEFAULT_TOKEN_LIFETIME_SECS;
 use crate::{
     OAuthError, ProviderError, ProviderSettings, RefreshError, RefreshedTokens, TokenError, TokenSet,
 };
@@ -95,7 +96,7 @@ pub(crate) fn code_answer(
         access_token,
         token_type: token_type.to_owned(),
         scope: text(&document, "scope").unwrap_or_else(|| settings.scope.clone()),
-        expires_at: now.saturating_add(lifetime_secs(&document, settings)),
+        expires_at: now.saturating_add(lifetime_secs(&document)),
         refresh_token: text(&document, "refresh_token"),
         id_token: text(&document, "id_token").ok_or(TokenError::MissingIdToken)?,
     })
@@ -119,7 +120,7 @@ pub(crate) fn refresh_answer(
     let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(
         "another token type than the one asked for",
     ))?;
-    let lifetime_secs = lifetime_secs(&document, settings);
+    let lifetime_secs = lifetime_secs(&document);
     Ok(RefreshedTokens {
         access_token,
         token_type: token_type.to_owned(),
@@ -196,14 +197,14 @@ fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Opt
 }
 
 /// `expires_in` as a number or in quotes; negative is 0, unreadable is the default, absurd is a year.
-fn lifetime_secs(document: &Map<String, Value>, settings: &ProviderSettings) -> u64 {
+fn lifetime_secs(document: &Map<String, Value>) -> u64 {
     let lifetime = match document.get("expires_in") {
         Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
         Some(value) => value.as_f64(),
         None => None,
     };
     let secs = match lifetime.filter(|secs| !secs.is_nan()) {
-        None => settings.default_token_lifetime_secs,
+        None => DEFAULT_TOKEN_LIFETIME_SECS,
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -117,6 +117,15 @@ impl ProviderResponse {
         (to.origin() == from.origin() && to.username().is_empty()).then_some(to)
     }
 
+    /// Whether the provider does not believe who this client is (RFC 6749, section 5.2).
+    pub(crate) fn doubts_client(&self) -> bool {
+        let says_so = || {
+            self.json::<Map<String, Value>>()
+                .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some("invalid_client"))
+        };
+        matches!(self.status, 400 | 401 | 403) && says_so()
+    }
+
     /// Whether the server only wants its nonce repeated: as an OAuth error, or as a resource's challenge.
     pub(crate) fn wants_nonce(&self) -> bool {
         const ERROR: &str = "use_dpop_nonce";

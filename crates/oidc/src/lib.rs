@@ -87,7 +87,7 @@ pub use access_token_shape::{ACCESS_TOKEN_SHAPES, AccessTokenShape};
 pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::{PROTOCOL_CLAIMS, user_claim};
-pub use client_auth::{AssertionAudience, ClientAuth};
+pub use client_auth::ClientAuth;
 pub use client_key::{ClientKey, ClientKeys};
 pub use device_proof::{
     DeviceProof, DeviceProofError, unverified_challenge, verify_refresh, verify_registration,
@@ -123,7 +123,7 @@ pub use security_event_push::{NoHeaderValue, PushAnswer, PushFault, SecurityEven
 pub use security_event_signer::{SecurityEventSigner, SigningFault, UnusableSigningKey};
 pub use security_event_token::{MAX_SECURITY_EVENT_BYTES, SecurityEventToken};
 pub use security_event_types::SECURITY_EVENT_TYPES;
-pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};
+pub use settings::{Credentials, DEFAULT_TOKEN_LIFETIME_SECS, Par, ProviderSettings, ResponseMode};
 pub use signal_poll::{LONG_POLL, MAX_POLLED_EVENTS, PollRequest, PollResponse, PolledEvent, RefusedEvent};
 pub use signal_stream::{
     NewStream, StreamChange, StreamConfiguration, StreamDelivery, ToldStatus, WantedDelivery,

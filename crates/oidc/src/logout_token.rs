@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::claims::ClaimChecks;
 use crate::jws::Unverified;
-use crate::{LogoutTokenError, LogoutTokenTyp, ProviderSettings};
+use crate::{LogoutTokenError, ProviderSettings};
 
 /// A validated logout token; at least one of `sub` and `sid` is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,13 +35,10 @@ const OLDEST_IAT_SECS: u64 = 300;
 const MAX_TOKEN_ID_BYTES: usize = 512;
 
 impl LogoutToken {
-    /// Whether the header's `typ` is one the settings allow, in any case and with or without `application/` (RFC 7515, section
-    /// 4.1.9).
-    pub(crate) fn has_right_type(token: &Unverified<'_>, allowed: LogoutTokenTyp) -> bool {
-        match allowed {
-            LogoutTokenTyp::Any => token.type_is(&[TYPE, "application/jwt"]),
-            LogoutTokenTyp::LogoutJwt => token.typ.is_some() && token.type_is(&[TYPE]),
-        }
+    /// Whether the header's `typ` is `logout+jwt`, `JWT` or absent, in any case and with or without `application/` (RFC 7515, section
+    /// 4.1.9): most providers send one of the last two (Back-Channel Logout 1.0, section 2.4). Its `events` tell it from other tokens.
+    pub(crate) fn has_right_type(token: &Unverified<'_>) -> bool {
+        token.type_is(&[TYPE, "application/jwt"])
     }
 
     /// Validates the claims of a token whose signature and `typ` have been checked.

@@ -1,6 +1,6 @@
 //! What a provider says when it refuses a request (RFC 6749 section 5.2).
 
-use crate::{AssertionAudience, ClientAuth, ProviderSettings};
+use crate::{ClientAuth, ProviderSettings};
 
 /// An OAuth error answer (RFC 6749 section 5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,24 +121,19 @@ impl std::fmt::Display for OAuthError {
 
 /// What may be wrong with a client's proof that is refused.
 pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
-    match (&settings.client_auth, settings.assertion_audience) {
-        (ClientAuth::PrivateKeyJwt(_), AssertionAudience::Issuer) => {
-            "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there, and some providers want their token endpoint as its audience: OIDC_ASSERTION_AUDIENCE=token-endpoint"
+    match &settings.client_auth {
+        ClientAuth::PrivateKeyJwt(_) => {
+            "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there"
         }
-        (ClientAuth::PrivateKeyJwt(_), AssertionAudience::TokenEndpoint) => {
-            "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there, and some providers want their issuer as its audience: OIDC_ASSERTION_AUDIENCE=issuer"
-        }
-        (ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_), _) => {
+        ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_) => {
             "check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and whether the provider wants the secret in the body: OIDC_CLIENT_AUTH_METHOD=client_secret_post"
         }
-        (ClientAuth::SecretPost(_), _) => {
+        ClientAuth::SecretPost(_) => {
             "check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and whether the provider wants the secret in the header: OIDC_CLIENT_AUTH_METHOD=client_secret_basic"
         }
-        (ClientAuth::TlsClientAuth { .. }, _) => {
+        ClientAuth::TlsClientAuth { .. } => {
             "the provider did not accept the certificate of OIDC_CLIENT_CERT_FILE: its subject has to be registered there"
         }
-        (ClientAuth::None, _) => {
-            "the provider wants to know who this client is: OIDC_CLIENT_AUTH_METHOD is none"
-        }
+        ClientAuth::None => "the provider wants to know who this client is: OIDC_CLIENT_AUTH_METHOD is none",
     }
 }

@@ -292,9 +292,6 @@ impl RelyingParty {
             _ => return Err(answer.status_error().into()),
         }
         let Some(raw) = answer.compact_jws() else {
-            if self.settings.userinfo_signed {
-                return Err(UserinfoError::Unsigned);
-            }
             let claims = strict_claims(answer.text()).ok_or(UserinfoError::Malformed)?;
             return userinfo::about(claims, expected_sub);
         };
@@ -378,7 +375,7 @@ impl RelyingParty {
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
         let token = Unverified::parse(raw, &self.settings.signing_algs)?;
-        if !LogoutToken::has_right_type(&token, self.settings.logout_token_typ) {
+        if !LogoutToken::has_right_type(&token) {
             return Err(LogoutTokenError::Type);
         }
         // Before the signature, so that only a token that would count makes anybody look for a key.

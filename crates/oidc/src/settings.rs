@@ -11,9 +11,13 @@ use url::Url;
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
 use crate::{
-    AcceptedAlgorithms, AccessTokenShape, ApiTokenGrant, AssertionAudience, ClientAuth, ForwardProxy,
-    RequestObserver, TenantRule,
+    AcceptedAlgorithms, AccessTokenShape, ApiTokenGrant, ClientAuth, ForwardProxy, RequestObserver,
+    TenantRule,
 };
+
+/// The lifetime assumed for an access token whose response names none, in seconds: RFC 6749, section 5.1, only recommends `expires_in`. Too
+/// short costs a refresh, too long an upstream's 401; five minutes are what Keycloak's tokens live for by default.
+pub const DEFAULT_TOKEN_LIFETIME_SECS: u64 = 300;
 
 /// Everything configured about the provider and this client's registration with it.
 #[derive(Clone, Debug)]
@@ -36,8 +40,6 @@ pub struct ProviderSettings {
     pub trusted_audiences: Vec<String>,
     /// How this client proves who it is.
     pub client_auth: ClientAuth,
-    /// Whom an assertion of `private_key_jwt` is for.
-    pub assertion_audience: AssertionAudience,
     /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
     pub request_keys: Option<ClientKeys>,
     /// Key that tokens are bound to (RFC 9449); `None` means bearer tokens.
@@ -56,12 +58,8 @@ pub struct ProviderSettings {
     pub response_mode: ResponseMode,
     /// The algorithms ID tokens, logout tokens and signed userinfo may have.
     pub signing_algs: AcceptedAlgorithms,
-    /// The `typ` a logout token may have.
-    pub logout_token_typ: LogoutTokenTyp,
     /// How the provider makes its JWT access tokens.
     pub access_tokens: &'static AccessTokenShape,
-    /// Whether userinfo is registered as signed (`userinfo_signed_response_alg`): a plain answer is then not the provider's.
-    pub userinfo_signed: bool,
     /// Further parameters of the authorization request.
     pub authorization_params: Vec<(String, String)>,
     /// Whether authorization requests are pushed (RFC 9126).
@@ -73,8 +71,6 @@ pub struct ProviderSettings {
     pub refresh_timeout: Duration,
     /// Tolerance for clocks that differ, in seconds.
     pub clock_tolerance_secs: u64,
-    /// Lifetime in seconds of an access token whose response names none.
-    pub default_token_lifetime_secs: u64,
     /// PEM file of the certification authorities trusted for the provider instead of the public ones.
     pub ca_file: Option<PathBuf>,
     /// The proxy calls to the provider go through.
@@ -96,7 +92,6 @@ impl ProviderSettings {
             client_id: client_id.into(),
             trusted_audiences: Vec::new(),
             client_auth: ClientAuth::None,
-            assertion_audience: AssertionAudience::Issuer,
             request_keys: None,
             dpop_key: None,
             scope: "openid profile email".to_owned(),
@@ -106,15 +101,12 @@ impl ProviderSettings {
             organization: None,
             response_mode: ResponseMode::Query,
             signing_algs: AcceptedAlgorithms::Auto,
-            logout_token_typ: LogoutTokenTyp::Any,
             access_tokens: AccessTokenShape::rfc9068(),
-            userinfo_signed: false,
             authorization_params: Vec::new(),
             par: Par::Auto,
             http_timeout: Duration::from_millis(5_000),
             refresh_timeout: Duration::from_millis(20_000),
             clock_tolerance_secs: 60,
-            default_token_lifetime_secs: 300,
             ca_file: None,
             proxy: None,
             observer: None,
@@ -187,15 +179,6 @@ pub enum ResponseMode {
     Query,
     /// In the body of a form the browser posts.
     FormPost,
-}
-
-/// The `typ` of logout tokens (Back-Channel Logout 1.0, section 2.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogoutTokenTyp {
-    /// `logout+jwt`, `JWT` or none: what providers send. Their `events` tell them from all other tokens.
-    Any,
-    /// `logout+jwt` alone (RFC 8725, section 3.11).
-    LogoutJwt,
 }
 
 /// Whether authorization requests are pushed to the provider first (RFC 9126).

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
 use chassis::tls;
-use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, DpopKey, SigningAlgorithm};
+use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, DpopKey};
 
 /// Shorter secrets can be guessed.
 pub(crate) const LEAST_SECRET_CHARS: usize = 8;
@@ -125,60 +125,23 @@ fn keys(reader: &mut Reader<'_>, needed_by: &str) -> Option<ClientKeys> {
         reader.wrong("OIDC_CLIENT_KEY_FILE", format!("is required by {needed_by}"));
         return None;
     }
-    let algorithm = rsa_algorithm(reader);
-    let keys = keys_from(&files, algorithm);
-    match &keys {
-        None => reader.wrong("OIDC_CLIENT_KEY_FILE", UNUSABLE),
-        Some(keys) if algorithm.is_some_and(|algorithm| keys.signing().algorithm() != algorithm) => {
-            reader.wrong(
-                RSA_ALGORITHM,
-                "is for RSA keys: the first key of OIDC_CLIENT_KEY_FILE is of another kind, which has one algorithm",
-            );
-        }
-        Some(_) => {}
+    let keys = keys_from(&files);
+    if keys.is_none() {
+        reader.wrong("OIDC_CLIENT_KEY_FILE", UNUSABLE);
     }
     keys
 }
 
-/// The setting for what RSA keys of this client sign with.
-const RSA_ALGORITHM: &str = "OIDC_CLIENT_KEY_ALG";
-
-/// What RSA keys of this client sign with, where it was set.
-fn rsa_algorithm(reader: &mut Reader<'_>) -> Option<SigningAlgorithm> {
-    let name = reader.optional_text(RSA_ALGORITHM)?;
-    let algorithm = name.parse().ok();
-    let algorithm = algorithm.filter(|algorithm| RSA_ALGORITHMS.contains(algorithm));
-    if algorithm.is_none() {
-        reader.wrong(
-            RSA_ALGORITHM,
-            "must be RS256, RS384, RS512, PS256, PS384 or PS512",
-        );
-    }
-    algorithm
-}
-
-/// What an RSA key can sign with.
-const RSA_ALGORITHMS: [SigningAlgorithm; 6] = [
-    SigningAlgorithm::Rs256,
-    SigningAlgorithm::Rs384,
-    SigningAlgorithm::Rs512,
-    SigningAlgorithm::Ps256,
-    SigningAlgorithm::Ps384,
-    SigningAlgorithm::Ps512,
-];
-
 /// The keys in files, if every one of them is usable.
-fn keys_from(files: &[PathBuf], algorithm: Option<SigningAlgorithm>) -> Option<ClientKeys> {
-    let keys = files.iter().map(|path| key_from(path, algorithm));
+fn keys_from(files: &[PathBuf]) -> Option<ClientKeys> {
+    let keys = files.iter().map(|path| key_from(path));
     let mut keys = keys.collect::<Option<Vec<_>>>()?.into_iter();
     Some(ClientKeys::new(keys.next()?, keys.collect()))
 }
 
-/// The key of this client in a file, if it is usable. It signs with the algorithm, if it is an RSA key.
-pub(crate) fn key_from(path: &Path, algorithm: Option<SigningAlgorithm>) -> Option<ClientKey> {
-    let key = ClientKey::from_pem(&text(path)?).ok()?;
-    let told = algorithm.and_then(|algorithm| key.signing_with(algorithm));
-    Some(told.unwrap_or(key))
+/// The key of this client in a file, if it is usable.
+pub(crate) fn key_from(path: &Path) -> Option<ClientKey> {
+    ClientKey::from_pem(&text(path)?).ok()
 }
 
 /// The key in a file, if it is usable.

@@ -8,7 +8,7 @@ use chassis::audit;
 use chassis::files::Snapshot;
 use chassis::settings::Reader;
 use chassis::tls::ShownCertificate;
-use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty, SigningAlgorithm};
+use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty};
 use tokio::task::JoinHandle;
 
 use crate::credentials::{LEAST_SECRET_CHARS, dpop_key_from, key_files, key_from};
@@ -18,8 +18,6 @@ use crate::credentials::{LEAST_SECRET_CHARS, dpop_key_from, key_files, key_from}
 pub struct CredentialFiles {
     secret: Option<PathBuf>,
     keys: Vec<PathBuf>,
-    /// What RSA keys sign with, where it was set.
-    key_algorithm: Option<SigningAlgorithm>,
     dpop_key: Option<PathBuf>,
     proxy: Option<PathBuf>,
     /// The certificate, where it is measured.
@@ -32,10 +30,6 @@ impl CredentialFiles {
     /// Reads which files there are: before what they hold is, so that no change in between is missed.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let (keys, dpop_key) = (key_files(reader), reader.path("OIDC_DPOP_KEY_FILE"));
-        // Its mistakes are those of the keys, which are read after it.
-        let key_algorithm = reader
-            .optional_text("OIDC_CLIENT_KEY_ALG")
-            .and_then(|name| name.parse().ok());
         let certificate = reader.path("OIDC_CLIENT_CERT_FILE");
         let authorities = reader.path("OIDC_CA_FILE");
         let plain = [&certificate, &authorities, &dpop_key];
@@ -46,7 +40,6 @@ impl CredentialFiles {
         let mut files = Self {
             secret: secret.map(|file| file.path().to_owned()),
             keys,
-            key_algorithm,
             dpop_key,
             proxy: None,
             shown: None,
@@ -162,7 +155,7 @@ const NO_KEY: &str =
 fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
     let mut keys = Vec::new();
     for path in &files.keys {
-        keys.push(key_from(path, files.key_algorithm).ok_or_else(|| Unusable {
+        keys.push(key_from(path).ok_or_else(|| Unusable {
             setting: "OIDC_CLIENT_KEY_FILE",
             path: path.clone(),
             problem: NO_KEY,

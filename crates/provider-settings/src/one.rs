@@ -5,9 +5,8 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use oidc::{
-    AcceptedAlgorithms, AccessTokenShape, AllowedTenants, ApiTokenGrant, AssertionAudience, BuildError,
-    ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode,
-    SigningAlgorithm, TenantRule,
+    AcceptedAlgorithms, AccessTokenShape, AllowedTenants, ApiTokenGrant, BuildError, ForwardProxy,
+    PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm, TenantRule,
 };
 use url::Url;
 
@@ -38,14 +37,6 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
         .filter_map(|(setting, member)| Some((member, address(reader, setting)?)))
         .collect();
     settings.name = name(reader);
-    settings.assertion_audience = match reader.text("OIDC_ASSERTION_AUDIENCE").as_str() {
-        "issuer" => AssertionAudience::Issuer,
-        "token-endpoint" => AssertionAudience::TokenEndpoint,
-        _ => {
-            reader.wrong("OIDC_ASSERTION_AUDIENCE", "must be issuer or token-endpoint");
-            AssertionAudience::Issuer
-        }
-    };
     settings.request_keys = request_keys(reader);
     settings.dpop_key = dpop_key(reader);
     settings.scope = scope(reader);
@@ -69,19 +60,10 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
         }
     };
     settings.signing_algs = algorithms(reader);
-    settings.logout_token_typ = match reader.text("OIDC_LOGOUT_TOKEN_TYP").as_str() {
-        "any" => LogoutTokenTyp::Any,
-        "logout+jwt" => LogoutTokenTyp::LogoutJwt,
-        _ => {
-            reader.wrong("OIDC_LOGOUT_TOKEN_TYP", "must be any or logout+jwt");
-            LogoutTokenTyp::Any
-        }
-    };
     match AccessTokenShape::of_name(&reader.text("OIDC_ACCESS_TOKENS")) {
         Some(shape) => settings.access_tokens = shape,
         None => reader.wrong("OIDC_ACCESS_TOKENS", "must be rfc9068, entra, okta or cognito"),
     }
-    settings.userinfo_signed = reader.flag("OIDC_USERINFO_SIGNED");
     settings.authorization_params = authorization_params(reader);
     settings.par = match reader.text("OIDC_PAR").as_str() {
         "auto" => Par::Auto,
@@ -100,7 +82,6 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
             format!("must be at most {MAX_CLOCK_TOLERANCE_SECS} seconds"),
         );
     }
-    settings.default_token_lifetime_secs = reader.secs("OIDC_DEFAULT_TOKEN_LIFETIME", Zero::Refused);
     settings.ca_file = reader
         .path("OIDC_CA_FILE")
         .filter(|path| tls::judge_authorities(reader, "OIDC_CA_FILE", path));

@@ -96,22 +96,10 @@ pub static TOPIC: Topic = Topic {
             "How this client proves who it is. Unless it is set, client_secret_post is used at a provider whose metadata list that and not client_secret_basic.",
         ),
         setting(
-            "OIDC_ASSERTION_AUDIENCE",
-            "issuer",
-            "issuer|token-endpoint",
-            "Whom an assertion of private_key_jwt names as its audience: the issuer, or the address of the token endpoint where the provider answers invalid_client to that.",
-        ),
-        setting(
             "OIDC_CLIENT_KEY_FILE",
             "",
             "LIST",
-            "PEM private keys (PKCS#8: RSA, P-256, P-384, P-521 or Ed25519) for private_key_jwt, signed requests and tls_client_auth. The first signs; the public halves of all are published at /.well-known/vestibule/client-jwks.json, so that a new key can be known before it is used.",
-        ),
-        setting(
-            "OIDC_CLIENT_KEY_ALG",
-            "",
-            "ALGORITHM",
-            "What RSA keys of OIDC_CLIENT_KEY_FILE sign with: RS256, which is the default, RS384, RS512, PS256, PS384 or PS512. Other keys have one algorithm: P-256 ES256, P-384 ES384, P-521 ES512, Ed25519 EdDSA.",
+            "PEM private keys (PKCS#8: RSA, P-256, P-384, P-521 or Ed25519) for private_key_jwt, signed requests and tls_client_auth. The first signs: an RSA key with the strongest algorithm that the metadata list, or RS256. The public halves of all are published at /.well-known/vestibule/client-jwks.json, so that a new key can be known before it is used.",
         ),
         setting(
             "OIDC_CLIENT_CERT_FILE",
@@ -168,22 +156,10 @@ pub static TOPIC: Topic = Topic {
             "The algorithms ID tokens, logout tokens and signed userinfo may have. auto: those of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA that the provider's metadata lists. Or one or several by name, then no other; HS256, HS384 and HS512, under a client secret of 32, 48 and 64 bytes, only by name. Never none.",
         ),
         setting(
-            "OIDC_LOGOUT_TOKEN_TYP",
-            "any",
-            "any|logout+jwt",
-            "The typ of logout tokens: logout+jwt alone, or also JWT and none at all, which is what most providers send.",
-        ),
-        setting(
             "OIDC_ACCESS_TOKENS",
             "rfc9068",
             "rfc9068|entra|okta|cognito",
             "How the provider makes the JWT access tokens that API clients show to routes with bearer: by RFC 9068, or as Microsoft Entra ID, Okta or Amazon Cognito do.",
-        ),
-        setting(
-            "OIDC_USERINFO_SIGNED",
-            "false",
-            "BOOL",
-            "Whether userinfo is registered as signed (userinfo_signed_response_alg): a plain answer is then refused.",
         ),
         setting(
             "OIDC_AUTHORIZATION_PARAMS",
@@ -220,12 +196,6 @@ pub static TOPIC: Topic = Topic {
             "5000",
             "MS",
             "Bound on each exchange with the provider, and on how long a caller waits for a refresh.",
-        ),
-        setting(
-            "OIDC_DEFAULT_TOKEN_LIFETIME",
-            "300",
-            "SECONDS",
-            "Lifetime assumed for an access token whose response names none.",
         ),
         setting(
             "OIDC_CA_FILE",

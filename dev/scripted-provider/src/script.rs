@@ -127,6 +127,8 @@ pub struct Script {
     pub exchange: Claims,
     /// OAuth error of token exchanges (status 400).
     pub exchange_error: Option<String>,
+    /// What header and claims of a client's assertion have to hold; another assertion is refused as `invalid_client`.
+    pub assertion: Claims,
     /// Resources for which a refresh gets no token (RFC 8707).
     pub unknown_resources: Vec<String>,
     /// Whether a refresh hands out a new ID token.
@@ -180,6 +182,7 @@ impl Default for Script {
             refresh_error: None,
             exchange: Claims::new(),
             exchange_error: None,
+            assertion: Claims::new(),
             unknown_resources: Vec::new(),
             refresh_id_token: true,
             rotate_refresh_tokens: true,

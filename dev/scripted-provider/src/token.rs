@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -174,7 +174,23 @@ pub(crate) fn believes(memory: &Memory, request: &Recorded) -> bool {
     let methods = methods.and_then(Value::as_array);
     let takes_basic =
         methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
-    (takes_basic || request.header("authorization").is_none()) && is_our_client(request)
+    (takes_basic || request.header("authorization").is_none())
+        && is_our_client(request)
+        && is_as_scripted(&memory.script.assertion, request.param("client_assertion"))
+}
+
+/// Whether an assertion's header and claims hold what they have to.
+fn is_as_scripted(wanted: &Claims, assertion: Option<&str>) -> bool {
+    let Some(assertion) = assertion else {
+        return true;
+    };
+    let parts = assertion.split('.').take(2);
+    let parts: Vec<Claims> = parts
+        .filter_map(|part| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok())
+        .collect();
+    wanted
+        .iter()
+        .all(|(name, value)| parts.iter().any(|part| part.get(name) == Some(value)))
 }
 
 /// Basic or post with the secret, an assertion, or a public client; the assertion's claims are the test's to look at.

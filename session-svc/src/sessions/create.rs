@@ -299,7 +299,7 @@ impl Sessions {
 
     fn begin(&self, id: &SessionId, new: &NewSession, theft_at_ms: Option<u64>) -> Session {
         let now_ms = self.keeper.now_ms();
-        let default_expiry_ms = now_ms.saturating_add(self.limits.default_token_lifetime_ms);
+        let default_expiry_ms = now_ms.saturating_add(oidc::DEFAULT_TOKEN_LIFETIME_SECS * 1_000);
         let expires_at_ms = new.access_token_expires_at_ms.unwrap_or(default_expiry_ms);
         let access = new.access_token.clone().map(|(value, token_type)| AccessToken {
             value: value.into(),

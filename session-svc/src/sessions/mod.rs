@@ -59,8 +59,6 @@ pub struct SessionLimits {
     pub revalidate_ms: u64,
     /// What other replicas wait when the one that refreshes dies.
     pub refresh_lease: Duration,
-    /// How long an access token lives whose provider did not say, in milliseconds.
-    pub default_token_lifetime_ms: u64,
     /// Most bytes a sealed session may take.
     pub max_bytes: usize,
     /// Most sessions a person may have; 0 for no limit. The oldest end.

@@ -187,7 +187,6 @@ fn userinfo_failed(error: UserinfoError) -> HttpError {
         UserinfoError::Unauthorized
         | UserinfoError::Subject
         | UserinfoError::Malformed
-        | UserinfoError::Unsigned
         | UserinfoError::Token(_) => Outage::BadAnswer,
     };
     HttpError::Provider(Handler::Profile, outage)

@@ -79,9 +79,7 @@ pub(in crate::sign_in) fn of_userinfo(error: &UserinfoError) -> Reason {
         }
         UserinfoError::Unauthorized => Reason::UserinfoRefused,
         UserinfoError::Subject => Reason::UserinfoSubject,
-        UserinfoError::Malformed | UserinfoError::Unsigned | UserinfoError::Token(_) => {
-            Reason::UserinfoAnswer
-        }
+        UserinfoError::Malformed | UserinfoError::Token(_) => Reason::UserinfoAnswer,
     }
 }
 

@@ -61,33 +61,6 @@ async fn signed_userinfo_is_verified_and_nonsense_is_refused() {
 }
 
 #[tokio::test]
-async fn userinfo_that_is_registered_as_signed_is_refused_when_it_is_plain() {
-    let settings = [("OIDC_USERINFO_SIGNED", "true")];
-    assert_eq!(
-        accepted(&settings, |script| script.userinfo_jwt = true)
-            .await
-            .len(),
-        2
-    );
-    for plan in Plan::both(&settings).await {
-        let mut browser = plan.stack.browser();
-        let refused = plan.sign_in(&mut browser).await;
-        assert_eq!(refused.status, 400, "{refused:?}");
-        assert_eq!(browser.get("/api/auth/me").await.status, 204);
-        // Nor does it change who is signed in already.
-        plan.stack.provider.script(|script| script.userinfo_jwt = true);
-        plan.sign_in(&mut browser).await;
-        plan.stack.provider.script(|script| {
-            script.userinfo_jwt = false;
-            _ = script.userinfo.insert("name".into(), json!("Eve"));
-        });
-        assert_eq!(browser.get("/api/auth/me?refetch=true").await.status, 502);
-        assert_ne!(browser.get("/api/auth/me").await.json()["name"], "Eve");
-    }
-}
-
-// conformance: B-106
-#[tokio::test]
 async fn userinfo_overrides_nothing_the_id_token_vouches_for() {
     let behave = |script: &mut scripted_provider::Script| {
         script.claims.insert("acr".into(), json!("bronze"));

@@ -103,7 +103,6 @@ impl SessionService {
             refresh_ahead_ms: 0,
             revalidate_ms: 0,
             refresh_lease: DEFAULT_LEASE,
-            default_token_lifetime_ms: 300_000,
             max_bytes: MAX_BYTES,
             max_per_subject: 0,
             watch_heartbeat: heartbeat,

@@ -205,18 +205,6 @@ async fn userinfo_is_about_the_same_person_and_says_nothing_protected() {
 }
 
 #[tokio::test]
-async fn userinfo_registered_as_signed_is_refused_when_it_is_plain() {
-    let bench = bench_with(|settings| settings.userinfo_signed = true);
-    for signed in [true, false] {
-        bench.provider.script(|script| script.userinfo_jwt = signed);
-        let token = bench.exchange().await.expect("tokens").access_token;
-        let claims = bench.party.userinfo("Bearer", &token, "alice", NOW).await;
-        assert_eq!(claims.is_ok(), signed);
-        assert!(signed || matches!(claims, Err(UserinfoError::Unsigned)));
-    }
-}
-
-#[tokio::test]
 async fn signed_userinfo_has_an_algorithm_the_metadata_lists_for_it() {
     for (listed, accepted) in [
         (json!(null), true),

@@ -66,7 +66,7 @@ async fn a_key_made_anew_under_the_old_name_is_followed_by_the_next_sign_in() {
 
 #[tokio::test]
 async fn a_key_made_anew_under_the_old_name_is_followed_by_tokens_of_every_kind() {
-    let bench = bench_with(|settings| settings.userinfo_signed = true);
+    let bench = bench();
     bench.provider.script(|script| script.userinfo_jwt = true);
     for kind in ["refresh", "userinfo", "logout token", "access token"] {
         let tokens = bench.exchange().await.expect("tokens");
@@ -157,7 +157,7 @@ async fn many_sign_ins_with_a_bad_signature_share_one_fetch_a_second() {
 
 #[tokio::test]
 async fn a_bad_signature_is_no_verdict_while_the_keys_cannot_be_had_anew() {
-    let bench = bench_with(|settings| settings.userinfo_signed = true);
+    let bench = bench();
     bench.provider.script(|script| script.userinfo_jwt = true);
     bench.login().await.expect("the keys are known");
     later(BETWEEN_FETCHES).await;

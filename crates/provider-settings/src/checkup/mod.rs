@@ -19,8 +19,7 @@ mod watch;
 
 use chassis::findings::{Finding, Remedy, Section, Verdict};
 use oidc::{
-    AssertionAudience, AuthorizationProbe, ClientAuth, ClientVerdict, ProviderError, ProviderSettings,
-    RedirectUrl, RelyingParty,
+    AuthorizationProbe, ClientAuth, ClientVerdict, ProviderError, ProviderSettings, RedirectUrl, RelyingParty,
 };
 use serde_json::{Map, Value};
 
@@ -137,7 +136,7 @@ fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part)
         findings.extend(request::signed_requests(document, settings));
         findings.push(request::scope(document, settings));
         findings.push(request::claims(document, settings));
-        findings.push(request::userinfo(document, settings, userinfo));
+        findings.push(request::userinfo(document, userinfo));
         findings.push(request::back_channel_logout(document));
     }
     findings.extend(tokens::bound_tokens(document, settings));
@@ -230,31 +229,21 @@ async fn other_method(
         return None;
     }
     let settings = party.settings();
-    let by = |other: ClientAuth| {
-        let method = other.method();
-        let party = party.with_settings(|settings| settings.client_auth = other);
-        ("OIDC_CLIENT_AUTH_METHOD", method, party)
-    };
-    let (setting, word, other) = match &settings.client_auth {
+    let other = match &settings.client_auth {
         ClientAuth::SecretByMetadata(secret) | ClientAuth::SecretBasic(secret) => {
-            by(ClientAuth::SecretPost(secret.clone()))
+            ClientAuth::SecretPost(secret.clone())
         }
-        ClientAuth::SecretPost(secret) => by(ClientAuth::SecretBasic(secret.clone())),
-        ClientAuth::PrivateKeyJwt(_) => {
-            let (word, audience) = match settings.assertion_audience {
-                AssertionAudience::Issuer => ("token-endpoint", AssertionAudience::TokenEndpoint),
-                AssertionAudience::TokenEndpoint => ("issuer", AssertionAudience::Issuer),
-            };
-            let party = party.with_settings(|settings| settings.assertion_audience = audience);
-            ("OIDC_ASSERTION_AUDIENCE", word, party)
-        }
-        ClientAuth::TlsClientAuth { .. } | ClientAuth::None => return None,
+        ClientAuth::SecretPost(secret) => ClientAuth::SecretBasic(secret.clone()),
+        ClientAuth::PrivateKeyJwt(_) | ClientAuth::TlsClientAuth { .. } | ClientAuth::None => return None,
     };
-    let party = other.ok()?;
+    let word = other.method();
+    let party = party
+        .with_settings(|settings| settings.client_auth = other)
+        .ok()?;
     let verdict = client_verdict(&party, redirect_uri, now).await;
     matches!(verdict, Ok(ClientVerdict::Believed)).then(|| {
-        let advice = format!("write {word}: the provider believes the same secret or key that way");
-        Remedy::set(setting, advice)
+        let advice = format!("write {word}: the provider believes the same secret that way");
+        Remedy::set("OIDC_CLIENT_AUTH_METHOD", advice)
     })
 }
 

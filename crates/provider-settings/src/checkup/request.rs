@@ -234,26 +234,11 @@ pub(super) fn claims(document: DiscoveryDocument<'_>, settings: &ProviderSetting
 }
 
 /// Where names and addresses of people come from (OpenID Connect Core 5.4).
-pub(super) fn userinfo(
-    document: DiscoveryDocument<'_>,
-    settings: &ProviderSettings,
-    reading: UserinfoReading,
-) -> Finding {
+pub(super) fn userinfo(document: DiscoveryDocument<'_>, reading: UserinfoReading) -> Finding {
     let id = "profile_claims";
     let setting = "EDGE_USERINFO_AT_LOGIN";
     let offered = document.text("userinfo_endpoint").is_some();
-    let signed = document.list("userinfo_signing_alg_values_supported").is_some();
     match (offered, reading) {
-        (true, UserinfoReading::Auto | UserinfoReading::Always) if settings.userinfo_signed && !signed => {
-            Finding::warning(
-                id,
-                "OIDC_USERINFO_SIGNED is true, and the provider does not say that it signs userinfo",
-                Remedy::set(
-                    "OIDC_USERINFO_SIGNED",
-                    "write false unless the client is registered with userinfo_signed_response_alg",
-                ),
-            )
-        }
         (true, UserinfoReading::Auto) => Finding::fits(
             id,
             "from the ID token, and from the userinfo endpoint what that lacks",

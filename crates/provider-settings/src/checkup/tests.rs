@@ -236,10 +236,6 @@ fn the_settings_are_judged_by_what_the_document_says() {
         scope: "openid offline_access".to_owned(),
         ..settings()
     };
-    let signed = ProviderSettings {
-        userinfo_signed: true,
-        ..settings()
-    };
     let open = ProviderSettings {
         client_auth: ClientAuth::None,
         ..settings()
@@ -271,7 +267,6 @@ fn the_settings_are_judged_by_what_the_document_says() {
             json!({"grant_types_supported": null}),
             Unknown,
         ),
-        ("profile_claims", signed, json!({}), Warning),
         ("client_authentication", open, json!({}), Unknown),
     ] {
         assert_eq!(judged(&settings, &changes, id).verdict, verdict, "{id} {changes}");

@@ -210,7 +210,7 @@ fn assertion_algorithm(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Op
             ),
             Remedy::set(
                 "OIDC_CLIENT_KEY_FILE",
-                "use a key of another kind: P-256 signs ES256, Ed25519 signs EdDSA; what an RSA key signs with is OIDC_CLIENT_KEY_ALG",
+                "use a key of another kind: P-256 signs ES256, Ed25519 signs EdDSA",
             ),
         )
     })

@@ -38,7 +38,6 @@ fn what_would_weaken_a_sign_in_is_refused_by_name() {
         ("OIDC_ID_TOKEN_SIGNING_ALG", "ES256K"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "RS256,none"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "auto,HS256"),
-        ("OIDC_ASSERTION_AUDIENCE", "both"),
         ("OIDC_PROVIDER_NAME", "two\nlines"),
         (
             "OIDC_AUTHORIZATION_PARAMS",
@@ -67,7 +66,6 @@ fn what_stands_next_to_it_is_taken() {
         ("OIDC_ID_TOKEN_SIGNING_ALG", "auto"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "ES512, RS256"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "HS256"),
-        ("OIDC_ASSERTION_AUDIENCE", "token-endpoint"),
         ("OIDC_PROVIDER_NAME", "Acme"),
         ("OIDC_AUTHORIZATION_PARAMS", "prompt=login,max_age=60"),
         ("OIDC_RESOURCE", "https://api.example/a"),
@@ -90,36 +88,4 @@ fn a_short_secret_signs_no_tokens() {
     let short = party(&settings("a-secret-of-31-characters-only!")).map(|_| ());
     assert!(short.is_err_and(|message| message.contains("OIDC_ID_TOKEN_SIGNING_ALG")));
     assert!(party(&settings("a-secret-of-32-characters-at-all")).is_ok());
-}
-
-#[test]
-fn an_rsa_key_signs_with_what_is_named_and_no_other_key_can_be_told() {
-    use std::io::Write as _;
-    let rsa = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../dev/scripted-provider/keys/rsa-0.pem"
-    );
-    let mut ed25519 = tempfile::NamedTempFile::new().unwrap();
-    // RFC 8410, section 10.3.
-    let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
-    ed25519.write_all(pem.as_bytes()).unwrap();
-    let ed25519 = ed25519.path().to_str().unwrap();
-    let signs = |key: &str, algorithm: &str| {
-        let settings = [
-            GOOD[0],
-            GOOD[1],
-            ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
-            ("OIDC_CLIENT_KEY_FILE", key),
-            ("OIDC_CLIENT_KEY_ALG", algorithm),
-        ];
-        let (party, _) = party(&settings)?;
-        let keys = party.client_jwks().unwrap_or_default();
-        Ok::<_, String>(keys["keys"][0]["alg"].as_str().unwrap_or_default().to_owned())
-    };
-    assert_eq!(signs(rsa, "PS256").as_deref(), Ok("PS256"));
-    assert_eq!(signs(rsa, "").as_deref(), Ok(""), "the metadata choose");
-    for (key, algorithm) in [(ed25519, "PS256"), (rsa, "ES256"), (rsa, "HS256"), (rsa, "none")] {
-        let wrong = signs(key, algorithm).unwrap_err();
-        assert!(wrong.contains("OIDC_CLIENT_KEY_ALG"), "{algorithm}: {wrong}");
-    }
 }

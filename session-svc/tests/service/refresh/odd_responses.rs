@@ -186,7 +186,7 @@ async fn without_a_lifetime_the_configured_one_is_assumed() {
     let (world, signed_in) = without("expires_in").await;
     let answer = world.one.forced(&signed_in.id).await.unwrap();
     let lives_ms = timestamp::to_ms(&answer.expires_at.unwrap()) - START_MS;
-    assert_eq!(lives_ms, limits().default_token_lifetime_ms);
+    assert_eq!(lives_ms, oidc::DEFAULT_TOKEN_LIFETIME_SECS * 1_000);
 }
 
 #[tokio::test]

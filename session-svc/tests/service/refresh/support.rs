@@ -58,7 +58,6 @@ pub(crate) fn limits() -> SessionLimits {
         refresh_ahead_ms: 0,
         revalidate_ms: 0,
         refresh_lease: DEFAULT_LEASE,
-        default_token_lifetime_ms: 300_000,
         max_bytes: 65_536,
         max_per_subject: 0,
         watch_heartbeat: Duration::from_millis(300),

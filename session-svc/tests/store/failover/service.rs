@@ -79,7 +79,6 @@ impl Service {
                 refresh_ahead_ms: 0,
                 revalidate_ms: 0,
                 refresh_lease: session_svc::refresh::DEFAULT_LEASE,
-                default_token_lifetime_ms: 300_000,
                 max_bytes: 65_536,
                 max_per_subject: 0,
                 watch_heartbeat: Duration::from_millis(300),
