@@ -11,7 +11,7 @@ use oidc::{
 use url::Url;
 
 use crate::credentials::{client_auth, dpop_key, request_keys};
-use crate::table::PROVIDER_NAME;
+use crate::table::{ENDPOINTS, PROVIDER_NAME};
 
 /// More tolerance than this would make expiry meaningless.
 const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
@@ -32,10 +32,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.tenants = tenants(reader, &settings.issuer);
     settings.groups_url = groups_url(reader, &settings.issuer);
     settings.metadata_url = address(reader, "OIDC_METADATA_URL");
-    settings.endpoints = ENDPOINTS
-        .into_iter()
-        .filter_map(|(setting, member)| Some((member, address(reader, setting)?)))
-        .collect();
+    settings.endpoints = endpoints(reader);
     settings.name = name(reader);
     settings.request_keys = request_keys(reader);
     settings.dpop_key = dpop_key(reader);
@@ -120,24 +117,53 @@ fn issuer(reader: &mut Reader<'_>) -> String {
     issuer
 }
 
-/// The endpoints that have a setting, and what the provider's metadata call them.
-const ENDPOINTS: [(&str, &str); 5] = [
-    ("OIDC_AUTHORIZATION_ENDPOINT", "authorization_endpoint"),
-    ("OIDC_TOKEN_ENDPOINT", "token_endpoint"),
-    ("OIDC_JWKS_URI", "jwks_uri"),
-    ("OIDC_USERINFO_ENDPOINT", "userinfo_endpoint"),
-    ("OIDC_END_SESSION_ENDPOINT", "end_session_endpoint"),
+/// The members of the metadata whose addresses may be replaced.
+const MEMBERS: [&str; 5] = [
+    "authorization_endpoint",
+    "token_endpoint",
+    "jwks_uri",
+    "userinfo_endpoint",
+    "end_session_endpoint",
 ];
 
-/// An address of the provider. It may have a query, as some providers' have.
+/// The addresses that replace those of the metadata.
+fn endpoints(reader: &mut Reader<'_>) -> Vec<(&'static str, Url)> {
+    let mut endpoints: Vec<(&'static str, Url)> = Vec::new();
+    for entry in reader.list(ENDPOINTS) {
+        let parsed = entry.split_once('=').and_then(|(name, url)| {
+            let member = MEMBERS.into_iter().find(|member| *member == name.trim())?;
+            Some((member, Url::parse(url.trim()).ok()?))
+        });
+        let Some((member, url)) = parsed else {
+            let members = MEMBERS.join(", ");
+            reader.wrong(
+                ENDPOINTS,
+                format!("must be a list of MEMBER=URL, where MEMBER is one of {members}"),
+            );
+            continue;
+        };
+        if endpoints.iter().any(|(known, _)| *known == member) {
+            reader.wrong(ENDPOINTS, format!("names {member} twice"));
+        }
+        judge_address(reader, ENDPOINTS, &url);
+        endpoints.push((member, url));
+    }
+    endpoints
+}
+
 fn address(reader: &mut Reader<'_>, name: &str) -> Option<Url> {
     let url = reader.url(name)?;
+    judge_address(reader, name, &url);
+    Some(url)
+}
+
+/// Judges an address of the provider. It may have a query, as some providers' have.
+fn judge_address(reader: &mut Reader<'_>, name: &str, url: &Url) {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         reader.wrong(name, "must contain neither credentials nor a fragment");
-    } else if !oidc::endpoint_is_secure(&url) {
+    } else if !oidc::endpoint_is_secure(url) {
         reader.wrong(name, "must use https; http is allowed on loopback only");
     }
-    Some(url)
 }
 
 /// The rule for a provider with many tenants.

@@ -8,6 +8,9 @@ pub const PREFIX: &str = "OIDC_";
 /// The setting that names the file of several providers.
 pub const PROVIDERS: &str = "OIDC_PROVIDERS";
 
+/// The setting for addresses that replace those of the metadata.
+pub(crate) const ENDPOINTS: &str = "OIDC_ENDPOINTS";
+
 /// The setting for what people call the provider.
 pub(crate) const PROVIDER_NAME: &str = "OIDC_PROVIDER_NAME";
 
@@ -45,24 +48,10 @@ pub static TOPIC: Topic = Topic {
             "Where the provider's metadata are, if not at OIDC_ISSUER_URL with /.well-known/openid-configuration: the address that pods reach, where browsers use another. The issuer in the metadata still has to equal OIDC_ISSUER_URL.",
         ),
         setting(
-            "OIDC_AUTHORIZATION_ENDPOINT",
+            ENDPOINTS,
             "",
-            "URL",
-            "Replaces the authorization_endpoint of the metadata, and so do the four settings below their members. https outside loopback.",
-        ),
-        setting("OIDC_TOKEN_ENDPOINT", "", "URL", "Replaces the token_endpoint."),
-        setting("OIDC_JWKS_URI", "", "URL", "Replaces the jwks_uri."),
-        setting(
-            "OIDC_USERINFO_ENDPOINT",
-            "",
-            "URL",
-            "Replaces the userinfo_endpoint.",
-        ),
-        setting(
-            "OIDC_END_SESSION_ENDPOINT",
-            "",
-            "URL",
-            "Replaces the end_session_endpoint.",
+            "LIST",
+            "Addresses that replace those of the metadata, each as MEMBER=URL, such as token_endpoint=https://login.internal/token. The members are authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint and end_session_endpoint. https outside loopback.",
         ),
         setting(
             PROVIDER_NAME,

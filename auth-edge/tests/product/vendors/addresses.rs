@@ -54,8 +54,8 @@ async fn single_endpoints_take_the_place_of_those_in_the_metadata() {
     let provider = known_by_another_address();
     let of_pods = |endpoint| provider.url(endpoint);
     let lines = format!(
-        "metadata_url = \"{}\"\nauthorization_endpoint = \"{}\"\ntoken_endpoint = \"{}\"\njwks_uri = \"{}\"\n\
-         userinfo_endpoint = \"{}\"\nend_session_endpoint = \"{}?pool=1\"",
+        "metadata_url = \"{}\"\nendpoints = [\"authorization_endpoint={}\", \"token_endpoint={}\", \"jwks_uri={}\", \
+         \"userinfo_endpoint={}\", \"end_session_endpoint={}?pool=1\"]",
         of_pods(Endpoint::Discovery),
         of_pods(Endpoint::Authorize),
         of_pods(Endpoint::Token),
