@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers defences lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load signals-told restarts chaos chaos-defences soak
+.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load signals-told restarts chaos soak
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,8 +17,8 @@ test: ## every test: Rust, web, provider, Python, browser, Kubernetes; closes on
 providers: ## signs people in at every provider there is, and writes the tables of docs/providers.md
 	@exec node dev/test.mjs --only providers --write-docs
 
-defences: ## takes every defence out, one at a time: a test has to notice; closes on a count
-	@exec node dev/defences.mjs
+mutants: ## changes the guards of both programs at random places: a test has to fail; SHARD=0/40 is a sample
+	@exec node dev/mutants.mjs --shard $(or $(SHARD),0/40)
 
 lint: ## formatting, clippy, types, generated code
 	@exec node dev/lint.mjs
@@ -65,9 +65,6 @@ restarts: ## every Redis and Valkey of Debian's releases stopped and killed; pri
 
 chaos: ## people and faults from seeds, half a minute each, and an oracle for every answer: SEED=1 SEEDS=20 SECONDS=30
 	@exec node dev/chaos.mjs --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,20)) --seconds $(or $(SECONDS),30)
-
-chaos-defences: ## takes defences out of both programs, one at a time: chaos has to find each
-	@exec node dev/chaos/defences/run.mjs
 
 soak: ## people for an hour, and what it does to memory, descriptors and keys, plotted under target/soak: MINUTES=60
 	@exec node dev/soak.mjs --minutes $(or $(MINUTES),60)

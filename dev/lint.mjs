@@ -1,4 +1,4 @@
-// `make lint`: formatting, clippy, documentation, arrows between modules, dependencies, defences, proto and web lint, generated files.
+// `make lint`: formatting, clippy, documentation, arrows between modules, dependencies, proto and web lint, generated files.
 // Runs all of it and names what failed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -65,8 +65,6 @@ const CHECKS = [
   ['dependencies: advisories of npm', npmAdvisories],
   ['dependencies that nothing uses', unusedDependencies],
   ['conformance: every requirement has a test or a reason', () => passes(process.execPath, ['dev/conformance.mjs', '--check'])],
-  ['defences: the table fits the sources', () => passes(process.execPath, ['dev/defences.mjs', '--check'])],
-  ['defences that chaos has to miss: the table fits the sources', () => passes(process.execPath, ['dev/chaos/defences/run.mjs', '--check'])],
   ['web: lint and types', () => passes('npm', ['run', '--silent', 'lint'], { cwd: web })],
   ['proto: buf lint', () => passes('npm', ['run', '--silent', 'lint:proto'], { cwd: web })],
   ['proto: nothing that breaks callers', () => passes('npm', ['run', '--silent', 'breaking:proto'], { cwd: web })],
