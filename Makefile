@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load signals-told restarts chaos soak
+.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load signals-told chaos
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,14 +60,8 @@ signals-load: ## 10,000 security events in a minute, over the end of a session s
 signals-told: ## the same of endings that a receiver has to hear of
 	@exec node dev/signals-told.mjs
 
-restarts: ## every Redis and Valkey of Debian's releases stopped and killed; prints which sessions are there after
-	@exec node dev/restarts.mjs
-
 chaos: ## people and faults from seeds, half a minute each, and an oracle for every answer: SEED=1 SEEDS=20 SECONDS=30
 	@exec node dev/chaos.mjs --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,20)) --seconds $(or $(SECONDS),30)
-
-soak: ## people for an hour, and what it does to memory, descriptors and keys, plotted under target/soak: MINUTES=60
-	@exec node dev/soak.mjs --minutes $(or $(MINUTES),60)
 
 bench: ## measures everything in 25 minutes, beside bounds and peers; writes docs/performance.md
 	@exec node bench/run.mjs

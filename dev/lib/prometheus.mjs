@@ -43,8 +43,6 @@ export async function startPrometheus({ targets, groups = [], interval = '1s' })
     url,
     /** The samples a query gives now. */
     ask: async (query) => (await get('/api/v1/query', { query })).result,
-    /** What it gives over the last seconds, in steps. */
-    range: async (query, seconds, step) => (await get('/api/v1/query_range', { query, start: Date.now() / 1000 - seconds, end: Date.now() / 1000, step })).result,
     /** The labels of every series that matches. */
     series: (match) => get('/api/v1/series', { 'match[]': match }),
     /** Types and helps by name. */
