@@ -45,8 +45,8 @@ reproducible: ## builds both programs and the web app twice, in different places
 k8s: ## renders and validates the Kubernetes manifests
 	@exec node dev/test.mjs --only kubernetes
 
-pods: ## the manifests as real pods, and everything that can happen to them under load; prints what people noticed
-	@exec node dev/pods.mjs
+pods: ## the manifests as real pods: a sign-in, rollouts, a killed process, a lost master of Redis
+	@exec node dev/test.mjs --only pods
 
 flood: ## every attack on the edge at once for a minute, under the memory limit of its pod; prints what others noticed
 	@exec node dev/flood.mjs

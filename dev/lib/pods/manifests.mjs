@@ -1,44 +1,73 @@
-// The rendered manifests as objects: kubectl renders the overlay and turns it into JSON, so that nothing here reads YAML.
-import { command } from './podman.mjs';
+// Rendered manifests as objects, and what they say of a container. Whatever the manifests do not use is refused, not ignored.
+import { spawnSync } from 'node:child_process';
 
-/** Objects of an overlay, as `kubectl apply -k` would send them. */
-export async function render(folder) {
-  const text = await command('kubectl', ['kustomize', folder]);
-  return objectsOf(text);
+import { Problem } from '../build.mjs';
+
+const UNITS = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 };
+const OUTPUT_BYTES = 64 * 1024 * 1024;
+
+function kubectl(args, input) {
+  const { status, stdout, stderr, error } = spawnSync('kubectl', args, { input, encoding: 'utf8', maxBuffer: OUTPUT_BYTES });
+  if (status !== 0) throw new Problem(`kubectl ${args.join(' ')}: ${error?.message ?? stderr}`);
+  return stdout;
 }
 
-/** Objects of manifests that are rendered already. */
-export async function objectsOf(text) {
-  // A patch that changes nothing: the way of kubectl to print what it has read, without a server.
-  const json = await command('kubectl', ['label', '--local', '--filename', '-', '--output', 'json', 'vestibule.auth/rendered=yes'], { input: text });
+/** The objects of an overlay. `kubectl label --local` turns YAML into JSON and needs no server. */
+export function render(overlay) {
+  const json = kubectl(['label', '--local', '--filename', '-', '--output', 'json', 'vestibule.auth/rendered=yes'], kubectl(['kustomize', overlay]));
   return json.split(/^(?=\{)/m).filter((part) => part.trim()).map((part) => JSON.parse(part));
 }
 
-/** The objects of one kind. */
-export const ofKind = (objects, kind) => objects.filter((object) => object.kind === kind);
+/** A finder of objects: `find(kind, name)` in one namespace. */
+export const finder = (objects, namespace) => (kind, name) => {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name && object.metadata.namespace === namespace);
+  if (!found) throw new Problem(`there is no ${kind} ${name} in ${namespace}`);
+  return found;
+};
 
-/** Whether labels fit a selector of Kubernetes; an empty selector fits everything. */
-export function selects({ matchLabels = {}, matchExpressions = [] }, labels) {
-  return Object.entries(matchLabels).every(([key, value]) => labels[key] === value) && matchExpressions.every(({ key, operator, values }) => {
-    if (operator === 'In') return values.includes(labels[key]);
-    if (operator === 'NotIn') return !values.includes(labels[key]);
-    if (operator === 'Exists') return key in labels;
-    return !(key in labels); // DoesNotExist
-  });
+/** What a ConfigMap or a Secret holds: key → bytes. */
+export const contentsOf = ({ kind, data = {} }) => Object.entries(data).map(([key, value]) => [key, Buffer.from(value, kind === 'Secret' ? 'base64' : 'utf8')]);
+
+/** Bytes of a quantity such as `128Mi`. */
+export function bytesOf(quantity) {
+  const [, count, unit] = /^(\d+)(Ki|Mi|Gi)$/.exec(quantity) ?? [];
+  if (!unit) throw new Problem(`${quantity} is no quantity of memory that is known here`);
+  return Number(count) * UNITS[unit];
 }
 
-/** A whole number of Kubernetes: `"1"`, 1, or a part of `total` as `"25%"`. */
-export function amount(value, total, round = Math.ceil) {
-  return String(value).endsWith('%') ? round((Number.parseInt(value, 10) / 100) * total) : Number(value);
+/** `$(NAME)` becomes the value of the variable. */
+const expand = (text, env) => text.replaceAll(/\$\(([^)]+)\)/g, (whole, name) => env[name] ?? whole);
+
+/** The variables of a container, in the order in which Kubernetes reads them. */
+function environment({ name: container, env: listed = [], envFrom = [] }, pod, find) {
+  const env = {};
+  for (const { configMapRef } of envFrom) for (const [key, value] of contentsOf(find('ConfigMap', configMapRef.name))) env[key] = value.toString();
+  const fields = { 'metadata.name': pod.name, 'status.podIP': pod.ip };
+  for (const { name, value = '', valueFrom } of listed) {
+    const field = valueFrom?.fieldRef?.fieldPath;
+    if (valueFrom && !fields[field]) throw new Problem(`${container}: the source of ${name} is not known here`);
+    env[name] = field ? fields[field] : expand(value, env);
+  }
+  return env;
 }
 
-/** The value a key of a ConfigMap or a Secret has, as bytes. */
-export function valueOf(object, key) {
-  if (object.kind === 'Secret') return object.stringData?.[key] === undefined ? bytes(object.data?.[key], 'base64') : Buffer.from(object.stringData[key]);
-  return bytes(object.data?.[key], 'utf8') ?? bytes(object.binaryData?.[key], 'base64');
+/** The arguments of `podman create` for one container of a pod; `image(name)` says which local image stands for one of the manifests. */
+export function createArguments(container, pod, { find, image }) {
+  const { spec } = pod.template;
+  const env = environment(container, pod, find);
+  const { runAsUser, runAsGroup, readOnlyRootFilesystem, allowPrivilegeEscalation, capabilities } = { ...spec.securityContext, ...container.securityContext };
+  const memory = String(bytesOf(container.resources.limits.memory));
+  const [program, ...words] = [...container.command ?? [], ...container.args ?? []].map((part) => expand(part, env));
+  const own = container.command !== undefined;
+  return [
+    '--pod', pod.id, '--name', `${pod.id}-${container.name}`, '--pull', 'never', '--restart', 'always', '--log-driver', 'k8s-file',
+    '--user', `${runAsUser}:${runAsGroup}`, '--group-add', String(spec.securityContext.fsGroup ?? runAsGroup), '--memory', memory, '--memory-swap', memory,
+    ...(readOnlyRootFilesystem ? ['--read-only', '--read-only-tmpfs=false'] : []),
+    ...(allowPrivilegeEscalation === false ? ['--security-opt', 'no-new-privileges'] : []),
+    ...(capabilities?.drop ?? []).flatMap((name) => ['--cap-drop', name]),
+    ...Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
+    ...(container.volumeMounts ?? []).flatMap(({ name, mountPath, readOnly }) => ['--volume', `${pod.volumes.get(name)}:${mountPath}${readOnly ? ':ro' : ''}`]),
+    ...(own ? ['--entrypoint', JSON.stringify([program])] : []),
+    image(container.image), ...(own || program === undefined ? [] : [program]), ...words,
+  ];
 }
-
-const bytes = (value, encoding) => (value === undefined ? undefined : Buffer.from(value, encoding));
-
-/** Every key of a ConfigMap or a Secret. */
-export const keysOf = (object) => [...new Set([...Object.keys(object.data ?? {}), ...Object.keys(object.stringData ?? {}), ...Object.keys(object.binaryData ?? {})])];
