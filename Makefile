@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick capacity screenshots flood failover signals-load signals-told chaos
+.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover signals-load signals-told chaos
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,9 +65,6 @@ chaos: ## people and faults from seeds, half a minute each, and an oracle for ev
 
 bench: ## measures everything in 25 minutes, beside bounds and peers; writes docs/performance.md
 	@exec node bench/run.mjs
-
-capacity: ## how many machines SESSIONS=1000000 REQUESTS=5000 want, from measured constants
-	@exec node bench/capacity.mjs $(SESSIONS) $(REQUESTS)
 
 bench-quick: ## measures what a change is likely to move, in three minutes; records nothing
 	@exec node bench/run.mjs --quick

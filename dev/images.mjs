@@ -5,7 +5,6 @@
 //   node dev/images.mjs --arch arm64            of programs for another architecture (the development provider stays this machine's)
 //   node dev/images.mjs --again                 the programs are those of the last time
 //   node dev/images.mjs --default               the other way: everything inside containers, as docker build does it
-//   node dev/images.mjs --default --stand-in    the same where no registry is reached (dev/images/stand-in.mjs)
 //
 // IMAGE_TAG names the tag (dev); CARGO_PROFILE=dev compiles faster, for tests. SOURCE_DATE_EPOCH is the time written on files and images: the last commit's. The last lines say what
 // was built, one JSON object each: name, id, bytes, layers. Bills of materials: `make sbom`.
@@ -17,7 +16,6 @@ import { IMAGES, imageName } from './images/names.mjs';
 import { isStatic } from './images/elf.mjs';
 import { buildNodeImage } from './images/node.mjs';
 import { sourceEpoch, sourceRevision } from './images/source.mjs';
-import { standIns } from './images/stand-in.mjs';
 import { buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildImage, builderPlatform, findBuilder, inspectImage } from './lib/containers.mjs';
 import { ROOT } from './stack.mjs';
@@ -29,7 +27,6 @@ const { values } = parseArgs({
     arch: { type: 'string', default: process.arch === 'arm64' ? 'arm64' : 'amd64' },
     again: { type: 'boolean', default: false },
     default: { type: 'boolean', default: false },
-    'stand-in': { type: 'boolean', default: false },
   },
 });
 const wanted = values.only.split(',');
@@ -85,15 +82,12 @@ async function onThisMachine() {
   return { contexts, args: wanted.includes('dev-idp') ? { NODE_IMAGE: await buildNodeImage() } : {} };
 }
 
-/** Inside containers: the base images are the Containerfile's own, or stand-ins. */
-const inContainers = async () => ({ contexts: {}, args: values['stand-in'] ? await standIns(values.arch) : {} });
-
 try {
   const unknown = wanted.filter((name) => !IMAGES.includes(name));
   if (unknown.length > 0) throw new Problem(`no image is called ${unknown.join(', ')}; there are ${IMAGES.join(', ')}`);
   if (!findBuilder()) throw new Problem('make images needs podman, buildah or docker (Debian: apt-get install podman)');
   if (!values.default) checkTools();
-  const { contexts, args } = values.default ? await inContainers() : await onThisMachine();
+  const { contexts, args } = values.default ? { contexts: {}, args: {} } : await onThisMachine();
   const revision = sourceRevision();
   const built = [];
   for (const name of wanted) {

@@ -1,19 +1,16 @@
-// docs/performance.md and its plots, from bench/recorded.json and bench/goals.mjs alone: `make gen` makes them again, and
-// `make lint` fails where they differ.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+// docs/performance.md, from bench/recorded.json and bench/goals.mjs alone: `make gen` makes it again, and
+// `make lint` fails where it differs.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ROOT } from '../../dev/stack.mjs';
+import { barsOf, growthChart, latencyChart } from './charts.mjs';
 import { judged } from './judge.mjs';
-import { plots } from './plots.mjs';
 import { goalsTable, latencyTable, peersTable, rowsTable } from './tables.mjs';
 import { budget, machine } from './words.mjs';
 
 export const RECORDED = join(ROOT, 'bench/recorded.json');
-const IMAGES = 'images/performance';
 const NOTHING = '<!-- made by `make gen` -->\n\n# Performance\n\nNo run is recorded. `make bench` makes this page.\n';
-
-const plot = (name, alt) => `![${alt}](${IMAGES}/${name}.svg)`;
 
 /** What is missed, of what the difference is made and what would close it. */
 function missed(judgements) {
@@ -53,11 +50,13 @@ ${missed(judgements)}
 
 ## A signed-in request
 
-${plot('signed-in-request', 'CPU time of a signed-in request beside bounds and peers')}
+${barsOf(record, 'check', 'CPU time of a signed-in request', 'CPU µs, all processes', ['bound', 'chain'])}
 
 ## How long it takes at a stated load
 
-${plot('latency', 'Latency over load up to saturation, p50 and p99, beside the bounds')}
+${latencyChart(record, 'Session known to the edge', 'P1', 'bound')}
+
+${latencyChart(record, 'Asked each time', 'P2', 'chain')}
 
 Requests are due at a fixed rate whatever becomes of those before, and what each took counts from when it was due, on whichever of 64 connections is
 free: a server that stands still for a moment is seen in everything that was due meanwhile. Milliseconds; generator and servers share the cores.
@@ -66,17 +65,17 @@ ${latencyTable(series.latency)}
 
 ## A sign-in
 
-${plot('sign-in', 'CPU time of a whole sign-in beside peers')}
+${barsOf(record, 'sign-in', 'CPU time of a whole sign-in', 'CPU ms, all processes but the provider')}
 
 [What it is made of](decisions/measurement.md#cost-of-a-sign-in).
 
 ## As sessions grow
 
-${plot('growth', 'CPU time of reading and listing over the number of sessions')}
+${growthChart(record)}
 
 ## A start
 
-${plot('cold-start', 'Time from start to ready beside peers')}
+${barsOf(record, 'start', 'Cold start', 'ms from start to ready')}
 
 ## Others
 
@@ -102,7 +101,7 @@ Programs: ${programs.join(', ')}.
 `;
 }
 
-/** Writes page and plots: those of the record into docs, or those of a trial into a folder. Gives the page's path. */
+/** Writes the page: that of the record into docs, or that of a trial into a folder. Returns its path. */
 export function writePage(trial) {
   const source = trial ? join(trial, 'record.json') : RECORDED;
   const folder = trial ?? join(ROOT, 'docs');
@@ -112,8 +111,6 @@ export function writePage(trial) {
     return file;
   }
   const record = JSON.parse(readFileSync(source, 'utf8'));
-  mkdirSync(join(folder, IMAGES), { recursive: true });
-  for (const [name, svg] of Object.entries(plots(record))) writeFileSync(join(folder, IMAGES, `${name}.svg`), svg);
   writeFileSync(file, page(record));
   return file;
 }

@@ -1,0 +1,41 @@
+// The charts of the page, as Mermaid's xychart: GitHub and the site of the documents draw them.
+
+const PEER_BOUNDS = { bound: 'bound: bare axum', chain: 'bound: axum, tonic, Redis' };
+
+const list = (values) => `[${values.join(', ')}]`;
+const quoted = (text) => `"${String(text).replaceAll('"', "'")}"`;
+const chart = (head, lines) => ['```mermaid', `xychart-beta${head}`, ...lines.map((line) => `  ${line}`), '```'].join('\n');
+const count = (value) => value.toLocaleString('en-US');
+const axis = (unit, values) => `y-axis ${quoted(unit)} 0 --> ${Number((Math.max(...values) * 1.1).toPrecision(2))}`;
+
+/** Bars of a group of peers and some of our bounds, the cheapest first. */
+export function barsOf({ rows }, group, title, unit, bounds = []) {
+  const among = rows.filter((row) => row.group === group);
+  const beside = rows.filter(({ id }) => bounds.includes(id)).map((row) => ({ ...row, label: PEER_BOUNDS[row.id] }));
+  const all = [...among, ...beside].sort((one, other) => one.median - other.median);
+  return chart(' horizontal', [
+    `title ${quoted(title)}`, `x-axis ${list(all.map(({ label }) => quoted(label)))}`, axis(`${unit}, median`, all.map(({ median }) => median)), `bar ${list(all.map(({ median, digits }) => median.toFixed(digits)))}`,
+  ]);
+}
+
+/** Lines over the same steps: `points` of each have a value at each step. */
+function linesOf(title, across, unit, steps, series) {
+  return chart('', [
+    `title ${quoted(title)}`, `x-axis ${quoted(across)} ${list(steps.map((step) => quoted(count(step))))}`, axis(unit, series.flat()), ...series.map((values) => `line ${list(values.map((value) => value.toFixed(2)))}`),
+  ]);
+}
+
+/** p99 over load beside the bound, at the rates that both kept up with. */
+export function latencyChart({ series: { latency } }, title, ours, bound) {
+  const pointsOf = (id) => latency.find((one) => one.id === id).points.filter(({ keptUp }) => keptUp);
+  const [upper, lower] = [pointsOf(ours), pointsOf(bound)];
+  const rates = upper.map(({ rate }) => rate).filter((rate) => lower.some((point) => point.rate === rate));
+  const at = (points) => rates.map((wanted) => points.find(({ rate }) => rate === wanted).p99);
+  return linesOf(`${title}: p99 (first line) and the bound's`, 'requests a second', 'ms', rates, [at(upper), at(lower)]);
+}
+
+/** The cost of operations over the number of sessions. */
+export function growthChart({ series: { growth } }) {
+  const names = growth.map(({ id }) => id).join(', ');
+  return linesOf(`Cost over the number of sessions: ${names}`, 'sessions in the store', 'CPU µs of an operation', growth[0].points.map(({ sessions }) => sessions), growth.map(({ points }) => points.map(({ micros }) => micros)));
+}
