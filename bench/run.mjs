@@ -16,7 +16,6 @@ import { parseArgs } from 'node:util';
 import { ROOT } from '../dev/stack.mjs';
 import { circumstances, FORMAT, rounded } from './lib/record.mjs';
 import { prepare } from './lib/services.mjs';
-import { draining } from './lines/draining.mjs';
 import { ending } from './lines/ending.mjs';
 import { getSession } from './lines/get_session.mjs';
 import { growth } from './lines/growth.mjs';
@@ -31,7 +30,7 @@ import { web } from './lines/web.mjs';
 import { RECORDED, writePage } from './page/page.mjs';
 import { report } from './page/report.mjs';
 
-const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, draining, growth, starting, web, peers };
+const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, growth, starting, web, peers };
 const QUICK = { only: 'session_check,proxying,sign_in,get_session,starting', rounds: '3', seconds: '1' };
 
 const { values } = parseArgs({

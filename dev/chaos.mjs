@@ -16,7 +16,7 @@ const COLUMNS = ['faults', 'requests', 'refused', 'sessions', 'endings', 'refres
 const say = (line) => process.stdout.write(`${line}\n`);
 
 /** The table of a run: what happened in each seed, and what was wrong. */
-export function tableOf(results) {
+function tableOf(results) {
   const head = ['seed', 'store', ...COLUMNS, 'violations'];
   const rows = results.map(({ seed, topology, counts, violations }) => [seed, topology, ...COLUMNS.map((name) => counts[name]), violations.length]);
   return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

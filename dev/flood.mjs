@@ -16,7 +16,7 @@ import { ROOT, startStack } from './stack.mjs';
 import { ATTACKS } from './tests/product/attackers.mjs';
 import { Client } from './tests/product/client.mjs';
 
-export const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
+const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
 const SETTINGS = join(ROOT, 'k8s/base/edge/settings.env');
 const VISITORS = 6;
 const THINKING_MS = 50; // between two pages of one visitor
@@ -117,7 +117,7 @@ async function readLog(stack) {
 }
 
 /** The limits of the shipped pod. */
-export const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
 /** Seconds of processor time a process has taken. */
 export function processorSeconds(pid) {

@@ -44,7 +44,6 @@ const NEEDS = {
   faketime: { there: () => works('faketime'), debian: ['faketime'] },
   glewlwyd: { there: () => existsSync('/usr/bin/glewlwyd'), debian: ['glewlwyd'] },
   nginx: { there: () => works('nginx', ['-v']) && existsSync(HEADERS_MORE), debian: ['nginx-light', 'libnginx-mod-http-headers-more-filter'] },
-  apache: { there: () => existsSync('/usr/sbin/apache2'), debian: ['apache2-bin'] },
   caddy: { there: () => works('caddy', ['version']), debian: ['caddy'] },
   tinyproxy: { there: () => works('tinyproxy', ['-v']), debian: ['tinyproxy'] },
   haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
@@ -141,10 +140,8 @@ const SPARED_TESTS = {
 
 /** Files of node suites that run after the others and one by one; and why. */
 const SPARED_FILES = {
-  'crowds.test.mjs': 'memory under thousands of connections, which take a core to open',
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
-  'many-sessions.test.mjs': 'milliseconds that others wait',
   'pods.test.mjs': 'requests that are refused while pods are replaced',
   'redis-memory.test.mjs': 'memory of a pod',
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
@@ -293,11 +290,10 @@ const examples = async () => {
 };
 
 const SUITES = [
-  { name: 'provider', what: 'the development provider', needs: ['openssl'], prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'valkey', 'busybox', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with a real provider', needs: ['redis', 'valkey', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 const librariesOf = (program) => [...spawnSync('ldd', [program], { encoding: 'utf8' }).stdout.matchAll(/(?:=> )?(\/\S+) \(0x/g)].map(([, path]) => path);
 
 /** Copies a file to the same place below `root`; what is a link there becomes the file itself. */
-export function addFile(root, file, to = file) {
+function addFile(root, file, to = file) {
   const target = join(root, to);
   mkdirSync(dirname(target), { recursive: true });
   copyFileSync(realpathSync(file), target);

@@ -23,7 +23,7 @@ const RANDOM = [
 ];
 
 /** The address of the component redis, for one of its users. */
-export function storeAddress(user, password, sentinelPassword = password) {
+function storeAddress(user, password, sentinelPassword = password) {
   const files = '/etc/vestibule/redis';
   const parameters = new URLSearchParams({ sentinel_user: user, sentinel_password: sentinelPassword });
   return `rediss-sentinel://${user}:${password}@${SENTINELS.map((name) => `${name}:26379`).join(',')}/sessions`
@@ -31,7 +31,7 @@ export function storeAddress(user, password, sentinelPassword = password) {
 }
 
 /** New certificates from the authority of `folder`; for all, or for those named. */
-export function renewCertificates(folder, which = Object.keys(CERTIFICATES)) {
+function renewCertificates(folder, which = Object.keys(CERTIFICATES)) {
   const authority = makeAuthority(join(folder, 'authority'));
   for (const name of which) issue(authority, join(folder, name), CERTIFICATES[name].names, CERTIFICATES[name].usages);
 }

@@ -29,7 +29,7 @@ export const finder = (objects, namespace) => (kind, name) => {
 export const contentsOf = ({ kind, data = {} }) => Object.entries(data).map(([key, value]) => [key, Buffer.from(value, kind === 'Secret' ? 'base64' : 'utf8')]);
 
 /** Bytes of a quantity such as `128Mi`. */
-export function bytesOf(quantity) {
+function bytesOf(quantity) {
   const [, count, unit] = /^(\d+)(Ki|Mi|Gi)$/.exec(quantity) ?? [];
   if (!unit) throw new Problem(`${quantity} is no quantity of memory that is known here`);
   return Number(count) * UNITS[unit];
@@ -43,10 +43,12 @@ function environment({ name: container, env: listed = [], envFrom = [] }, pod, f
   const env = {};
   for (const { configMapRef } of envFrom) for (const [key, value] of contentsOf(find('ConfigMap', configMapRef.name))) env[key] = value.toString();
   const fields = { 'metadata.name': pod.name, 'status.podIP': pod.ip };
-  for (const { name, value = '', valueFrom } of listed) {
-    const field = valueFrom?.fieldRef?.fieldPath;
-    if (valueFrom && !fields[field]) throw new Problem(`${container}: the source of ${name} is not known here`);
-    env[name] = field ? fields[field] : expand(value, env);
+  for (const { name, value = '', valueFrom: { fieldRef, configMapKeyRef } = {}, valueFrom } of listed) {
+    let found = expand(value, env);
+    if (configMapKeyRef) found = new Map(contentsOf(find('ConfigMap', configMapKeyRef.name))).get(configMapKeyRef.key)?.toString();
+    else if (valueFrom) found = fields[fieldRef?.fieldPath];
+    if (found === undefined) throw new Problem(`${container}: the source of ${name} is not known here`);
+    env[name] = found;
   }
   return env;
 }

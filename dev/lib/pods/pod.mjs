@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
+import net from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -26,6 +27,11 @@ const answersHttp = (host, port, path) => new Promise((resolve) => {
     resolve(response.statusCode < 400);
   });
   request.on('timeout', () => request.destroy()).on('error', () => resolve(false));
+});
+
+const answersTcp = (host, port) => new Promise((resolve) => {
+  const socket = net.connect({ host, port, timeout: PROBE_MS }, () => socket.destroy(resolve(true)));
+  socket.on('timeout', () => socket.destroy(resolve(false))).on('error', () => resolve(false));
 });
 
 export class Pod {
@@ -80,8 +86,9 @@ export class Pod {
   async succeeds(container, probe) {
     if (!probe) return true;
     if (probe.exec) return podman('exec', this.idOf(container), ...probe.exec.command).then(() => true, () => false);
-    const { path, port } = probe.httpGet;
-    return answersHttp(this.ip, container.ports.find(({ name }) => name === port).containerPort, path);
+    const { port: named, path } = probe.httpGet ?? probe.tcpSocket;
+    const port = container.ports.find(({ name }) => name === named).containerPort;
+    return probe.httpGet ? answersHttp(this.ip, port, path) : answersTcp(this.ip, port);
   }
 
   /** Whether every container passes this probe: startupProbe, readinessProbe or livenessProbe. */

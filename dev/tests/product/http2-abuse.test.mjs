@@ -9,13 +9,14 @@ import { shippedLimit } from '../../lib/cgroup.mjs';
 import { ROOT, startStack } from '../../stack.mjs';
 import { request } from './client.mjs';
 import {
-  CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PRIORITY, RST_STREAM, WINDOW_UPDATE,
+  CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
   answered, field, frame, goaway, head, post, settings, speak, text,
 } from './frames.mjs';
 import { field as member, invoke } from './grpc.mjs';
 
 const [HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE] = [1, 4];
 const FLOW_CONTROL_ERROR = 3;
+const STATUS_431 = Buffer.from([0x48, 0x83, 0x69, 0x90, 0xff]); // :status, and 431 in the Huffman code of HPACK
 const GROWTH_MIB = 64; // buffers of a few connections, and the allocator's slack in a debug program
 const STREAMS = 100; // as many as the edge takes
 const GRPC = [field('content-type', 'application/grpc'), field('te', 'trailers')];
@@ -144,3 +145,42 @@ for (const [name, party] of Object.entries(PARTIES)) {
     });
   });
 }
+
+describe('HTTP/2 of the edge', () => {
+  const { port, serves } = PARTIES.edge;
+  const ask = (frames, enough) => speak(port(), frames, { enough });
+
+  test('the edge says how many streams and how long a head it takes', async () => {
+    const { got } = await ask([], (frames) => frames.some(({ type, payload }) => type === SETTINGS && payload.length > 0));
+    const said = new Map();
+    const { payload } = got.find(({ type }) => type === SETTINGS);
+    for (let at = 0; at < payload.length; at += 6) said.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+    assert.equal(said.get(3), 100, 'SETTINGS_MAX_CONCURRENT_STREAMS');
+    assert.equal(said.get(6), 16_384, 'SETTINGS_MAX_HEADER_LIST_SIZE');
+  });
+
+  test('a head beyond its limit is 431', async () => {
+    const [first, ...rest] = head('/api/auth/status', field('x-a', 'b'.repeat(20_000))).toString('latin1').match(/[^]{1,16000}/g);
+    const parts = rest.map((part, at) => frame(CONTINUATION, at === rest.length - 1 ? END_HEADERS : 0, 1, Buffer.from(part, 'latin1')));
+    const { got } = await ask([frame(HEADERS, END_STREAM, 1, Buffer.from(first, 'latin1')), ...parts], answered);
+    assert.ok(got.find(({ type }) => type === HEADERS).payload.includes(STATUS_431));
+    await serves();
+  });
+
+  test('what frames messages elsewhere has no place in a head, nor has a second line', async () => {
+    for (const [name, value] of [['transfer-encoding', 'chunked'], ['connection', 'x-auth-subject'], ['upgrade', 'h2c'], ['X-Upper', 'a'], ['x-a', 'b\r\nx-auth-subject: admin'], ['x-a\r\nb', 'c'], [':path', '/x']]) {
+      const enough = (frames) => answered(frames) || frames.some(({ type }) => type === RST_STREAM || type === GOAWAY);
+      const { got } = await ask([frame(HEADERS, END_STREAM | END_HEADERS, 1, head('/api/auth/status', field(name, value)))], enough);
+      assert.equal(answered(got), false, `${name}: ${value}`);
+    }
+    await serves();
+  });
+
+  test('a body longer than it says is refused', async () => {
+    const headerBlock = post('/api/auth/backchannel-logout', field('content-length', '3'), field('content-type', 'application/x-www-form-urlencoded'));
+    const enough = (frames) => answered(frames) || frames.some(({ type }) => type === RST_STREAM || type === GOAWAY);
+    const { got } = await ask([frame(HEADERS, END_HEADERS, 1, headerBlock), frame(DATA, END_STREAM, 1, Buffer.from('logout_token=a'))], enough);
+    assert.equal(answered(got), false);
+    await serves();
+  });
+});

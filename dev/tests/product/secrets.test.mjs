@@ -19,6 +19,7 @@ const LIFETIME_S = 2; // of access tokens, which count as expired with half of i
 const DUE_MS = LIFETIME_S * 500 + 100;
 
 for (const store of ['redis', 'file:']) {
+  // conformance: B-020 B-069
   test(`nothing a life leaves behind holds a secret: ${store}`, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'vestibule-secrets-'));
     const recording = join(folder, 'provider.jsonl');

@@ -1,5 +1,5 @@
 // Glewlwyd (Debian), whose pages are a program of the browser's: what they would send is sent here.
-import { ADA, CLIENT, signInAt, startGlewlwyd } from '../../product/glewlwyd.mjs';
+import { ADA, CLIENT, signInAt, startGlewlwyd } from './glewlwyd/program.mjs';
 
 export const glewlwyd = {
   name: 'Glewlwyd',

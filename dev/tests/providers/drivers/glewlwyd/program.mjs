@@ -1,4 +1,4 @@
-// A second real provider, independent of the first: Debian's glewlwyd (C), configured by its own JSON API over sqlite.
+// Debian's glewlwyd (C), configured by its own JSON API over sqlite.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { Child } from '../../lib/child.mjs';
-import { freePort, probe, until } from '../../lib/net.mjs';
-import { Client } from './client.mjs';
+import { Child } from '../../../../lib/child.mjs';
+import { freePort, probe, until } from '../../../../lib/net.mjs';
+import { Client } from '../../../product/client.mjs';
 
 const SCHEMA = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
 const ADMIN = { username: 'admin', password: 'password' }; // as Debian's schema makes it; on loopback, for the length of a test
