@@ -11,8 +11,8 @@ const axis = (unit, values) => `y-axis ${quoted(unit)} 0 --> ${Number((Math.max(
 /** Bars of a group of peers and some of our bounds, the cheapest first. */
 export function barsOf({ rows }, group, title, unit, bounds = []) {
   const among = rows.filter((row) => row.group === group);
-  const beside = rows.filter(({ id }) => bounds.includes(id)).map((row) => ({ ...row, label: PEER_BOUNDS[row.id] }));
-  const all = [...among, ...beside].sort((one, other) => one.median - other.median);
+  const limits = rows.filter(({ id }) => bounds.includes(id)).map((row) => ({ ...row, label: PEER_BOUNDS[row.id] }));
+  const all = [...among, ...limits].sort((one, other) => one.median - other.median);
   return chart(' horizontal', [
     `title ${quoted(title)}`, `x-axis ${list(all.map(({ label }) => quoted(label)))}`, axis(`${unit}, median`, all.map(({ median }) => median)), `bar ${list(all.map(({ median, digits }) => median.toFixed(digits)))}`,
   ]);
@@ -25,7 +25,7 @@ function linesOf(title, across, unit, steps, series) {
   ]);
 }
 
-/** p99 over load beside the bound, at the rates that both kept up with. */
+/** p99 over load of ours and of the bound, at the rates that both kept up with. */
 export function latencyChart({ series: { latency } }, title, ours, bound) {
   const pointsOf = (id) => latency.find((one) => one.id === id).points.filter(({ keptUp }) => keptUp);
   const [upper, lower] = [pointsOf(ours), pointsOf(bound)];

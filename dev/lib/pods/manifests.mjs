@@ -1,4 +1,4 @@
-// Rendered manifests as objects, and what they say of a container. Whatever the manifests do not use is refused, not ignored.
+// Rendered manifests as objects, and what they say of a container. What the manifests do not use is an error.
 import { spawnSync } from 'node:child_process';
 
 import { Problem } from '../build.mjs';

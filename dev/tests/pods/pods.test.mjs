@@ -1,5 +1,5 @@
-// `make pods`: the manifests of k8s/overlays/dev as real pods. A person signs in through them and notices nothing of what is planned, and
-// little of what is not. Listens on the ports 3000 and 9000 that the overlay names.
+// `make pods`: the manifests of k8s/overlays/dev as real pods. A person signs in through them. A rollout refuses no request, and a
+// lost master of Redis ends no session. Listens on the ports 3000 and 9000 that the overlay names.
 import assert from 'node:assert/strict';
 import dns from 'node:dns';
 import http from 'node:http';
@@ -84,7 +84,7 @@ for (const name of ['edge', 'session-svc', 'web']) {
   });
 }
 
-test('kill -9 of a session service is noticed by no person', async () => {
+test('kill -9 of a session service refuses no request', async () => {
   const seen = await watch(async () => {
     for (const pod of cluster.podsOf('session-svc')) {
       await pod.kill();
@@ -94,7 +94,7 @@ test('kill -9 of a session service is noticed by no person', async () => {
   assert.deepEqual(seen.wrong, []);
 });
 
-test('an eviction of the master of Redis signs nobody out and undoes no sign-out', async () => {
+test('an eviction of the master of Redis ends no session and undoes no sign-out', async () => {
   const leaver = Object.assign(new Client(), { agent: person.agent });
   await leaver.signIn(stack);
   const [name, value] = leaver.sessionCookie(stack);

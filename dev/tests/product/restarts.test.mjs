@@ -26,15 +26,15 @@ async function server(engine, folder) {
   const users = readFileSync(join(SHIPPED, 'users.acl'), 'utf8').split('\n').filter((line) => line.startsWith('user '));
   writeFileSync(join(folder, 'users.acl'), `${users.join('\n').replaceAll('PASSWORDS', `>${password}`)}\n`);
   const alone = ['--tls-replication', 'no', '--min-replicas-to-write', '0', '--bind', '127.0.0.1', '--port', String(port)];
-  const told = (command) => ask(port, `AUTH administrator ${password}\r\n${command}`);
+  const askServer = (command) => ask(port, `AUTH administrator ${password}\r\n${command}`);
   let child;
   return {
     url: `redis://session-svc:${password}@127.0.0.1:${port}`,
-    ask: told,
+    ask: askServer,
     stop: (signal) => child?.stop(signal),
     async start() {
       child = new Child('redis', `${engine}-server`, [join(SHIPPED, 'redis.conf'), ...alone, '--dir', folder, '--aclfile', join(folder, 'users.acl')]);
-      await until(START_MS, async () => (await told('PING')).includes('+PONG'), () => `${engine} does not answer:\n${child.tail()}`);
+      await until(START_MS, async () => (await askServer('PING')).includes('+PONG'), () => `${engine} does not answer:\n${child.tail()}`);
     },
   };
 }
