@@ -3,25 +3,26 @@
 //! JSON escapes field values; the plain format does not, so its control characters are replaced on the way out, and
 //! nothing a client sends begins a record of its own. No request waits for a record to be written (`queue`).
 
-mod audited;
 mod json;
 mod queue;
 mod rate;
 
 use std::io::{self, IsTerminal as _, Write};
 
-use tracing::Metadata;
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::{FormatFields, MakeWriter};
+use tracing_subscriber::fmt::format::{Compact, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
-pub(crate) use self::queue::LogQueue;
+pub(crate) use self::queue::{LogQueue, UnwrittenRecords};
 
-use self::audited::Audited;
+use self::json::Json;
+use self::queue::RecordWriter;
 use crate::audit;
-use crate::audit_log::AuditLog;
 use crate::settings::Reader;
 use crate::traces::{TARGET, Traces};
 
@@ -44,11 +45,6 @@ pub(crate) struct LogSettings {
 }
 
 impl LogSettings {
-    /// Whether records are for people.
-    pub(crate) fn is_for_people(&self) -> bool {
-        self.format == Format::Pretty
-    }
-
     /// Reads `LOG_FORMAT` and `RUST_LOG`.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let format = match reader.text("LOG_FORMAT").as_str() {
@@ -76,44 +72,53 @@ impl LogSettings {
 pub(crate) enum AuditRecords {
     /// Nowhere.
     Dropped,
-    /// Among the others, for people.
-    Shown,
-    /// Into the audit log.
-    Chained(AuditLog),
+    /// Among the log records, in their format.
+    AmongLogs,
+    /// To a queue of their own, as JSON.
+    Own(LogQueue),
 }
 
-/// Starts writing records to standard output by way of `queue`, audit records as `records` says, and spans to `traces` if there are
-/// any. Later calls change nothing.
-pub(crate) fn init(settings: &LogSettings, queue: LogQueue, records: AuditRecords, traces: Option<&Traces>) {
+/// Starts writing the records of `service` to standard output by way of `queue`, audit records as `records` says, and spans to `traces`
+/// if there are any. Later calls change nothing.
+pub(crate) fn init(
+    service: &'static str,
+    settings: &LogSettings,
+    queue: LogQueue,
+    records: AuditRecords,
+    traces: Option<&Traces>,
+) {
     let mut filter = settings.filter.clone();
-    // After what was asked for, so that it counts: what is audited is not for a filter of log records to say.
+    // After the operator's filter, so that it wins: RUST_LOG does not filter audit records.
     let level = match records {
         AuditRecords::Dropped => "off",
-        AuditRecords::Shown | AuditRecords::Chained(_) => "info",
+        AuditRecords::AmongLogs | AuditRecords::Own(_) => "info",
     };
     filter += &format!(",{}={level}", audit::TARGET);
     if traces.is_some() {
         filter += &format!(",{TARGET}=trace");
     }
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = match records {
-        AuditRecords::Chained(log) => Some(log),
-        AuditRecords::Dropped | AuditRecords::Shown => None,
+    let json = Json { service };
+    let streams = Streams {
+        logs: queue,
+        audit: match records {
+            AuditRecords::Own(queue) => Some(queue),
+            AuditRecords::Dropped | AuditRecords::AmongLogs => None,
+        },
     };
-    let is_chained = log.is_some();
     let written = match settings.format {
         Format::Json => fmt::layer()
-            .event_format(Audited::format(json::Json, is_chained))
+            .event_format(json)
             .fmt_fields(Unwritten)
-            .with_writer(Audited::writer(queue, log))
+            .with_writer(streams)
             .boxed(),
         Format::Pretty => fmt::layer()
-            .event_format(Audited::format(
-                fmt::format().compact().with_target(false).with_ansi(false),
-                is_chained,
-            ))
+            .event_format(Pretty {
+                lines: fmt::format().compact().with_target(false).with_ansi(false),
+                audit: streams.audit.is_some().then_some(json),
+            })
             .with_ansi(false)
-            .with_writer(Audited::writer(OneLine(queue), log))
+            .with_writer(OneLine(streams))
             .boxed(),
     };
     let spans = traces.map(Traces::layer);
@@ -131,6 +136,55 @@ struct Unwritten;
 impl<'writer> FormatFields<'writer> for Unwritten {
     fn format_fields<R: RecordFields>(&self, _: fmt::format::Writer<'writer>, _: R) -> std::fmt::Result {
         Ok(())
+    }
+}
+
+/// Writes records for people, but those of a file of audit records as JSON.
+struct Pretty {
+    lines: fmt::format::Format<Compact>,
+    audit: Option<Json>,
+}
+
+impl<S, N> FormatEvent<S, N> for Pretty
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        match &self.audit {
+            Some(json) if is_audit(event.metadata()) => json.format_event(context, writer, event),
+            _ => self.lines.format_event(context, writer, event),
+        }
+    }
+}
+
+fn is_audit(record: &Metadata<'_>) -> bool {
+    record.target() == audit::TARGET
+}
+
+/// The queues of log records and of audit records, if those have their own.
+struct Streams {
+    logs: LogQueue,
+    audit: Option<LogQueue>,
+}
+
+impl<'a> MakeWriter<'a> for Streams {
+    type Writer = RecordWriter<'a>;
+
+    fn make_writer(&'a self) -> RecordWriter<'a> {
+        self.logs.make_writer()
+    }
+
+    fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
+        match &self.audit {
+            Some(audit) if is_audit(record) => audit.make_writer_for(record),
+            _ => self.logs.make_writer_for(record),
+        }
     }
 }
 

@@ -10,10 +10,10 @@ use clap::ArgMatches;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit;
-use crate::audit_log::{self, AuditLog, AuditSettings, Destination};
+use crate::audit::{self, AuditRecord, Event, Outcome};
+use crate::audit_log::{AuditFile, AuditSettings, Destination};
 use crate::clock::SystemClock;
-use crate::logs::{self, AuditRecords, LogQueue, LogSettings};
+use crate::logs::{self, AuditRecords, LogQueue, LogSettings, UnwrittenRecords};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
@@ -95,52 +95,100 @@ where
         println!("configuration ok");
         return ExitCode::SUCCESS;
     }
-    let config_digest = source.digest();
     // Nothing secret stays in memory twice.
     drop(source);
     let runtimes = match TokioRuntimes::start() {
         Ok(runtimes) => runtimes,
         Err(error) => return failed(service, &error),
     };
-    let records = match LogQueue::start(std::io::stdout()) {
-        Ok(records) => records,
-        Err(error) => return failed(service, &error),
+    let telemetry = match Telemetry::start(service, &process) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return failed(service, error.as_ref()),
     };
-    let audit = match audit_log(service, &process, config_digest, &records) {
-        Ok(audit) => audit,
-        Err(error) => return failed(service, &error),
-    };
+    let (records, audit) = (telemetry.records.clone(), telemetry.audit.clone());
     let exit = runtimes.block_on(async {
         let traces = process
             .traces
             .as_ref()
             .and_then(|collector| Traces::start(service.name, collector));
         let audited = match (&audit, &process.audit.destination) {
-            (Some(log), _) => AuditRecords::Chained(log.clone()),
+            (Some(queue), _) => AuditRecords::Own(queue.clone()),
             (None, Destination::Off) => AuditRecords::Dropped,
-            (None, _) => AuditRecords::Shown,
+            (None, _) => AuditRecords::AmongLogs,
         };
-        logs::init(&process.logs, records.clone(), audited, traces.as_ref());
+        logs::init(
+            service.name,
+            &process.logs,
+            records.clone(),
+            audited,
+            traces.as_ref(),
+        );
+        AuditRecord {
+            version: Some(env!("CARGO_PKG_VERSION")),
+            ..AuditRecord::new(Event::ProcessStart, Outcome::Success)
+        }
+        .write();
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
-        let resources = ProcessResources {
-            workers: runtimes.workers(),
-            records: records.clone(),
-            audit: audit.clone(),
-        };
-        let outcome = Box::pin(supervise(service, process, resources, settings, run)).await;
+        let runtime = telemetry.runtime(runtimes.workers());
+        let outcome = Box::pin(supervise(service, process, runtime, settings, run)).await;
         if let Some(traces) = traces {
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
         }
         outcome
     });
     runtimes.stop();
-    if let Some(audit) = audit {
-        audit.stop(FLUSH_TIMEOUT);
+    AuditRecord::new(Event::ProcessStop, Outcome::Success).write();
+    if audit.is_some_and(|audit| !audit.flush(FLUSH_TIMEOUT)) {
+        eprintln!("the last audit records could not be written: they are lost");
     }
     records.flush(FLUSH_TIMEOUT);
     exit
+}
+
+/// What a service is observed by.
+struct Telemetry {
+    registry: prometheus::Registry,
+    readiness: Readiness,
+    records: LogQueue,
+    /// The queue of the file of audit records, if there is one.
+    audit: Option<LogQueue>,
+}
+
+impl Telemetry {
+    fn start(service: &Service, process: &Process) -> Result<Self, Box<dyn std::error::Error>> {
+        if !process.audit.has_subjects {
+            audit::leave_out_subjects();
+        }
+        let registry = metrics::registry(service.name)?;
+        let readiness = Readiness::new();
+        let unwritten = UnwrittenRecords::new(&registry)?;
+        let audit = match &process.audit.destination {
+            Destination::File(path) => {
+                let file = AuditFile::open(path, &registry, &readiness)?;
+                Some(LogQueue::start("audit", file, unwritten.clone())?)
+            }
+            Destination::Off | Destination::Stdout => None,
+        };
+        let records = LogQueue::start("logs", std::io::stdout(), unwritten)?;
+        Ok(Self {
+            registry,
+            readiness,
+            records,
+            audit,
+        })
+    }
+
+    fn runtime(self, workers: Workers) -> Runtime {
+        Runtime {
+            clock: Arc::new(SystemClock),
+            shutdown: CancellationToken::new(),
+            readiness: self.readiness,
+            metrics: self.registry,
+            workers,
+        }
+    }
 }
 
 /// Runs a command. It writes no log records: its output is its own.
@@ -178,37 +226,10 @@ fn report_wrong(service: &Service, wrong: &SettingsError) -> ExitCode {
     ExitCode::from(EXIT_CONFIG)
 }
 
-/// What a running service uses of its process.
-struct ProcessResources {
-    workers: Workers,
-    records: LogQueue,
-    audit: Option<AuditLog>,
-}
-
-/// The audit log; none if it is off, or shown to people among the log records.
-fn audit_log(
-    service: &'static Service,
-    process: &Process,
-    config_digest: String,
-    records: &LogQueue,
-) -> Result<Option<AuditLog>, audit_log::OpenError> {
-    audit::show_as(process.audit.subjects.clone());
-    if process.audit.destination == Destination::Stdout && process.logs.is_for_people() {
-        return Ok(None);
-    }
-    let records = records.clone();
-    let process_of_log = audit_log::Process {
-        service: service.name,
-        version: env!("CARGO_PKG_VERSION"),
-        config_digest,
-    };
-    AuditLog::start(&process.audit, &process_of_log, move |line| records.offer(line))
-}
-
 async fn supervise<S, E, F>(
     service: &'static Service,
     process: Process,
-    resources: ProcessResources,
+    runtime: Runtime,
     settings: S,
     run: impl FnOnce(S, Runtime) -> F,
 ) -> ExitCode
@@ -216,30 +237,6 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
-    let registry = metrics::registry(service.name).and_then(|registry| {
-        resources.records.register(&registry)?;
-        Ok(registry)
-    });
-    let readiness = Readiness::new();
-    let registry = registry.and_then(|registry| {
-        let reported = resources
-            .audit
-            .as_ref()
-            .map(|audit| audit.report_to(&registry, &readiness));
-        reported.transpose()?;
-        Ok(registry)
-    });
-    let registry = match registry {
-        Ok(registry) => registry,
-        Err(error) => return failed(service, &error),
-    };
-    let runtime = Runtime {
-        clock: Arc::new(SystemClock),
-        shutdown: CancellationToken::new(),
-        readiness,
-        metrics: registry,
-        workers: resources.workers,
-    };
     // The admin listener answers until the very end, so that draining can be watched.
     let admin_ends = CancellationToken::new();
     if let Some(address) = process.admin {
@@ -259,11 +256,6 @@ where
         ));
     }
     if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {
-        return failed(service, &error);
-    }
-    if let Some(audit) = resources.audit
-        && let Err(error) = reopen_on_signal(audit)
-    {
         return failed(service, &error);
     }
     let overdue = overdue(runtime.shutdown.clone());
@@ -304,6 +296,8 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
 /// On SIGTERM or SIGINT: readiness off, then after the delay no new work. As process 1 these are all one gets.
 fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // Programs that rotate files send SIGHUP. Its default action would end the process.
+    let _ = signal(SignalKind::hangup())?;
     let (readiness, shutdown) = (runtime.readiness.clone(), runtime.shutdown.clone());
     tokio::spawn(async move {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
@@ -316,17 +310,6 @@ fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
             _ = interrupt.recv() => {}
         }
         shutdown.cancel();
-    });
-    Ok(())
-}
-
-/// On SIGHUP, which programs that rotate files send: the audit log's file is opened again.
-fn reopen_on_signal(audit: AuditLog) -> std::io::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            audit.reopen();
-        }
     });
     Ok(())
 }

@@ -5,7 +5,6 @@
 //! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `pause` | nothing: it waits |
-//! | `audit verify`, `subject` | files of audit records |
 //! | `signals list`, `create`, `show`, `verify`, `pause`, `resume`, `delete` | streams at transmitters, and their records in the store |
 //! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
 //!
@@ -16,7 +15,6 @@
 //!
 //! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
 
-mod audit;
 mod census;
 mod check_store;
 mod doctor;
@@ -37,12 +35,11 @@ mod table;
 use chassis::tool::Tool;
 
 /// All commands.
-pub static TOOLS: [&dyn Tool; 7] = [
+pub static TOOLS: [&dyn Tool; 6] = [
     &sessions::SessionsTool,
     &signals::SignalsTool,
     &check_store::CheckStoreTool,
     &doctor::DoctorTool,
     &rekey::RekeyTool,
     &pause::PauseTool,
-    &audit::AuditTool,
 ];

@@ -1,14 +1,22 @@
 //! One record, filled in by whoever knows what happened, and written.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Span;
 
 use super::TARGET;
 use super::origin::Origin;
 use super::schema::Event;
-use super::subject;
 use crate::trace_id::trace_id;
+
+/// Whether records of this process contain the subjects of people.
+static HAS_SUBJECTS: AtomicBool = AtomicBool::new(true);
+
+/// Leaves the subjects of people out of the records of this process.
+pub(crate) fn leave_out_subjects() {
+    HAS_SUBJECTS.store(false, Ordering::Relaxed);
+}
 
 /// How something ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +47,7 @@ pub struct AuditRecord<'a> {
     pub outcome: Outcome,
     /// Why it failed: a stable word.
     pub reason: Option<&'a str>,
-    /// Issuer identifier and subject of the person, the subject as it is: the record has it as `AUDIT_SUBJECT` says.
+    /// Issuer identifier and subject of the person. The record has no subject with `AUDIT_SUBJECT=none`.
     pub actor: Option<(&'a str, &'a str)>,
     /// The session's handle.
     pub session: Option<&'a str>,
@@ -81,7 +89,9 @@ pub struct AuditRecord<'a> {
     pub cause: Option<&'a str>,
     /// How many sessions ended.
     pub ended_count: Option<u32>,
-    /// How many repetitions the record stands for; one if it is not said.
+    /// The release of a process that starts.
+    pub version: Option<&'a str>,
+    /// How many repetitions, or lost records, the record stands for; one if it is not said.
     pub count: Option<u64>,
     /// The setting that was read again.
     pub setting: Option<&'a str>,
@@ -122,6 +132,7 @@ impl AuditRecord<'_> {
             resource: None,
             cause: None,
             ended_count: None,
+            version: None,
             count: None,
             setting: None,
             path: None,
@@ -146,7 +157,8 @@ impl AuditRecord<'_> {
         };
         let subject = self
             .actor
-            .map(|(issuer, subject)| subject::shown(issuer, subject));
+            .filter(|_| HAS_SUBJECTS.load(Ordering::Relaxed))
+            .map(|(_, subject)| subject);
         tracing::info!(
             target: TARGET,
             {
@@ -154,7 +166,7 @@ impl AuditRecord<'_> {
                 outcome = outcome.name(),
                 reason = self.reason,
                 actor.issuer = self.actor.map(|(issuer, _)| issuer),
-                actor.subject = subject.as_deref(),
+                actor.subject = subject,
                 session = self.session,
                 sessions = self.sessions,
                 caller,
@@ -177,6 +189,7 @@ impl AuditRecord<'_> {
                 resource = self.resource,
                 cause = self.cause,
                 ended_count = self.ended_count,
+                service.version = self.version,
                 count = self.count,
                 setting = self.setting,
                 path = self.path,

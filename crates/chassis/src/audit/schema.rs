@@ -4,20 +4,18 @@
 //! that is renamed, removed or means something else the major one.
 
 /// The version of the schema, in every record.
-pub(crate) const VERSION: &str = "1.3";
+pub(crate) const VERSION: &str = "1.0";
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A process began, and with it its chain.
+    /// A process started.
     ProcessStart,
-    /// A process ended, and with it its chain: the last record.
+    /// A process stopped.
     ProcessStop,
     /// A file of settings, keys or certificates was read again, or refused.
     ConfigurationReload,
-    /// Nothing but that the chain goes on.
-    AuditCheckpoint,
-    /// Records found no room and were dropped; `lost` counts them.
+    /// Records found no room and were dropped; `count` says how many.
     AuditLoss,
     /// Somebody signed in, or was refused.
     SignIn,
@@ -44,11 +42,10 @@ pub enum Event {
 
 impl Event {
     /// All there are.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::ProcessStart,
         Self::ProcessStop,
         Self::ConfigurationReload,
-        Self::AuditCheckpoint,
         Self::AuditLoss,
         Self::SignIn,
         Self::SignOut,
@@ -69,7 +66,6 @@ impl Event {
             Self::ProcessStart => "process.start",
             Self::ProcessStop => "process.stop",
             Self::ConfigurationReload => "configuration.reload",
-            Self::AuditCheckpoint => "audit.checkpoint",
             Self::AuditLoss => "audit.loss",
             Self::SignIn => "sign_in",
             Self::SignOut => "sign_out",
@@ -98,25 +94,8 @@ mod tests {
 
     const MANUAL: &str = include_str!("../../../../docs/audit-log.md");
 
-    /// What the audit log itself adds to a record, to some of them, and what its format makes of an error.
-    const OF_THE_LOG: [&str; 16] = [
-        "target",
-        "schema",
-        "service",
-        "instance",
-        "sequence",
-        "timestamp",
-        "prev",
-        "hash",
-        "service.version",
-        "algorithm",
-        "config_digest",
-        "previous.instance",
-        "previous.sequence",
-        "previous.hash",
-        "lost",
-        "error.sources",
-    ];
+    /// What the format adds to a record, and what it makes of an error.
+    const OF_THE_LOG: [&str; 5] = ["target", "schema", "service", "timestamp", "error.sources"];
 
     /// The first cell of every row of the table below a heading.
     fn rows(heading: &str) -> BTreeSet<String> {

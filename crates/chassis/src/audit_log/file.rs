@@ -1,130 +1,104 @@
-//! A file of records: appended to, written through to the disk within a second, opened again when it is moved away.
+//! A file of records: appended to, synced to the disk within a second, opened again after it was moved away.
 //!
-//! Invariants: a line is written whole or, after a failure, goes on where it stopped; nothing that is in the file is ever changed.
+//! Invariants
+//! - A write that fails is retried until it succeeds; records wait in the queue meanwhile.
+//! - Nothing that is in the file is ever changed.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::line::{self, Parsed};
+use prometheus::{IntCounter, Registry};
+
+use crate::readiness::{Condition, Readiness, Weight};
 
 /// Who may read it besides its owner: the group, which collectors are in.
 const MODE: u32 = 0o640;
 
-/// How long what was written may be lost with the machine.
+/// The most seconds of records that a power failure may cost.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether the file is still the one of its name.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two checks whether the file was moved away.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes at the end of a file in which its last whole record is looked for: some hundred records.
-const TAIL_BYTES: u64 = 64 * 1024;
+/// The wait before a failed write is retried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The last record of a file: what the chain of the next process goes on from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LastRecord {
-    /// The chain it belongs to.
-    pub(super) instance: String,
-    /// Its number there.
-    pub(super) sequence: u64,
-    /// Its hash, in hexadecimal digits.
-    pub(super) hash: String,
+/// The condition in the answer of `/readyz`.
+const CONDITION: &str = "audit_log";
+
+/// The file of `AUDIT_LOG` cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the file {} of AUDIT_LOG cannot be opened", path.display())]
+pub(crate) struct OpenError {
+    path: PathBuf,
+    source: io::Error,
 }
 
 /// The file.
-pub(super) struct AuditFile {
+pub(crate) struct AuditFile {
     path: PathBuf,
     file: File,
-    looked_at: Instant,
+    checked_at: Instant,
     unsynced_since: Option<Instant>,
+    is_failing: bool,
+    failures: IntCounter,
+    condition: Condition,
 }
 
 impl AuditFile {
-    /// Opens a file to append to, and tells what it ends with.
+    /// Opens a file to append to. Failed writes are counted in `registry` and shown by `readiness`.
     ///
     /// # Errors
-    /// Those of the operating system.
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Option<LastRecord>)> {
-        let mut file = opened(path)?;
-        let tail = tail(&mut file)?;
-        if tail.last().is_some_and(|last| *last != b'\n') {
-            // The process before was stopped within a line.
-            file.write_all(b"\n")?;
-        }
-        let opened = Self {
+    /// The file cannot be opened.
+    pub(crate) fn open(path: &Path, registry: &Registry, readiness: &Readiness) -> Result<Self, OpenError> {
+        let failed = |source| OpenError {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = open_to_append(path).map_err(failed)?;
+        end_line(&mut file).map_err(failed)?;
+        let failures = IntCounter::new(
+            "audit_write_failures_total",
+            "Writes of audit records that failed and were tried again.",
+        );
+        let failures = failures.map_err(io::Error::other).map_err(failed)?;
+        registry
+            .register(Box::new(failures.clone()))
+            .map_err(io::Error::other)
+            .map_err(failed)?;
+        let condition = readiness.condition(CONDITION, Weight::Informative);
+        condition.met();
+        Ok(Self {
             path: path.to_owned(),
             file,
-            looked_at: Instant::now(),
+            checked_at: Instant::now(),
             unsynced_since: None,
-        };
-        Ok((opened, last_record(&tail)))
+            is_failing: false,
+            failures,
+            condition,
+        })
     }
 
-    /// Writes what there is room for, and tells how many bytes that were.
-    ///
-    /// # Errors
-    /// Nothing was written.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.unsynced_since.get_or_insert_with(Instant::now);
-        Ok(written)
-    }
-
-    /// How long until [`Self::keep`] has something to do.
-    pub(super) fn due_in(&self) -> Duration {
-        let since = self
-            .unsynced_since
-            .map(|since| SYNC_INTERVAL.saturating_sub(since.elapsed()));
-        since.unwrap_or(LOOK_INTERVAL)
-    }
-
-    /// Writes through to the disk what is older than a second, and opens the file again if that of its name is another one now. To be
-    /// called between two lines, for the rest of one belongs where its beginning is.
-    ///
-    /// # Errors
-    /// The disk did not take it, or no file could be opened: the one before stays in use.
-    pub(super) fn keep(&mut self) -> io::Result<()> {
-        if self
-            .unsynced_since
-            .is_some_and(|since| since.elapsed() >= SYNC_INTERVAL)
-        {
+    /// Syncs records that are older than a second, and opens the file again if it was moved away.
+    fn maintain(&mut self) -> io::Result<()> {
+        let is_due = |since: Instant| since.elapsed() >= SYNC_INTERVAL;
+        if self.unsynced_since.is_some_and(is_due) {
             self.sync()?;
         }
-        if self.looked_at.elapsed() >= LOOK_INTERVAL {
-            self.looked_at = Instant::now();
+        if self.checked_at.elapsed() >= CHECK_INTERVAL {
+            self.checked_at = Instant::now();
             if self.is_moved() {
-                self.reopen()?;
+                self.sync()?;
+                self.open_again()?;
             }
         }
         Ok(())
     }
 
-    /// Opens the file of the name.
-    ///
-    /// # Errors
-    /// None could be opened: the one before stays in use.
-    pub(super) fn reopen(&mut self) -> io::Result<()> {
-        self.sync()?;
-        self.open_again()
-    }
-
-    /// Opens the file of the name, whatever becomes of the one before.
-    ///
-    /// # Errors
-    /// None could be opened: the one before stays in use.
-    pub(super) fn open_again(&mut self) -> io::Result<()> {
-        self.file = opened(&self.path)?;
-        self.unsynced_since = None;
-        Ok(())
-    }
-
-    /// Writes through to the disk.
-    ///
-    /// # Errors
-    /// The disk did not take it.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self) -> io::Result<()> {
         if self.unsynced_since.is_some() {
             match self.file.sync_data() {
                 // A pipe or a terminal: there is no disk.
@@ -136,15 +110,78 @@ impl AuditFile {
         Ok(())
     }
 
-    /// Whether the file of the name is another one now, or none.
-    pub(super) fn is_moved(&self) -> bool {
+    fn open_again(&mut self) -> io::Result<()> {
+        self.file = open_to_append(&self.path)?;
+        self.unsynced_since = None;
+        Ok(())
+    }
+
+    /// Whether the path names another file now, or none.
+    fn is_moved(&self) -> bool {
         let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let named = std::fs::metadata(&self.path).map(identity).ok();
         named != self.file.metadata().map(identity).ok()
     }
+
+    fn report_failure(&mut self, error: &io::Error) {
+        self.failures.inc();
+        if !std::mem::replace(&mut self.is_failing, true) {
+            self.condition.unmet("records cannot be written");
+            let error = error as &dyn std::error::Error;
+            tracing::error!(
+                error,
+                "audit records cannot be written: they wait, and are lost if this lasts"
+            );
+        }
+    }
+
+    fn report_success(&mut self) {
+        if std::mem::replace(&mut self.is_failing, false) {
+            self.condition.met();
+            tracing::info!("audit records are written again");
+        }
+    }
 }
 
-fn opened(path: &Path) -> io::Result<File> {
+impl Write for AuditFile {
+    /// Writes all lines, however long it takes. If the file is moved away meanwhile, a half written line goes into the new file as a
+    /// whole.
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while let Some(rest) = lines.get(written..).filter(|rest| !rest.is_empty()) {
+            let outcome = match self.file.write(rest) {
+                Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                outcome => outcome,
+            };
+            match outcome {
+                Ok(count) => {
+                    written += count;
+                    self.unsynced_since.get_or_insert_with(Instant::now);
+                    self.report_success();
+                }
+                Err(error) => {
+                    self.report_failure(&error);
+                    std::thread::sleep(RETRY_INTERVAL);
+                    if self.is_moved() && self.open_again().is_ok() {
+                        let line_end = lines[..written].iter().rposition(|byte| *byte == b'\n');
+                        written = line_end.map_or(0, |at| at + 1);
+                    }
+                }
+            }
+        }
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // The lines are written. A failed sync or reopening is retried with the next flush.
+        if let Err(error) = self.maintain() {
+            self.report_failure(&error);
+        }
+        Ok(())
+    }
+}
+
+fn open_to_append(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .append(true)
@@ -153,70 +190,52 @@ fn opened(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn tail(file: &mut File) -> io::Result<Vec<u8>> {
+/// Ends the last line if an earlier process was killed while it wrote it.
+fn end_line(file: &mut File) -> io::Result<()> {
     let length = file.metadata()?.len();
-    // What is no regular file, such as a pipe, has no end to look at.
-    if length == 0 {
-        return Ok(Vec::new());
+    // A pipe has no length and no last byte.
+    if length > 0 {
+        let mut last = [b'\n'];
+        file.seek(SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+        if last != [b'\n'] {
+            file.write_all(b"\n")?;
+        }
     }
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-    let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
-    Ok(tail)
-}
-
-fn last_record(tail: &[u8]) -> Option<LastRecord> {
-    tail.split(|byte| *byte == b'\n').rev().find_map(|text| {
-        let Parsed::Record(line) = line::parse(std::str::from_utf8(text).ok()?) else {
-            return None;
-        };
-        Some(LastRecord {
-            instance: line.text("instance").to_owned(),
-            sequence: line.number("sequence")?,
-            hash: line.text("hash").to_owned(),
-        })
-    })
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const RECORD: &str = "{\"target\":\"audit\",\"instance\":\"ab\",\"sequence\":4,\"prev\":\"\",\"hash\":\"0101010101010101010101010101010101010101010101010101010101010101\"}";
-
-    #[test]
-    fn the_last_whole_record_is_found_before_one_that_was_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.log");
-        std::fs::write(&path, format!("{RECORD}\n{}", &RECORD[..40])).unwrap();
-        let (mut file, last) = AuditFile::open(&path).unwrap();
-        let expected = LastRecord {
-            instance: "ab".to_owned(),
-            sequence: 4,
-            hash: "01".repeat(32),
-        };
-        assert_eq!(last, Some(expected));
-        file.write(b"next\n").unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text, format!("{RECORD}\n{}\nnext\n", &RECORD[..40]));
+    fn open(path: &Path) -> Result<AuditFile, OpenError> {
+        AuditFile::open(path, &Registry::new(), &Readiness::new())
     }
 
     #[test]
-    fn a_file_that_was_moved_away_is_opened_again_by_its_name() {
+    fn a_file_is_appended_to_behind_a_half_line_and_opened_again_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let path = folder.path().join("audit.log");
-        let (mut file, last) = AuditFile::open(&path).unwrap();
-        assert_eq!(last, None);
-        file.write(b"one\n").unwrap();
+        std::fs::write(&path, "half").unwrap();
+        let mut file = open(&path).unwrap();
+        file.write_all(b"one\n").unwrap();
         std::fs::rename(&path, folder.path().join("audit.log.1")).unwrap();
         assert!(file.is_moved());
-        file.reopen().unwrap();
-        file.write(b"two\n").unwrap();
-        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        file.checked_at = Instant::now().checked_sub(CHECK_INTERVAL).unwrap();
+        file.flush().unwrap();
+        file.write_all(b"two\n").unwrap();
         assert_eq!(
             (read("audit.log.1").as_str(), read("audit.log").as_str()),
-            ("one\n", "two\n")
+            ("half\none\n", "two\n")
         );
         assert!(!file.is_moved());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_an_error() {
+        let failed = open(Path::new("/nowhere/at/all/audit.log")).err().unwrap();
+        assert!(failed.to_string().contains("/nowhere/at/all/audit.log"));
     }
 }

@@ -1,17 +1,8 @@
-//! The settings of the audit stream.
+//! The settings of the audit log.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::chain::{ChainKey, KEY_BYTES_MIN};
-use crate::audit::SubjectForm;
 use crate::settings::Reader;
-
-/// Least bytes of a key that hashes subjects.
-const SUBJECT_KEY_BYTES_MIN: usize = 16;
-
-/// How often the chain of a process to which nothing happens goes on: what is cut off at its end is noticed by the missing of these.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Where audit records go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,73 +15,34 @@ pub(crate) enum Destination {
     File(PathBuf),
 }
 
-/// What the stream is made with.
-#[derive(Clone, Debug)]
+/// The settings of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuditSettings {
     /// Where records go.
     pub(crate) destination: Destination,
-    /// What chains them.
-    pub(crate) key: ChainKey,
-    /// How subjects stand in them.
-    pub(crate) subjects: SubjectForm,
-    /// The time from one checkpoint to the next.
-    pub(crate) checkpoint_interval: Duration,
+    /// Whether records contain the subjects of people.
+    pub(crate) has_subjects: bool,
 }
 
 impl AuditSettings {
-    /// Reads `AUDIT_LOG`, `AUDIT_KEY`, `AUDIT_SUBJECT` and `AUDIT_SUBJECT_KEY`.
+    /// Reads `AUDIT_LOG` and `AUDIT_SUBJECT`.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let destination = match reader.text("AUDIT_LOG").as_str() {
             "off" => Destination::Off,
             "stdout" => Destination::Stdout,
             path => Destination::File(PathBuf::from(path)),
         };
+        let has_subjects = match reader.text("AUDIT_SUBJECT").as_str() {
+            "plain" => true,
+            "none" => false,
+            _ => {
+                reader.wrong("AUDIT_SUBJECT", "must be plain or none");
+                false
+            }
+        };
         Self {
             destination,
-            key: chain_keys(reader).into_iter().next().unwrap_or_default(),
-            subjects: subject_form(reader),
-            checkpoint_interval: CHECKPOINT_INTERVAL,
-        }
-    }
-}
-
-/// The keys of `AUDIT_KEY`, the first of which chains; none without it.
-pub fn chain_keys(reader: &mut Reader<'_>) -> Vec<ChainKey> {
-    let keys = reader.secrets("AUDIT_KEY");
-    if keys.iter().any(|key| key.expose().len() < KEY_BYTES_MIN) {
-        reader.wrong(
-            "AUDIT_KEY",
-            format!("needs keys of at least {KEY_BYTES_MIN} characters"),
-        );
-    }
-    keys.iter()
-        .map(|key| ChainKey::of(key.expose().as_bytes()))
-        .collect()
-}
-
-/// How subjects stand in records, by `AUDIT_SUBJECT` and `AUDIT_SUBJECT_KEY`.
-pub fn subject_form(reader: &mut Reader<'_>) -> SubjectForm {
-    let key = reader.secret("AUDIT_SUBJECT_KEY");
-    if key
-        .as_ref()
-        .is_some_and(|key| key.expose().len() < SUBJECT_KEY_BYTES_MIN)
-    {
-        reader.wrong(
-            "AUDIT_SUBJECT_KEY",
-            format!("needs at least {SUBJECT_KEY_BYTES_MIN} characters"),
-        );
-    }
-    match (reader.text("AUDIT_SUBJECT").as_str(), key) {
-        ("plain", None) => SubjectForm::Plain,
-        ("plain", Some(_)) => {
-            reader.wrong("AUDIT_SUBJECT_KEY", "has no meaning with AUDIT_SUBJECT=plain");
-            SubjectForm::Plain
-        }
-        ("hashed", None) => SubjectForm::Hashed,
-        ("hashed", Some(key)) => SubjectForm::keyed(key.expose().as_bytes()),
-        (_, _) => {
-            reader.wrong("AUDIT_SUBJECT", "must be hashed or plain");
-            SubjectForm::Hashed
+            has_subjects,
         }
     }
 }
@@ -117,42 +69,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_standard_output_with_hashed_subjects_and_no_key() {
-        let settings = read(&[]).unwrap();
-        assert_eq!(settings.destination, Destination::Stdout);
-        assert_eq!(settings.key.algorithm(), "sha256");
-        assert!(matches!(settings.subjects, SubjectForm::Hashed));
+    fn the_default_is_standard_output_with_subjects() {
+        let settings = AuditSettings {
+            destination: Destination::Stdout,
+            has_subjects: true,
+        };
+        assert_eq!(read(&[]), Ok(settings));
     }
 
     #[test]
-    fn a_key_that_is_too_short_or_has_no_meaning_is_a_mistake_and_never_shown() {
-        let long = "k".repeat(KEY_BYTES_MIN);
-        let two = format!("{long},{long}");
-        let settings = read(&[
-            ("AUDIT_KEY", two.as_str()),
-            ("AUDIT_SUBJECT_KEY", "a-key-of-subjects"),
-        ])
-        .unwrap();
-        assert_eq!(settings.key.algorithm(), "hmac-sha256");
-        assert!(matches!(settings.subjects, SubjectForm::Keyed(_)));
-        let cut = format!("{long},short-secret");
-        for (pairs, setting) in [
-            (&[("AUDIT_KEY", cut.as_str())][..], "AUDIT_KEY"),
-            (&[("AUDIT_SUBJECT_KEY", "short-secret")], "AUDIT_SUBJECT_KEY"),
-            (
-                &[
-                    ("AUDIT_SUBJECT", "plain"),
-                    ("AUDIT_SUBJECT_KEY", "a-long-short-secret"),
-                ],
-                "AUDIT_SUBJECT_KEY",
-            ),
-            (&[("AUDIT_SUBJECT", "none")], "AUDIT_SUBJECT"),
-        ] {
-            let wrong = read(pairs).unwrap_err();
-            assert!(
-                wrong.contains(setting) && !wrong.contains("short-secret"),
-                "{wrong}"
-            );
-        }
+    fn subjects_are_plain_or_left_out() {
+        assert!(!read(&[("AUDIT_SUBJECT", "none")]).unwrap().has_subjects);
+        let wrong = read(&[("AUDIT_SUBJECT", "hashed")]).unwrap_err();
+        assert!(wrong.contains("AUDIT_SUBJECT"), "{wrong}");
     }
 }

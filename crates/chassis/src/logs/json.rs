@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::audit::Origin;
+use crate::audit::{self, Origin, schema};
 use crate::clock::timestamp;
 
 /// The most causes of one error that are written: chains have four or five, and one that is longer may never end.
@@ -32,7 +32,11 @@ const USUAL_BYTES: usize = 512;
 const REQUEST_ID: &str = "request_id";
 
 /// Writes records as JSON.
-pub(super) struct Json;
+#[derive(Clone, Copy)]
+pub(super) struct Json {
+    /// The service that audit records name.
+    pub(super) service: &'static str,
+}
 
 impl<S, N> FormatEvent<S, N> for Json
 where
@@ -45,24 +49,25 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let line = line(&timestamp(), event).map_err(|_| fmt::Error)?;
+        let line = match event.metadata().target() {
+            audit::TARGET => audit_line(self.service, &timestamp(), event),
+            _ => line(&timestamp(), event),
+        };
+        let line = line.map_err(|_| fmt::Error)?;
         let text = std::str::from_utf8(&line).map_err(|_| fmt::Error)?;
         writer.write_str(text)?;
         writer.write_char('\n')
     }
 }
 
-/// Writes the fields of an audit record as members of an object that the audit log closes: its message is the event's name again.
-pub(super) fn audit_fields(mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-    let members = members(&timestamp(), event).map_err(|_| fmt::Error)?;
-    let text = std::str::from_utf8(&members).map_err(|_| fmt::Error)?;
-    writer.write_str(text.get(1..text.len() - 1).unwrap_or_default())
-}
-
-fn members(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
+/// An audit record. It has no message, which is the event's name again.
+fn audit_line(service: &str, time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = Vec::with_capacity(USUAL_BYTES);
     let mut serializer = serde_json::Serializer::new(&mut line);
     let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("target", "audit")?;
+    map.serialize_entry("schema", schema::VERSION)?;
+    map.serialize_entry("service", service)?;
     map.serialize_entry("timestamp", time)?;
     recorded(map, event, Message::Left)?.end()?;
     Ok(line)
@@ -193,7 +198,7 @@ mod tests {
         let written = Written::default();
         let out = written.clone();
         let layer = tracing_subscriber::fmt::layer()
-            .event_format(Json)
+            .event_format(Json { service: "probe" })
             .with_writer(move || out.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         let bytes = written.0.lock().unwrap().clone();
@@ -225,6 +230,22 @@ mod tests {
         let lone = Cause("alone", None);
         let record = logged(|| tracing::error!(error = &lone as &dyn Error, "failed"));
         assert_eq!(record.get("error.sources"), None);
+    }
+
+    #[test]
+    fn an_audit_record_names_its_schema_and_service_and_has_no_message() {
+        let record = logged(|| {
+            audit::AuditRecord::new(audit::Event::SignOut, audit::Outcome::Success).write();
+        });
+        for (field, value) in [
+            ("target", "audit"),
+            ("schema", schema::VERSION),
+            ("service", "probe"),
+            ("event", "sign_out"),
+        ] {
+            assert_eq!(record[field], value, "{record}");
+        }
+        assert_eq!((record.get("message"), record.get("level")), (None, None));
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::rate::{Class, RECORDS_PER_SECOND, RecordRate, SECOND};
-use crate::audit;
+use crate::audit::{self, AuditRecord, Event, Outcome};
 
 /// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
 const CAPACITY: usize = 4 * 1024 * 1024;
@@ -38,80 +38,97 @@ struct SharedQueue {
     pending: Mutex<PendingRecords>,
     more: Condvar,
     idle: Condvar,
-    dropped: IntCounter,
-    left_out: IntCounter,
+    unwritten: UnwrittenRecords,
 }
 
 struct PendingRecords {
     records: Vec<u8>,
-    /// Whether some of them have gathered elsewhere: they are written at once.
-    gathered: bool,
     /// Whether a batch is being written.
     writing: bool,
-    /// Records dropped and not reported yet.
+    /// Log records dropped and not reported yet.
     dropped: u64,
+    /// Audit records dropped and not reported yet.
+    dropped_audit: u64,
     rate: RecordRate,
+}
+
+/// Counts records that are not written; clones share the counts.
+#[derive(Clone)]
+pub(crate) struct UnwrittenRecords {
+    dropped: IntCounter,
+    left_out: IntCounter,
+    dropped_audit: IntCounter,
+}
+
+impl UnwrittenRecords {
+    /// Makes the counters and adds them to the metrics.
+    ///
+    /// # Errors
+    /// A name is taken.
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name, help| {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        Ok(Self {
+            dropped: counter(
+                "log_records_dropped_total",
+                "Log records dropped because nobody read standard output.",
+            )?,
+            left_out: counter(
+                "log_records_left_out_total",
+                "Log records left out because more came in a second than are written.",
+            )?,
+            dropped_audit: counter(
+                "audit_records_lost_total",
+                "Audit records dropped because earlier records could not be written.",
+            )?,
+        })
+    }
 }
 
 impl PendingRecords {
     fn new() -> Self {
         Self {
             records: Vec::new(),
-            gathered: false,
             writing: false,
             dropped: 0,
+            dropped_audit: 0,
             rate: RecordRate::new(Instant::now()),
         }
     }
 }
 
 impl LogQueue {
-    /// Starts the thread that writes to `out`.
+    /// Starts the thread `name`, which writes to `out`.
     ///
     /// # Errors
     /// There can be no further thread.
-    pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
-        let dropped = IntCounter::new(
-            "log_records_dropped_total",
-            "Log records dropped because nobody read standard output.",
-        );
-        let left_out = IntCounter::new(
-            "log_records_left_out_total",
-            "Log records left out because more came in a second than are written.",
-        );
+    pub(crate) fn start(
+        name: &str,
+        out: impl Write + Send + 'static,
+        unwritten: UnwrittenRecords,
+    ) -> io::Result<Self> {
         let shared = Arc::new(SharedQueue {
             pending: Mutex::new(PendingRecords::new()),
             more: Condvar::new(),
             idle: Condvar::new(),
-            dropped: dropped.map_err(io::Error::other)?,
-            left_out: left_out.map_err(io::Error::other)?,
+            unwritten,
         });
         let writer = Arc::clone(&shared);
         std::thread::Builder::new()
-            .name("logs".to_owned())
+            .name(name.to_owned())
             .spawn(move || writer.write_to(out))?;
         Ok(Self(shared))
     }
 
-    /// Adds the counts of records that are not written to the metrics.
-    ///
-    /// # Errors
-    /// The name is taken.
-    pub(crate) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
-        registry.register(Box::new(self.0.left_out.clone()))?;
-        registry.register(Box::new(self.0.dropped.clone()))
-    }
-
-    /// Takes a line that has been made, and has gathered with others, elsewhere; false if there is no room.
-    pub(crate) fn offer(&self, line: &[u8]) -> bool {
-        self.0.takes(line, CAPACITY, true)
-    }
-
-    /// Waits until everything is written, for at most `timeout`.
-    pub(crate) fn flush(&self, timeout: Duration) {
+    /// Waits until everything is written, for at most `timeout`. Returns whether it is.
+    pub(crate) fn flush(&self, timeout: Duration) -> bool {
         let pending = self.0.pending();
         let is_busy = |pending: &mut PendingRecords| pending.writing || !pending.records.is_empty();
-        drop(self.0.idle.wait_timeout_while(pending, timeout, is_busy));
+        let waited = self.0.idle.wait_timeout_while(pending, timeout, is_busy);
+        waited.is_ok_and(|(_, waited)| !waited.timed_out())
     }
 }
 
@@ -121,34 +138,34 @@ impl SharedQueue {
     }
 
     fn add(&self, record: &[u8], class: Class) {
-        if !self.pending().rate.admits(class, Instant::now()) {
-            self.left_out.inc();
+        let mut pending = self.pending();
+        if !pending.rate.admits(class, Instant::now()) {
+            self.unwritten.left_out.inc();
             return;
         }
         let capacity = match class {
             Class::Ordinary => CAPACITY - RESERVED,
-            Class::Important | Class::Unbounded => CAPACITY,
+            Class::Important | Class::Audit | Class::Own => CAPACITY,
         };
-        if !self.takes(record, capacity, false) {
-            self.pending().dropped += 1;
-            self.dropped.inc();
-        }
-    }
-
-    /// Adds a record if there is room.
-    fn takes(&self, record: &[u8], capacity: usize, gathered: bool) -> bool {
-        let mut pending = self.pending();
         if pending.records.len() + record.len() > capacity {
-            return false;
+            match class {
+                Class::Audit => {
+                    pending.dropped_audit += 1;
+                    self.unwritten.dropped_audit.inc();
+                }
+                Class::Ordinary | Class::Important | Class::Own => {
+                    pending.dropped += 1;
+                    self.unwritten.dropped.inc();
+                }
+            }
+            return;
         }
         let was_empty = pending.records.is_empty();
         pending.records.extend_from_slice(record);
-        pending.gathered |= gathered;
         drop(pending);
         if was_empty {
             self.more.notify_one();
         }
-        true
     }
 
     /// Writes until the process ends.
@@ -161,23 +178,23 @@ impl SharedQueue {
             let some = self
                 .more
                 .wait_timeout_while(pending, SECOND, |pending| pending.records.is_empty());
-            let gathered = some.is_ok_and(|(pending, _)| pending.gathered || pending.records.is_empty());
-            if !gathered {
+            let is_empty = some.is_ok_and(|(pending, _)| pending.records.is_empty());
+            if !is_empty {
                 std::thread::sleep(GATHERING);
             }
             let mut pending = self.pending();
-            pending.gathered = false;
             std::mem::swap(&mut pending.records, &mut batch);
             pending.writing = true;
             drop(pending);
             if out.write_all(&batch).and_then(|()| out.flush()).is_err() {
                 let lost = batch.iter().filter(|byte| **byte == b'\n').count();
-                self.dropped.inc_by(lost as u64);
+                self.unwritten.dropped.inc_by(lost as u64);
             }
             batch.clear();
             batch.shrink_to(KEPT);
             let mut pending = self.pending();
             let dropped = std::mem::take(&mut pending.dropped);
+            let dropped_audit = std::mem::take(&mut pending.dropped_audit);
             let left_out = pending.rate.report(&mut reported, Instant::now());
             drop(pending);
             if let Some(left_out) = left_out {
@@ -189,6 +206,13 @@ impl SharedQueue {
             }
             if dropped > 0 {
                 tracing::warn!(dropped, "log records were dropped: nobody read them");
+            }
+            if dropped_audit > 0 {
+                AuditRecord {
+                    count: Some(dropped_audit),
+                    ..AuditRecord::new(Event::AuditLoss, Outcome::Failure)
+                }
+                .write();
             }
             self.pending().writing = false;
             self.idle.notify_all();
@@ -225,7 +249,8 @@ impl<'a> MakeWriter<'a> for LogQueue {
 
     fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
         let class = match record.target() {
-            audit::TARGET | OWN_TARGET => Class::Unbounded,
+            audit::TARGET => Class::Audit,
+            OWN_TARGET => Class::Own,
             _ if *record.level() <= Level::WARN => Class::Important,
             _ => Class::Ordinary,
         };
@@ -263,11 +288,34 @@ mod tests {
         }
     }
 
+    fn start(pipe: Pipe) -> LogQueue {
+        LogQueue::start("logs", pipe, UnwrittenRecords::new(&Registry::new()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn lost_audit_records_are_counted_and_the_count_is_a_record() {
+        let (let_through, open) = mpsc::channel();
+        let (taken, written) = mpsc::channel();
+        let queue = start(Pipe { open, taken });
+        let record = vec![b'x'; 64 * 1024];
+        for _ in 0..2 * CAPACITY / record.len() {
+            queue.0.add(&record, Class::Audit);
+        }
+        let lost = queue.0.unwritten.dropped_audit.get();
+        assert!(lost > 0, "nothing was dropped");
+        assert_eq!(queue.0.unwritten.dropped.get(), 0);
+        assert_eq!(queue.0.pending().dropped_audit, lost);
+        drop(let_through);
+        assert!(queue.flush(Duration::from_secs(60)));
+        assert_eq!(queue.0.pending().dropped_audit, 0);
+        drop(written);
+    }
+
     #[test]
     fn what_finds_no_room_is_dropped_but_a_change_is_recorded_while_the_rest_is_not() {
         let (let_through, open) = mpsc::channel();
         let (taken, written) = mpsc::channel();
-        let queue = LogQueue::start(Pipe { open, taken }).unwrap();
+        let queue = start(Pipe { open, taken });
         let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
         let long = "x".repeat(64 * 1024);
         tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
@@ -278,11 +326,11 @@ mod tests {
             tracing::info!(target: audit::TARGET, "a session ended");
             tracing::warn!("something is wrong");
         });
-        let dropped = queue.0.dropped.get();
+        let dropped = queue.0.unwritten.dropped.get();
         assert!(dropped > 0, "nothing was dropped");
 
         drop(let_through);
-        queue.flush(Duration::from_secs(60));
+        assert!(queue.flush(Duration::from_secs(60)));
         let text: String = written
             .try_iter()
             .map(|bytes| String::from_utf8(bytes).unwrap())
@@ -298,7 +346,7 @@ mod tests {
         let (let_through, open) = mpsc::channel();
         let (taken, written) = mpsc::channel();
         drop(let_through);
-        let queue = LogQueue::start(Pipe { open, taken }).unwrap();
+        let queue = start(Pipe { open, taken });
         let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
         tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
             for _ in 0..FLOOD {
@@ -307,14 +355,14 @@ mod tests {
             tracing::warn!(target: "edge", "something is wrong");
             tracing::info!(target: audit::TARGET, "a session ended");
         });
-        queue.flush(Duration::from_secs(60));
+        assert!(queue.flush(Duration::from_secs(60)));
         let text: String = written
             .try_iter()
             .map(|bytes| String::from_utf8(bytes).unwrap())
             .collect();
         let requests = text.matches("request").count() as u64;
-        assert!(queue.0.left_out.get() > 0, "every record was written");
-        assert_eq!(requests + queue.0.left_out.get(), FLOOD);
+        assert!(queue.0.unwritten.left_out.get() > 0, "every record was written");
+        assert_eq!(requests + queue.0.unwritten.left_out.get(), FLOOD);
         assert!(text.contains("a session ended") && text.contains("something is wrong"));
     }
 }

@@ -19,8 +19,10 @@ pub(super) enum Class {
     Ordinary,
     /// Warnings and errors: a flood of the ordinary leaves none of them out.
     Important,
-    /// Written however many there are: audit records, and what the queue says of itself.
-    Unbounded,
+    /// Audit records, written however many there are.
+    Audit,
+    /// What the queue says of itself, written however much that is.
+    Own,
 }
 
 /// Counts the records of the current second.
@@ -49,7 +51,7 @@ impl RecordRate {
         let written = match class {
             Class::Ordinary => &mut self.ordinary,
             Class::Important => &mut self.important,
-            Class::Unbounded => return true,
+            Class::Audit | Class::Own => return true,
         };
         let is_admitted = *written < RECORDS_PER_SECOND;
         *written += u32::from(is_admitted);
@@ -83,7 +85,7 @@ mod tests {
             |rate: &mut RecordRate, class, now| (0..5_000).filter(|_| rate.admits(class, now)).count();
         assert_eq!(count(&mut rate, Class::Ordinary, start), 1_000);
         assert_eq!(count(&mut rate, Class::Important, start), 1_000);
-        assert_eq!(count(&mut rate, Class::Unbounded, start), 5_000);
+        assert_eq!(count(&mut rate, Class::Audit, start), 5_000);
 
         let mut reported = start;
         assert_eq!(rate.report(&mut reported, start + SECOND / 2), None);

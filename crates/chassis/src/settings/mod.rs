@@ -210,28 +210,14 @@ pub(crate) static AUDIT: Topic = Topic {
             "AUDIT_LOG",
             "stdout",
             "stdout|off|FILE",
-            "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again after SIGHUP or when it has been moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are shown to people, without their chain.",
+            "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again within a second after it was moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are lines for people.",
         ),
-        Setting {
-            name: "AUDIT_KEY",
-            default: "",
-            value: "LIST",
-            secret: true,
-            help: "Keys that chain audit records, each of at least 32 characters. The first chains, `session-svc audit verify` takes all. With it nobody who can write the records, but does not have the key, can change them unseen; without it the chain is a plain hash.",
-        },
         setting(
             "AUDIT_SUBJECT",
-            "hashed",
-            "hashed|plain",
-            "How a person's subject stands in audit records: as a hash, or as the provider gives it.",
+            "plain",
+            "plain|none",
+            "Whether audit records contain a person's subject: `plain`, as the provider gives it; or `none`.",
         ),
-        Setting {
-            name: "AUDIT_SUBJECT_KEY",
-            default: "",
-            value: "TEXT",
-            secret: true,
-            help: "Key of the hash of subjects, at least 16 characters, the same for every process whose records are to be compared. Without it whoever guesses a subject can confirm it.",
-        },
     ],
 };
 

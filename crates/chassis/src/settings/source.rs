@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ring::digest;
-
 use super::nearest::nearest;
 use super::{CommandLine, Mistake, Service, Setting, Warning};
 use crate::files::{self, Snapshot};
@@ -71,18 +69,6 @@ impl Source {
     /// The value given for a variable, if any.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
-    }
-
-    /// A hash of the values of all settings that are no secrets, in hexadecimal digits: the same settings give the same.
-    pub(crate) fn digest(&self) -> String {
-        let mut context = digest::Context::new(&digest::SHA256);
-        for setting in self.service.settings().filter(|setting| !setting.secret) {
-            let value = self.text(setting.name).unwrap_or(setting.default).trim();
-            for part in [setting.name, "=", value, "\0"] {
-                context.update(part.as_bytes());
-            }
-        }
-        base16ct::lower::encode_string(context.finish().as_ref())
     }
 
     /// The file a secret was read from, if it was, as it was then.
