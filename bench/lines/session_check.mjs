@@ -1,7 +1,6 @@
 // P1 and P2: a signed-in request answered by the edge from memory, and by asking the session service each time. Each beside its
 // bound, which answers with as many bytes, in alternating rounds: bare axum, and bare axum that asks bare tonic that asks Redis.
 // P2 is also set beside its bound with one connection, where nothing shares a call. P8: the memory of both services.
-import { proxiedStack, signedInBehindTls } from '../lib/bound_session.mjs';
 import { releaseStack, serving, signedIn, startBound, startChain } from '../lib/services.mjs';
 import { fixed, median, residentMiB, saturate, shares, spread } from '../lib/measure.mjs';
 
@@ -12,8 +11,6 @@ const CASES = [
   { id: 'P1', bound: 'bound', work: 'profile, session known to the edge', options: { store: 'redis' }, path: '/api/auth/me' },
   { id: 'P1 check', bound: 'bound', work: 'forward-auth check, session known to the edge', options: { store: 'redis' }, path: '/api/auth/check' },
   { id: 'P1 logged', bound: 'bound', work: 'the same as P1 with the access record written', options: { store: 'redis', log: 'info' }, path: '/api/auth/me' },
-  { id: 'P1 not bound', bound: 'bound', work: 'the same as P1 behind https, of a browser that binds no sessions', options: { store: 'redis' }, path: '/api/auth/me', device: { bound: false } },
-  { id: 'P1 bound', bound: 'bound', work: 'the same, of a session that is bound to a device', options: { store: 'redis' }, path: '/api/auth/me', device: { bound: true } },
   { id: 'P2', bound: 'chain', work: 'profile, asked each time: edge, session-svc, Redis', options: { store: 'redis', edgeEnv: ASKED }, path: '/api/auth/me', alone: true },
   { id: 'P2 file', bound: 'chain', work: 'the same on the embedded store', options: { store: 'file:', edgeEnv: ASKED }, path: '/api/auth/me' },
 ];
@@ -21,9 +18,9 @@ const CASES = [
 export async function sessionCheck({ rounds, seconds, say, cleanup }) {
   const served = [];
   for (const one of CASES) {
-    const stack = cleanup(await (one.device ? proxiedStack : releaseStack)(one.options));
-    const { cookie, edge = stack.edgeUrl } = await (one.device ? signedInBehindTls(stack, one.device) : signedIn(stack));
-    const request = { url: `${edge}${one.path}`, headers: { cookie }, pids: serving(stack) };
+    const stack = cleanup(await releaseStack(one.options));
+    const { cookie } = await signedIn(stack);
+    const request = { url: `${stack.edgeUrl}${one.path}`, headers: { cookie }, pids: serving(stack) };
     const atRest = Object.fromEntries(request.pids.map(([name, pid]) => [name, residentMiB(pid)]));
     await saturate({ ...request, seconds: 1 });
     served.push({ ...one, ...request, atRest });

@@ -42,8 +42,8 @@ class Operator {
 }
 
 class Person {
-  constructor(world, history, { operator, account, random, life }) {
-    Object.assign(this, { world, operator, random, life: { ...LIFE, ...life } });
+  constructor(world, history, { operator, account, random }) {
+    Object.assign(this, { world, operator, random });
     this.browsers = BROWSERS.map((name) => new Browser(world, history, account, `${account.sub}/${name}`));
     this.account = account;
   }
@@ -87,7 +87,7 @@ class Person {
     while (!isOver()) {
       for (const browser of this.browsers) if (!browser.session || browser.needsSignIn) await this.signIn(browser);
       await pause(random.between(...LIFE_PAUSE_MS));
-      const [deed, browser, edge, service] = [random.weighted(this.life), random.pick(this.browsers), random.pick(world.edges), random.pick(world.services)];
+      const [deed, browser, edge, service] = [random.weighted(LIFE), random.pick(this.browsers), random.pick(world.edges), random.pick(world.services)];
       if (isOver()) break;
       if (deed === 'signInAgain') await this.signIn(browser);
       else if (deed === 'endsWhileSigningIn') await this.endWhileSigningIn(browser, service);
@@ -101,10 +101,10 @@ class Person {
   }
 }
 
-/** Everybody. `run` lasts until told to stop; what is under way then is waited for. `life` is what they do more or less often than usual. */
-export function gather(world, history, random, life = {}) {
+/** Everybody. `run` lasts until told to stop; what is under way then is waited for. */
+export function gather(world, history, random) {
   const operator = new Operator(world, history);
-  const people = world.accounts.map((account) => new Person(world, history, { operator, account, random: random.branch(), life }));
+  const people = world.accounts.map((account) => new Person(world, history, { operator, account, random: random.branch() }));
   const browsers = people.flatMap((person) => person.browsers);
   return {
     people, browsers, operator,

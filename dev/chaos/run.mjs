@@ -1,16 +1,20 @@
 // One seed: people in the world, faults on schedule, then everything healed, looked at, ended, and looked at again. What happened is written to
 // a history, which the checker judges.
-import { now } from '../lib/clock.mjs';
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { now, watchStalls } from '../lib/clock.mjs';
 import { pause, until } from '../lib/net.mjs';
 import { judge } from './check.mjs';
 import { makeFaults } from './faults.mjs';
 import { isLeft, processFigures } from './growth.mjs';
-import { readHistory } from './history.mjs';
+import { History, readHistory } from './history.mjs';
 import { Leaver } from './leaver.mjs';
+import { gather } from './people.mjs';
 import { Random } from './random.mjs';
-import { recorded } from './recording.mjs';
 import { hasGrown } from './rules/growth.mjs';
 import { describe, schedule, topologyOf } from './schedule.mjs';
+import { openWorld } from './world.mjs';
 
 const CALM_MS = 3_000; // of everything being well, before people go
 const RECOVERY_LIMIT_MS = 120_000; // after which waiting for a recovery is given up; the bound that is judged is the checker's
@@ -55,29 +59,55 @@ async function leave(world, history, { people, operator, browsers, baseline }) {
   }
 }
 
-/**
- * Runs a seed for some seconds of faults. Gives {seed, folder, violations, counts}; everything it wrote is below `folder`.
- */
-export async function runSeed({ seed, seconds, folder, profile, kinds, among, life, topology = topologyOf(seed), say = () => {} }) {
-  const random = new Random(seed).branch();
-  const faults = schedule(seed, seconds, { topology, kinds, among });
-  const file = await recorded({ folder, run: { seed, seconds }, random, life, topology, faults, profile }, async ({ world, history, crowd, people }) => {
-    for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
-    const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
-    const leaver = new Leaver(world, history);
-    await leaver.signIn();
-    const looking = leaver.look();
-    const disabling = pause((seconds * 1_000) / 2).then(() => leaver.disable());
-    people.begin();
+/** People come, faults happen and heal, everybody leaves; all of it is noted in the history. */
+async function live(world, history, crowd, { seconds, faults, say }) {
+  for (const person of crowd.people) for (const browser of person.browsers) await person.signIn(browser);
+  const baseline = Object.fromEntries([...world.edges, ...world.services].map((name) => [name, processFigures(world.stack.pid(name))]));
+  const leaver = new Leaver(world, history);
+  await leaver.signIn();
+  const looking = leaver.look();
+  const disabling = pause((seconds * 1_000) / 2).then(() => leaver.disable());
+  let isOver = false;
+  const people = crowd.run(() => isOver);
+  try {
     await makeFaults(world, history, faults, (fault) => say(`${(fault.at / 1_000).toFixed(1)} s: ${describe(fault)} for ${fault.lasts} ms`));
     await recover(world, history, crowd.browsers);
     await pause(CALM_MS);
     await disabling;
-    await people.stop();
-    await leaver.leave(looking);
-    await takeStock(world, [...crowd.browsers, ...leaver.browsers]);
-    leaver.browsers.forEach((browser) => browser.close());
-    await leave(world, history, { ...crowd, baseline });
-  });
+  } finally {
+    isOver = true;
+    await people;
+  }
+  await leaver.leave(looking);
+  await takeStock(world, [...crowd.browsers, ...leaver.browsers]);
+  leaver.browsers.forEach((browser) => browser.close());
+  await leave(world, history, { ...crowd, baseline });
+}
+
+/**
+ * Runs a seed for some seconds of faults. Returns {seed, folder, violations, counts}; everything it wrote is below `folder`.
+ */
+export async function runSeed({ seed, seconds, folder, profile, kinds, topology = topologyOf(seed), say = () => {} }) {
+  const random = new Random(seed).branch();
+  const faults = schedule(seed, seconds, { topology, kinds });
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const world = await openWorld({ folder: join(folder, 'state'), topology, faults, profile });
+  const file = join(folder, 'history.jsonl');
+  const history = new History(file);
+  history.add({ type: 'run', seed, seconds, topology, begin: now() });
+  const crowd = gather(world, history, random);
+  const noteStall = (stall) => history.add({ type: 'stall', ...stall });
+  const stopStalls = watchStalls(noteStall);
+  world.network.onStall = noteStall;
+  try {
+    await live(world, history, crowd, { seconds, faults, say });
+  } finally {
+    stopStalls();
+    crowd.close();
+    await world.close();
+    for (const line of readHistory(world.providerLog)) history.add({ type: 'provider', ...line });
+    await history.close();
+  }
   return { seed, topology, folder, ...judge(readHistory(file)) };
 }

@@ -67,11 +67,10 @@ const KINDS = {
   isolate: [2, () => ({ target: 'master' }), ['sentinel']],
 };
 
-/** Faults as {at, lasts, kind, …}, `at` in milliseconds from the beginning; of all kinds there are for the topology, or of some, and of all links or some. */
-export function schedule(seed, seconds, { topology = topologyOf(seed), kinds = Object.keys(KINDS), among = () => true } = {}) {
+/** Faults as {at, lasts, kind, …}, `at` in milliseconds from the beginning; of all kinds there are for the topology, or of some. */
+export function schedule(seed, seconds, { topology = topologyOf(seed), kinds = Object.keys(KINDS) } = {}) {
   const random = new Random(seed);
-  const whole = layoutOf(topology);
-  const layout = { ...whole, links: whole.links.filter(among) };
+  const layout = layoutOf(topology);
   const possible = kinds.filter((kind) => !KINDS[kind][2] || KINDS[kind][2].includes(topology));
   const weights = Object.fromEntries(possible.map((kind) => [kind, KINDS[kind][0]]));
   const faults = [];

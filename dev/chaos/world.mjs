@@ -39,7 +39,7 @@ function whoConnects(name, links, faults) {
 }
 
 /** Starts everything below `folder`, with sessions kept as the topology has it; `faults` are those that will be made. */
-export async function openWorld({ folder, topology, faults = [], profile, edgeEnv }) {
+export async function openWorld({ folder, topology, faults = [], profile }) {
   mkdirSync(folder, { recursive: true });
   const network = new NetworkThread();
   const upstream = await startUpstream();
@@ -73,7 +73,7 @@ export async function openWorld({ folder, topology, faults = [], profile, edgeEn
       onStart: network.know,
       publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE + 1, providerLog, disabledFile, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, { ...clocks.environmentOf(name), ...rings.environmentOf(name) }])),
-      edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, ...edgeEnv },
+      edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS },
       sessionEnv: {
         OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000',
         SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', SESSION_REVALIDATE_SECS: String(REVALIDATE_S), ...store.options.sessionEnv,

@@ -25,8 +25,8 @@ after(async () => {
 });
 
 /** A window that remembers what was asked of others and what went wrong. */
-async function open(path, options = {}) {
-  const page = await browser.newPage(options);
+async function open(path) {
+  const page = await browser.newPage();
   page.setDefaultTimeout(STEP_MS);
   const wrong = [];
   page.on('request', (request) => { if (!request.url().startsWith(site.url) && !request.url().startsWith('data:')) wrong.push(`asked for ${request.url()}`); });
@@ -55,25 +55,4 @@ test('the start page is the README, with its diagram and its picture', async () 
   assert.match(await page.locator('h1').innerText(), /^Vestibule\b/);
   assert.ok(await page.locator('main img').first().evaluate((image) => image.decode().then(() => image.naturalWidth)) > 0);
   assert.deepEqual(wrong, []);
-});
-
-test('whoever has a dark system reads on dark', async () => {
-  const background = async (colorScheme) => {
-    const { page, wrong } = await open('operating.html', { colorScheme });
-    const colour = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    assert.deepEqual(wrong, []);
-    return colour;
-  };
-  assert.equal(await background('light'), 'rgb(255, 255, 255)');
-  assert.equal(await background('dark'), 'rgb(23, 30, 27)');
-});
-
-test('the navigation stands whole beside the text, however wide the window is', async () => {
-  for (const width of [1024, 1280, 1440, 1920]) {
-    const { page, wrong } = await open('settings.html', { viewport: { width, height: 800 } });
-    const entry = await page.locator('.VPSidebar a').first().boundingBox();
-    const heading = await page.locator('main h1').boundingBox();
-    assert.ok(entry.x > 0 && entry.x + entry.width < heading.x, `${width}: ${JSON.stringify({ entry, heading })}`);
-    assert.deepEqual(wrong, []);
-  }
 });
