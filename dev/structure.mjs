@@ -1,17 +1,18 @@
 // How the crates are made: rooms (a crate's outermost modules), and which of them knows which.
 //
 //   node dev/structure.mjs           figures: lines, files, public items, arrows, circles, dependencies, settings
-//   node dev/structure.mjs --check   fails on an arrow that docs/architecture.md does not draw, on a drawn one that is not there,
-//                                    and on a circle; also on an error that a record takes by its outermost words
+//   node dev/structure.mjs --check   fails on a difference from dev/rooms.txt and on a circle; also on an error that a record takes by
+//                                    its outermost words
+//   node dev/structure.mjs --write   writes dev/rooms.txt, where a review sees a new arrow
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 import { ROOT } from './stack.mjs';
 
 const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/gathered-writes', 'crates/oidc', 'crates/provider-settings', 'proto'];
 const PROGRAMS = ['auth-edge', 'session-svc'];
-const DRAWING = /```mermaid\nflowchart \w+\n *%% rooms of ([\w/-]+)\n(.*?)```/gs;
+const ROOMS = join(ROOT, 'dev/rooms.txt');
 const WIRING = ['lib', 'main']; // they name every room and hold nothing
 
 /** What is no code: raw texts, texts, characters, comments; whichever begins first. */
@@ -113,45 +114,27 @@ function circles(rooms) {
   return [...found.values()];
 }
 
-/** What docs/architecture.md draws: rooms by crate, each with those it may know. */
-function drawings() {
-  const text = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
-  return new Map([...text.matchAll(DRAWING)].map(([, crate, body]) => {
-    const drawn = new Map();
-    for (const line of body.split('\n').map((each) => each.trim()).filter(Boolean)) {
-      const [from, to] = line.split(' --> ');
-      drawn.set(from, new Set([...drawn.get(from) ?? [], ...(to?.split(' & ') ?? [])]));
-    }
-    return [crate, drawn];
-  }));
+/** One line for each room of a crate: the rooms it knows. */
+const lines = (crate, rooms) => [...rooms].map(([room, known]) => [`${crate}: ${room} -->`, ...[...known.keys()].sort()].join(' ')).sort();
+
+/** The text of dev/rooms.txt for the sources as they are. */
+function roomsText() {
+  const head = '# The rooms of each crate and the rooms each one knows. Written by `node dev/structure.mjs --write`, compared by `make lint`.';
+  return `${[head, ...CRATES.flatMap((crate) => lines(crate, arrows(crate)))].join('\n')}\n`;
 }
 
 function check() {
   const wrong = [];
-  const drawn = drawings();
   for (const crate of CRATES) {
     for (const place of withoutCauses(crate)) wrong.push(`${place}: %error loses the causes: write error = &error as &dyn std::error::Error`);
-    const rooms = arrows(crate);
-    const allowed = drawn.get(crate);
-    if (!allowed && rooms.size === 0) continue;
-    if (!allowed) {
-      wrong.push(`${crate}: docs/architecture.md does not draw its rooms`);
-      continue;
-    }
-    for (const room of rooms.keys()) if (!allowed.has(room)) wrong.push(`${crate}: ${room} is not drawn`);
-    for (const room of allowed.keys()) if (!rooms.has(room)) wrong.push(`${crate}: ${room} is drawn and not there`);
-    for (const [room, known] of rooms) {
-      for (const [other, files] of known) {
-        if (!allowed.get(room)?.has(other)) wrong.push(`${crate}: ${room} knows ${other} (in ${files.join(', ')}), which is not drawn`);
-      }
-    }
-    for (const [room, known] of allowed) {
-      for (const other of known) if (!rooms.get(room)?.has(other)) wrong.push(`${crate}: ${room} --> ${other} is drawn and not there`);
-    }
-    for (const circle of circles(rooms)) wrong.push(`${crate}: a circle of ${circle.join(', ')}`);
+    for (const circle of circles(arrows(crate))) wrong.push(`${crate}: a circle of ${circle.join(', ')}`);
   }
+  const [written, present] = [readFileSync(ROOMS, 'utf8'), roomsText()].map((text) => text.split('\n'));
+  wrong.push(...written.filter((line) => !present.includes(line)).map((line) => `dev/rooms.txt has: ${line}`));
+  wrong.push(...present.filter((line) => !written.includes(line)).map((line) => `the sources have: ${line}`));
   for (const line of wrong) process.stderr.write(`${line}\n`);
-  if (wrong.length === 0) process.stdout.write(`${CRATES.length} crates, every arrow is drawn, no circle, no record without an error's causes\n`);
+  if (wrong.length > 0) process.stderr.write('If an arrow is meant, run: node dev/structure.mjs --write\n');
+  else process.stdout.write(`${CRATES.length} crates, every arrow is in dev/rooms.txt, no circle, no record without an error's causes\n`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 }
 
@@ -208,4 +191,5 @@ function figures() {
 }
 
 if (process.argv.includes('--check')) check();
+else if (process.argv.includes('--write')) writeFileSync(ROOMS, roomsText());
 else figures();
