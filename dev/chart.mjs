@@ -1,6 +1,6 @@
 // Writes the generated part of the Helm chart again, as `make gen` does.
 //
-//   node dev/chart.mjs                                 writes k8s/chart/templates/made, k8s/chart/files and the table of docs/kubernetes/helm.md
+//   node dev/chart.mjs                                 writes k8s/chart/templates/made, k8s/chart/files and k8s/chart/README.md
 //   node dev/chart.mjs --path                          prints where helm is, for who has none
 import { pathToFileURL } from 'node:url';
 

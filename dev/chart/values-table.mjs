@@ -1,4 +1,4 @@
-// The table of values in docs/kubernetes/helm.md and in the chart's README.md: what the schema says of each, and what values.yaml has.
+// The chart's README.md with the table of values: the description of the schema and the default of values.yaml for each.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -6,9 +6,7 @@ import { parse } from 'yaml';
 
 import { ROOT } from '../stack.mjs';
 
-const PAGE = join(ROOT, 'docs/kubernetes/helm.md');
-const BEGIN = '<!-- values: made by `make gen` -->';
-const END = '<!-- /values -->';
+const IMAGE = '`repository`, and `tag` (empty: the product\'s version) or `digest`.';
 const LONGEST = 40; // a longer default is read in values.yaml
 
 function shown(value) {
@@ -17,12 +15,12 @@ function shown(value) {
   return text.length > LONGEST ? 'see values.yaml' : `\`${text.replace(/^"(.*)"$/, '$1')}\``;
 }
 
-function rows(schema, definitions, values, path) {
+function rows(schema, values, path) {
   return Object.entries(schema.properties).flatMap(([name, field]) => {
     const [where, value] = [[...path, name], values?.[name]];
-    const part = field.$ref?.endsWith('/image') ? { ...definitions.image, description: field.description } : field;
-    const own = part.description && name !== 'global' ? [`| \`${where.join('.')}\` | ${shown(part.properties ? undefined : value)} | ${part.description} |`] : [];
-    return part.properties ? [...own, ...rows(part, definitions, value, where)] : own;
+    if (field.$ref?.endsWith('/image')) return [`| \`${where.join('.')}\` | ${shown(value.repository)} | ${field.description} ${IMAGE} |`];
+    const own = field.description && name !== 'global' ? [`| \`${where.join('.')}\` | ${shown(field.properties ? undefined : value)} | ${field.description} |`] : [];
+    return field.properties ? [...own, ...rows(field, value, where)] : own;
   });
 }
 
@@ -30,10 +28,10 @@ const read = (name) => readFileSync(join(ROOT, 'k8s/chart', name), 'utf8');
 
 function table() {
   const schema = JSON.parse(read('values.schema.json'));
-  return ['| Value | Default | |', '|---|---|---|', ...rows(schema, schema.$defs, parse(read('values.yaml')), [])].join('\n');
+  return ['| Value | Default | |', '|---|---|---|', ...rows(schema, parse(read('values.yaml')), [])].join('\n');
 }
 
-/** What `helm show readme` prints: who has the package alone finds the commands and the values there. */
+/** What `helm show readme` prints: commands and values for a reader of the package. */
 export function writeReadme() {
   const { description, kubeVersion, version } = parse(read('Chart.yaml'));
   const least = read('ci/least-values.yaml').replace(/^#.*\n/gm, '');
@@ -57,11 +55,4 @@ Upgrades, rollbacks, autoscaling, Argo CD: [the manual](../../docs/kubernetes/he
 
 ${table()}
 `);
-}
-
-export function writeValuesTable() {
-  const page = readFileSync(PAGE, 'utf8');
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`${PAGE} needs the lines ${BEGIN} and ${END}`);
-  writeFileSync(PAGE, `${page.slice(0, begin)}${BEGIN}\n\n${table()}\n\n${page.slice(end)}`);
 }

@@ -8,7 +8,7 @@ import { developmentProvider, product } from './rendered.mjs';
 import { settingsFile } from './settings-file.mjs';
 import { FIRST, LAST, SWITCHES, withoutSwitch } from './switches.mjs';
 import { note, slot } from './tree.mjs';
-import { writeReadme, writeValuesTable } from './values-table.mjs';
+import { writeReadme } from './values-table.mjs';
 import { Problem } from '../lib/build.mjs';
 import { ROOT } from '../stack.mjs';
 
@@ -98,6 +98,5 @@ export function writeChart(kubectl) {
   });
   write('templates/made/_controllers.tpl', [MADE, ...defined].join('\n'));
   if (rules.unused().length > 0) throw new Problem(`rules of dev/chart/parameters.mjs that fit nothing:\n  ${rules.unused().join('\n  ')}`);
-  writeValuesTable();
   writeReadme();
 }
