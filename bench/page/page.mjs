@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ROOT } from '../../dev/stack.mjs';
 import { barsOf, growthChart, latencyChart } from './charts.mjs';
 import { judged } from './judge.mjs';
-import { goalsTable, latencyTable, peersTable, rowsTable } from './tables.mjs';
+import { goalsTable, latencyTable, peersTable } from './tables.mjs';
 import { budget, machine } from './words.mjs';
 
 export const RECORDED = join(ROOT, 'bench/recorded.json');
@@ -86,16 +86,12 @@ ${peersTable(rows)}
 
 ${[...peers.map(({ what, version }) => `- ${what}: ${version}`), ...missing.map(({ what, reason }) => `- ${what}: not measured, ${reason}`)].join('\n')}
 
-## Every figure
-
-${rowsTable(rows.filter(({ group }) => !group))}
-
 ## How it is measured
 
 \`make bench\` builds release programs, starts them on loopback and takes 25 minutes at most (${budget(run)}). Full load is wrk's, of one
 thread; a stated load is oha's; gRPC is h2load's
 ([why](decisions/measurement.md#latency-at-a-stated-load)). What is compared runs in alternating rounds after a warm-up; medians count. \`make bench-quick\` takes three minutes,
-prints the same tables of a part and records nothing, as does \`node bench/run.mjs --only LINE\`.
+prints the same tables of a part and records nothing, as does \`node bench/run.mjs --only LINE\`. [recorded.json](../bench/recorded.json) has every figure of the run.
 
 Programs: ${programs.join(', ')}.
 `;
