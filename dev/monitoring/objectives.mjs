@@ -62,7 +62,7 @@ export function objectiveRules({ objectives, recordings }) {
 
 /** The table of docs/objectives.md. */
 export function objectivesTable({ objectives }) {
-  const minutes = (objective) => `${(budget(objective) * 30 * 24 * 60).toFixed(0)} minutes`;
+  const minutes = (objective) => `${(budget(objective) * 30 * 24 * 60).toFixed(0)}`;
   const alerts = (objective) => Object.keys(BURNS).map((speed) => `Vestibule${objective.alert}Burns${speed}`).map((name) => `[${name}](runbooks.md#${name.toLowerCase()})`).join('<br>');
-  return ['| Objective | Goal | Is everything down, a month allows | What counts | Alerts |', '|---|---|---|---|---|', ...objectives.map((one) => `| **${one.title}**: ${one.promise} | ${one.goal} % | ${minutes(one)} | ${one.counts} | ${alerts(one)} |`), ''].join('\n');
+  return ['| Objective | Goal | Minutes of outage a month | What counts | Alerts |', '|---|---|---|---|---|', ...objectives.map((one) => `| **${one.title}**: ${one.promise} | ${one.goal} % | ${minutes(one)} | ${one.counts} | ${alerts(one)} |`), ''].join('\n');
 }
