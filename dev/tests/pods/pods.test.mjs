@@ -74,6 +74,19 @@ test('a person signs in through the pods and sees the pages', async () => {
   assert.equal((await person.navigate(`${stack.edgeUrl}/account`)).status, 200);
 });
 
+test('the operator lists and ends sessions with the identity of its pod', async () => {
+  const [pod] = cluster.podsOf('operator');
+  const { sub } = (await person.me(stack)).json();
+  const tool = (...words) => podman('exec', pod.idOf(pod.containers[0]), '/session-svc', 'sessions', ...words, '--json');
+  const listed = async () => JSON.parse(await tool('list', '--subject', sub)).sessions.length;
+  const leaver = Object.assign(new Client(), { agent: person.agent });
+  await leaver.signIn(stack);
+  assert.equal(await listed(), 2);
+  await tool('end', '--subject', sub, '--yes');
+  assert.equal(await listed(), 0);
+  await person.signIn(stack);
+});
+
 for (const name of ['edge', 'session-svc', 'web']) {
   test(`a rollout of ${name} refuses nothing, and every container ends by itself`, async () => {
     const seen = await watch(async () => {
