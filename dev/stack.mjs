@@ -8,9 +8,7 @@
 //   stack.adminUrls                    {edge: 'http://127.0.0.1:…', session: …}: /livez /readyz /metrics of each process
 //   await stack.restart('session', 'SIGKILL')   ends it with that signal (SIGTERM when left out), starts it again, waits until ready
 //   await stack.kill('edge', 'SIGKILL')         ends it and leaves it down: {code, signal}; `await stack.start('edge')` brings it back
-//   await stack.start('edge', '/other/auth-edge')              the same, of another program
 //   stack.pid('edge'), stack.logs('edge')       process id; the last 64 KiB it wrote
-//   stack.read('edge', false)                   nobody reads its standard output any more; true: again
 //   await stack.stop()                          ends everything; also removes the temporary folder
 //
 // Processes are called idp, idp-2, session, session-2, …, edge, edge-2, …, redis. The programs are taken from
@@ -217,12 +215,12 @@ async function startOnce(options) {
   const expected = new Set(); // processes somebody is ending on purpose
   let balancer;
 
-  async function start(name, program) {
+  async function start(name) {
     const { command, args, env, ready } = plan.get(name);
     onStep(`starting ${name}`);
     await groups.get(name)?.remove();
     if (options.limits?.[name]) groups.set(name, limitMemory(options.limits[name]));
-    const child = new Child(name, ...(groups.get(name)?.within(program ?? command, args) ?? [program ?? command, args]), {
+    const child = new Child(name, ...(groups.get(name)?.within(command, args) ?? [command, args]), {
       env: { ...baseEnv, ...env, ...options.env?.[name] },
       cwd: ROOT,
       logFile: join(stateDir, 'logs', `${name}.log`),
@@ -286,7 +284,6 @@ async function startOnce(options) {
     group: (name) => groups.get(name),
     pid: (name) => running.get(name)?.pid,
     logs: (name) => running.get(name)?.output ?? '',
-    read: (name, isRead) => running.get(name).read(isRead),
     start,
     kill,
     async restart(name, signal) {

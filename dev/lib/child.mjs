@@ -89,11 +89,6 @@ export class Child {
     return ended;
   }
 
-  /** Whether somebody reads its standard output: as long as nobody does, what it writes stays in the pipe, and then with it. */
-  read(isRead) {
-    this.process.stdout[isRead ? 'resume' : 'pause']();
-  }
-
   /** The last lines it wrote, for an error message. */
   tail(lines = 20) {
     return this.output.trimEnd().split('\n').slice(-lines).join('\n');

@@ -6,7 +6,6 @@ import { errors, interactionPolicy, Provider } from 'oidc-provider';
 
 import { findAccount } from './accounts.mjs';
 import { errorPage, signedOutPage, signOutPage } from './pages.mjs';
-import { TOKEN_EXCHANGE, registerTokenExchange } from './token-exchange.mjs';
 
 const DAY = 24 * 60 * 60;
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
@@ -41,7 +40,7 @@ function clientOf(options) {
     client_id: options.clientId,
     client_name: 'Vestibule',
     application_type: 'web',
-    grant_types: ['authorization_code', 'refresh_token', ...(options.resources.length > 0 ? [TOKEN_EXCHANGE] : [])],
+    grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     redirect_uris: options.redirectUris,
     post_logout_redirect_uris: options.postLogoutRedirectUris,
@@ -169,9 +168,6 @@ export function createProvider(options) {
     },
     fetch: fetchAllowing(options),
   });
-  if (options.resources.length > 0) {
-    registerTokenExchange(provider, (resource) => resourceServer(options, resource));
-  }
   provider.on('server_error', (_ctx, error) => process.stderr.write(`provider error: ${error.stack}\n`));
   provider.on('grant.error', (_ctx, error) => process.stderr.write(`token request refused: ${error.message}: ${error.error_description ?? ''}\n`));
   provider.on('backchannel.error', (_ctx, error) => process.stderr.write(`back-channel logout failed: ${error.message}\n`));
