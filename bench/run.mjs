@@ -8,7 +8,7 @@
 // The figure steered by is CPU time a request, user and system, over every process that serves it; the load generator is not
 // counted. What is compared runs in alternating rounds; medians count, with the smallest and largest beside them. Every run
 // leaves target/bench/report.md. A run of everything is recorded whole in bench/recorded.json, from which docs/performance.md
-// and its plots are made; any other one touches neither.
+// is made; any other one touches neither.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
