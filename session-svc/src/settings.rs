@@ -101,7 +101,7 @@ static STORE: Topic = Topic {
             default: "",
             value: "LIST",
             secret: true,
-            help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt. To change it: append the new one everywhere, move it to the front, run `session-svc rekey`, drop the old one. Required unless the store is memory:.",
+            help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt. To change it: append the new one everywhere, move it to the front, drop the old one after SESSION_ABSOLUTE_DURATION. Required unless the store is memory:.",
         },
         setting(
             "SESSION_ENDING_REPLICAS",

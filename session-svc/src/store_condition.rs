@@ -12,7 +12,7 @@ use chassis::runtime::Runtime;
 use prometheus::IntGauge;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::inspect::{Assessment, InspectedStore};
+use crate::store::fact::Assessment;
 use crate::store::redis::lacks_right;
 use crate::store::{SessionStore, StoreError};
 
@@ -29,7 +29,7 @@ const ONCE_INTERVAL: Duration = Duration::from_secs(30);
 const REPLICAS_GRACE: Duration = Duration::from_secs(10);
 
 /// Says once in the log what a restart of the store would lose, as far as its user may know: `check-store` says it in full.
-pub(crate) async fn warn_of_restarts(store: Arc<dyn InspectedStore>, shutdown: CancellationToken) {
+pub(crate) async fn warn_of_restarts(store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
     loop {
         match store.restart_facts().await {
             Ok(facts) => {
@@ -59,7 +59,7 @@ pub(crate) async fn warn_of_restarts(store: Arc<dyn InspectedStore>, shutdown: C
 
 /// Says in the log, until they once are, that endings would not be acknowledged as `SESSION_ENDING_REPLICAS` asks: nobody would know
 /// before the first sign-out fails.
-pub(crate) async fn warn_of_endings(store: Arc<dyn InspectedStore>, shutdown: CancellationToken) {
+pub(crate) async fn warn_of_endings(store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
     let mut wait = REPLICAS_GRACE;
     while let Err(error) = store.confirm_removed(&[]).await {
         if lacks_right(&error) || wait == ONCE_INTERVAL {

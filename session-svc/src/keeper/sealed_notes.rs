@@ -1,7 +1,4 @@
-//! Purposes of the notes that are kept sealed beside the sessions: they keep one kind apart from the other.
-//!
-//! A purpose that is missing in the lists is found by `check-store` as unreadable, and its notes do not survive the removal of
-//! the key they were sealed with.
+//! Purposes of the notes that are kept sealed next to the sessions. The purpose keeps one kind of note apart from another.
 
 /// Marks of endings (`endings`), and of what is good once.
 pub(crate) const MARK: &str = "mark";
@@ -26,9 +23,3 @@ pub(crate) const REQUEST: &str = "request";
 
 /// When what is good once arrived first, or an event acted first.
 pub(crate) const ARRIVAL: &str = "arrival";
-
-/// Notes kept as records.
-pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION, DEMAND, SIGNAL_STREAM, SIGNAL, TOLD_STREAM];
-
-/// Notes kept as remembered values.
-pub(crate) const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];

@@ -6,7 +6,7 @@
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `pause` | nothing: it waits |
 //! | `signals list`, `create`, `show`, `verify`, `pause`, `resume`, `delete` | streams at transmitters, and their records in the store |
-//! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
+//! | `check-store` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
 //! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
@@ -15,16 +15,12 @@
 //!
 //! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
 
-mod census;
 mod check_store;
 mod doctor;
 mod memory_size;
 mod output;
 mod pause;
-mod progress;
-mod rekey;
 mod round_trip;
-mod sealed;
 mod service;
 mod sessions;
 mod signals;
@@ -35,11 +31,10 @@ mod table;
 use chassis::tool::Tool;
 
 /// All commands.
-pub static TOOLS: [&dyn Tool; 6] = [
+pub static TOOLS: [&dyn Tool; 5] = [
     &sessions::SessionsTool,
     &signals::SignalsTool,
     &check_store::CheckStoreTool,
     &doctor::DoctorTool,
-    &rekey::RekeyTool,
     &pause::PauseTool,
 ];

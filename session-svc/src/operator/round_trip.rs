@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use ring::rand::SystemRandom;
 
-use super::sealed::PROBE;
 use super::store_access::OpenedStore;
 use crate::keeper::Seal as _;
 use crate::session::SessionId;
 use crate::store::{Inserted, LeaseName, Record, Replaced, StoreError, StoreUpdate};
+
+/// The purpose of what the check leaves for a moment.
+const PROBE: &str = "probe";
 
 /// How long the probe is kept should the check be killed.
 const KEPT_MS: u64 = 60_000;

@@ -10,9 +10,8 @@ use chassis::settings::Reader;
 use super::output::{CommandFailure, Exit, chain};
 use crate::settings;
 use crate::store::file::{FileError, FileStore};
-use crate::store::inspect::InspectedStore;
 use crate::store::url::{StoreSettings, Topology};
-use crate::store::{OpenError, StoreError, open_inspected};
+use crate::store::{OpenError, SessionStore, StoreError, open};
 use crate::vault::{KeyRing, Vault};
 
 /// The settings a store is opened by.
@@ -23,7 +22,7 @@ pub(super) struct StoreAccess {
 
 /// A store and what opens its texts.
 pub(super) struct OpenedStore {
-    pub(super) store: Arc<dyn InspectedStore>,
+    pub(super) store: Arc<dyn SessionStore>,
     pub(super) vault: Arc<Vault>,
 }
 
@@ -71,11 +70,11 @@ impl StoreAccess {
         }
         let keys = KeyRing::parse(&self.keys)
             .map_err(|error| CommandFailure::new("keys", Exit::Failed, error.to_string()))?;
-        let store = Box::pin(open_inspected(&self.store, Arc::new(SystemClock)))
+        let store = open(&self.store, Arc::new(SystemClock))
             .await
             .map_err(|error| refused(&error))?;
         match store.check().await {
-            // What is in it can be read.
+            // It answers, and sessions in it can be ended.
             Ok(()) | Err(StoreError::Full) => {}
             Err(error) => return Err(unavailable(&error)),
         }

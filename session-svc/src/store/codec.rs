@@ -50,12 +50,6 @@ pub(super) fn decode(name: Name, bytes: &[u8]) -> Result<Record, StoreError> {
     parse(name, bytes).ok_or(StoreError::Corrupt)
 }
 
-/// The record of a name as a walk met it; `Corrupt` also where no record of ours is named so.
-pub(super) fn decode_named(name: &str, bytes: &[u8]) -> Result<Record, StoreError> {
-    let name = Name::parse(name).map_err(|_malformed| StoreError::Corrupt)?;
-    decode(name, bytes)
-}
-
 /// When a record expires; `None` if its frame is not what `encode` writes.
 pub(super) fn expiry(bytes: &[u8]) -> Option<u64> {
     let (&format, rest) = bytes.split_first()?;

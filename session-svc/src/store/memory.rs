@@ -10,8 +10,6 @@
 //!
 //! Deliberately absent: anything that survives the process.
 
-mod inspect;
-
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};

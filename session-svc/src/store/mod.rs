@@ -10,9 +10,9 @@
 //! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
 
 mod codec;
+pub mod fact;
 pub mod file;
 mod follow;
-pub mod inspect;
 mod leases;
 mod measured;
 pub mod memory;
@@ -27,10 +27,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
+use self::fact::Fact;
 pub(crate) use self::measured::MeasuredStore;
 pub use self::names::{LeaseName, RememberedName};
 pub(crate) use self::open::check;
-pub use self::open::{OpenError, open, open_from, open_inspected};
+pub use self::open::{OpenError, open, open_from};
 
 pub use crate::session::Name;
 
@@ -281,6 +282,17 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Answers if the store can do its work now.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// What the servers of a shared store say of themselves. `server_memory` is how many bytes each of them may take, where
+    /// that is less than its machine has.
+    async fn facts(&self, _server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// What a restart of these servers would lose: those of the facts that cost little.
+    async fn restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Entries one call of `list` looks at, at most: bounds how long it keeps a store from other calls.

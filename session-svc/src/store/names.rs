@@ -39,16 +39,6 @@ pub enum RememberedName {
     Named(Name),
 }
 
-impl RememberedName {
-    /// Reads what [`fmt::Display`] wrote, nothing else.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        match text.strip_prefix(AHEAD) {
-            Some(handle) => Handle::parse(handle).ok().map(Self::Ahead),
-            None => Name::parse(text).ok().map(Self::Named),
-        }
-    }
-}
-
 impl fmt::Display for RememberedName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -77,22 +67,5 @@ mod tests {
             format!("ahead:{DIGITS}")
         );
         assert_eq!(RememberedName::Named(name).to_string(), DIGITS);
-    }
-
-    #[test]
-    fn a_remembered_name_reads_back_what_it_wrote_and_nothing_else() {
-        for text in [DIGITS.to_owned(), format!("ahead:{DIGITS}")] {
-            let name = RememberedName::parse(&text);
-            assert_eq!(name.map(|name| name.to_string()), Some(text));
-        }
-        for text in [
-            "",
-            "ahead:",
-            "name",
-            "ahead:0A",
-            "refresh:000102030405060708090a0b0c0d0e0f",
-        ] {
-            assert_eq!(RememberedName::parse(text), None, "{text}");
-        }
     }
 }

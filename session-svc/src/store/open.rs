@@ -8,7 +8,6 @@ use chassis::tls::ShownCertificate;
 
 use super::SessionStore;
 use super::file::{FileError, FileStore};
-use super::inspect::InspectedStore;
 use super::memory::{DEFAULT_CAPACITY, MemoryStore};
 use super::redis::{self, RedisStore, SetupError};
 use super::url::StoreSettings;
@@ -31,8 +30,7 @@ pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn SessionStore>, OpenError> {
-    let opened: Arc<dyn SessionStore> = open_from(settings, None, clock, None).await?;
-    Ok(opened)
+    open_from(settings, None, clock, None).await
 }
 
 /// As [`open`], with the file the settings came from: a shared store whose password or servers change there goes
@@ -45,19 +43,14 @@ pub async fn open_from(
     came_from: Option<&Path>,
     clock: Arc<dyn Clock>,
     shown: Option<ShownCertificate>,
-) -> Result<Arc<dyn InspectedStore>, OpenError> {
-    Box::pin(opened(settings, came_from, clock, shown)).await
-}
-
-/// As [`open`], for an operator, who may look into it.
-///
-/// # Errors
-/// As for [`open`].
-pub async fn open_inspected(
-    settings: &StoreSettings,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn InspectedStore>, OpenError> {
-    opened(settings, None, clock, None).await
+) -> Result<Arc<dyn SessionStore>, OpenError> {
+    Ok(match settings {
+        StoreSettings::Memory => Arc::new(MemoryStore::new(clock, DEFAULT_CAPACITY)),
+        StoreSettings::File(path) => Arc::new(FileStore::open(path, clock)?),
+        StoreSettings::Redis(settings) => {
+            Arc::new(Box::pin(RedisStore::open(settings, came_from, clock, shown)).await?)
+        }
+    })
 }
 
 /// Whether the files a store needs can be used, as far as that shows without opening it and without asking its engine.
@@ -70,19 +63,4 @@ pub(crate) fn check(settings: &StoreSettings) -> Result<(), OpenError> {
         StoreSettings::File(path) => Ok(FileStore::check(path)?),
         StoreSettings::Redis(settings) => Ok(redis::check(settings)?),
     }
-}
-
-async fn opened(
-    settings: &StoreSettings,
-    came_from: Option<&Path>,
-    clock: Arc<dyn Clock>,
-    shown: Option<ShownCertificate>,
-) -> Result<Arc<dyn InspectedStore>, OpenError> {
-    Ok(match settings {
-        StoreSettings::Memory => Arc::new(MemoryStore::new(clock, DEFAULT_CAPACITY)),
-        StoreSettings::File(path) => Arc::new(FileStore::open(path, clock)?),
-        StoreSettings::Redis(settings) => {
-            Arc::new(RedisStore::open(settings, came_from, clock, shown).await?)
-        }
-    })
 }

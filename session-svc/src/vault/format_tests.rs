@@ -234,30 +234,3 @@ fn every_field_this_release_writes_is_one_it_knows() {
     let read = wire::session_from_bytes(session().handle.name(), 7, bytes.into()).unwrap();
     assert_eq!(read.carried, Carried::default());
 }
-
-#[test]
-fn resealing_moves_a_text_to_the_first_key_and_changes_nothing_inside() {
-    let before = vault(&[super::tests::OLD]);
-    let ring = vault(&[NEW, super::tests::OLD]);
-    let name = session().handle.to_string();
-    let sealed = before.seal(SESSION, &name, 1, &later().encode_to_vec()).unwrap();
-    assert_eq!(Vault::key_id_of(&sealed), Some(ring.key_ids()[1]));
-    let resealed = ring
-        .reseal(&name, SealBinding::Session { version: 1 }, &sealed)
-        .unwrap();
-    assert_eq!(Vault::key_id_of(&resealed), Some(ring.key_ids()[0]));
-    let after = vault(&[NEW]);
-    let plain = after.open(SESSION, &name, 1, &resealed).unwrap();
-    assert_eq!(plain, later().encode_to_vec());
-    for wrong in [SealBinding::Session { version: 2 }, SealBinding::Note("mark")] {
-        assert!(matches!(
-            ring.reseal(&name, wrong, &sealed),
-            Err(SealError::NotReadable)
-        ));
-    }
-    assert!(matches!(
-        after.reseal(&name, SealBinding::Session { version: 1 }, &sealed),
-        Err(SealError::UnknownKey(_))
-    ));
-    assert_eq!(Vault::key_id_of(&sealed[..10]), None);
-}

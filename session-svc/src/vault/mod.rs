@@ -19,7 +19,6 @@ mod api_tokens;
 mod id_claims;
 mod jwt;
 pub(crate) mod keys;
-mod reseal;
 mod subject;
 mod unknown;
 mod unknown_keys;
@@ -35,7 +34,6 @@ use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 pub use keys::KeyRing;
 pub(crate) use keys::MalformedKey;
-pub(crate) use reseal::SealBinding;
 pub(crate) use unknown_keys::UnknownKeys;
 
 use crate::keeper::{KEY_ID_BYTES, KeyId, Seal, SealError};

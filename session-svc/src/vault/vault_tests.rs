@@ -298,8 +298,8 @@ fn a_new_first_key_opens_at_once_and_seals_after_its_wait() {
     assert!(vault(&[OLD]).open_note("p", NAME, &sealed()).is_ok());
     clock.advance_ms(NEW_KEY_WAIT_MS);
     let unknown = vault(&[OLD]).open_note("p", NAME, &sealed()).unwrap_err();
-    let fingerprint = vault(&[NEW]).key_ids()[0];
-    assert!(matches!(unknown, SealError::UnknownKey(key) if key == fingerprint));
+    let fingerprint = &sealed_by_new[1..=KEY_ID_BYTES];
+    assert!(matches!(unknown, SealError::UnknownKey(key) if key.0 == fingerprint));
 }
 
 #[test]

@@ -14,12 +14,12 @@ mod certificates;
 mod cluster;
 mod contract;
 mod damaged;
+mod facts;
 mod failover;
 mod file;
 mod file_damaged;
 mod file_full;
 mod file_killed;
-mod inspect;
 #[path = "../support/lists.rs"]
 mod lists;
 mod memory;

@@ -9,7 +9,7 @@ use super::super::output::CommandFailure;
 use super::super::round_trip;
 use super::super::store_access::{OpenedStore, StoreAccess};
 use crate::settings::Settings;
-use crate::store::inspect::{Assessment, Fact};
+use crate::store::fact::{Assessment, Fact};
 use crate::store::url::StoreSettings;
 
 /// How long opening the store may take: several connections, each with a deadline of its own.
@@ -141,8 +141,7 @@ async fn engine(opened: &OpenedStore) -> Vec<Finding> {
         Ok(Err(error)) => return vec![unasked(&chain(&error))],
         Err(_elapsed) => return vec![unasked("no answer in time")],
     };
-    let facts = facts.into_iter().filter(|fact| fact.name != "engine");
-    facts.map(judged).collect()
+    facts.into_iter().map(judged).collect()
 }
 
 fn unasked(found: &str) -> Finding {

@@ -4,7 +4,7 @@
 //! Invariants
 //! - A stream counts as created once its record is in the store; one that cannot be recorded is deleted again.
 //! - What pushes are authorized by, and what a verification repeats, is never shown.
-//! - The store is opened as `rekey` does: Redis is shared with running services, a file has to be free.
+//! - The store is opened as `check-store` does: Redis is shared with running services, a file has to be free.
 
 mod access;
 mod create;

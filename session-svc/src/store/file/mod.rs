@@ -14,7 +14,6 @@
 
 mod check;
 mod disk;
-mod inspect;
 mod open_file;
 mod reserve;
 mod tables;

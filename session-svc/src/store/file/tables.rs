@@ -278,38 +278,6 @@ impl<'t> Tables<'t> {
         Ok(Some(known))
     }
 
-    /// Replaces `was` by `now`, which differs in its payload alone, if it is still there as it was.
-    pub(super) fn exchange(&mut self, was: &Record, now: &Record) -> Result<Replaced, StoreError> {
-        match self.live(was.name)? {
-            None => Ok(Replaced::Missing),
-            Some(known) if known != *was => Ok(Replaced::Stale),
-            Some(_) => {
-                self.put(now).map_err(store_error)?;
-                Ok(Replaced::Done)
-            }
-        }
-    }
-
-    /// Replaces a remembered value, until the same time, if it is still there as it was.
-    pub(super) fn exchange_remembered(
-        &mut self,
-        name: &str,
-        was: &[u8],
-        now: &[u8],
-    ) -> Result<Replaced, StoreError> {
-        let until = match self.remembered.get(name).map_err(store_error)? {
-            None => return Ok(Replaced::Missing),
-            Some(known) => match known.value() {
-                (until, _) if until <= self.now_ms => return Ok(Replaced::Missing),
-                (_, value) if value != was => return Ok(Replaced::Stale),
-                (until, _) => until,
-            },
-        };
-        self.changed = true;
-        self.remembered.insert(name, (until, now)).map_err(store_error)?;
-        Ok(Replaced::Done)
-    }
-
     pub(super) fn remember(
         &mut self,
         name: &str,

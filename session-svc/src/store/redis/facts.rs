@@ -6,7 +6,7 @@ mod restart;
 
 use super::info::ServerInfo;
 use super::servers::ServerAnswers;
-use crate::store::inspect::{Assessment, Fact};
+use crate::store::fact::{Assessment, Fact};
 
 pub(super) use self::replication::of_sentinel;
 

@@ -1,6 +1,7 @@
 //! Names of keys, and what stands in index entries and leases.
 //!
-//! Names are written as their bytes, which take half the memory of their digits. Other names are text, below another letter.
+//! Names are written as their bytes, which take half the memory of their digits. Leases and remembered values that have no such name
+//! are named by text, below another letter.
 //!
 //! An index has no key of its own, which would take more than its one usual entry. The first bits of its name say which of 65,536
 //! sorted sets it shares, the others begin its entries. A set has thirty entries at a million sessions and stays a compact list.
@@ -8,10 +9,7 @@
 //! What is in a large set is in a second one as well, beside the shared one, that orders entries by creation: all scored
 //! alike, so that a page is a range of their bytes (see `docs/decisions/lists.md`).
 
-use base16ct::lower::encode_string;
-
 use super::partitions;
-use crate::store::inspect::KeySpace;
 use crate::store::{Lease, LeaseName, Name, Record, RememberedName};
 
 /// Makes key names below one prefix.
@@ -21,9 +19,9 @@ pub(super) struct KeyNames {
     events: Vec<u8>,
 }
 
-/// Letters of keys; upper case where the name is text.
-const RECORD: [u8; 2] = [b's', b'S'];
-const INDEX: [u8; 2] = [b'i', b'I'];
+/// Letters of keys; of leases and remembered values two, upper case where the name is text.
+const RECORD: u8 = b's';
+const INDEX: u8 = b'i';
 const ORDER: u8 = b'o';
 const LEASE: [u8; 2] = [b'l', b'L'];
 const REMEMBERED: [u8; 2] = [b'm', b'M'];
@@ -32,9 +30,6 @@ const PROBE: u8 = b'w';
 
 /// Bytes of an index's name in a set's key: the others, 112 bits of a hash, distinguish lists in a set.
 const SET_BYTES: usize = 2;
-
-/// Bytes of an index's name in front of its entries.
-const BEGINNING_BYTES: usize = 16 - SET_BYTES;
 
 /// Where an index is.
 pub(super) struct IndexLocation {
@@ -68,19 +63,14 @@ impl KeyNames {
     }
 
     pub(super) fn record(&self, name: Name) -> Vec<u8> {
-        self.key(RECORD[0], name.as_bytes())
-    }
-
-    /// Key of the record an index entry's end names.
-    pub(super) fn record_of(&self, end: &IndexMember) -> Vec<u8> {
-        [self.prefix(), &end.0[CREATED_BYTES.min(end.0.len())..]].concat()
+        self.key(RECORD, name.as_bytes())
     }
 
     /// Where entries of an index are.
     pub(super) fn index(&self, name: Name) -> IndexLocation {
         let (set, begins) = name.as_bytes().split_at(SET_BYTES);
         IndexLocation {
-            key: self.key(INDEX[0], set),
+            key: self.key(INDEX, set),
             order: self.key(ORDER, set),
             begins: begins.to_vec(),
         }
@@ -110,25 +100,6 @@ impl KeyNames {
         }
     }
 
-    /// The pattern that finds the keys of a key space. A prefix has no character that means something in one.
-    pub(super) fn pattern(&self, key_space: KeySpace) -> String {
-        let [bytes, text] = letters(key_space).map(char::from);
-        format!("{}[{bytes}{text}]*", self.prefix)
-    }
-
-    /// The name in a key of a key space; of an index's key the part of the name that is in it. `None` if it is no key of ours.
-    pub(super) fn name_in(&self, key_space: KeySpace, key: &[u8]) -> Option<String> {
-        named(letters(key_space), key.strip_prefix(self.prefix())?)
-    }
-
-    /// The name of the index and the end of an entry that was found in the sorted set of this key; `None` if it is none of ours.
-    pub(super) fn found_in(&self, key: &[u8], member: &[u8]) -> Option<(String, IndexMember)> {
-        let set = key.strip_prefix(self.prefix())?.strip_prefix(&INDEX[..1])?;
-        let (begins, end) = member.split_at_checked(BEGINNING_BYTES)?;
-        let name = [set.get(..SET_BYTES)?, begins].concat();
-        Some((encode_string(&name), IndexMember(end.to_vec())))
-    }
-
     /// The stream of events, of a server or behind Sentinels.
     pub(super) fn events(&self) -> &[u8] {
         &self.events
@@ -142,26 +113,6 @@ impl KeyNames {
     }
 }
 
-fn letters(key_space: KeySpace) -> [u8; 2] {
-    match key_space {
-        KeySpace::Records => RECORD,
-        KeySpace::Remembered => REMEMBERED,
-        KeySpace::Indexes => INDEX,
-    }
-}
-
-/// The name behind its letter, as a walk shows it.
-fn named([bytes, text]: [u8; 2], lettered: &[u8]) -> Option<String> {
-    let (&letter, name) = lettered.split_first()?;
-    if letter == bytes {
-        Some(encode_string(name))
-    } else if letter == text {
-        String::from_utf8(name.to_vec()).ok()
-    } else {
-        None
-    }
-}
-
 const CREATED_BYTES: usize = 8;
 
 /// The end of an index entry: creation time, and the record's key without the prefix. Entries are ordered by it.
@@ -170,7 +121,7 @@ pub(super) struct IndexMember(pub(super) Vec<u8>);
 
 impl IndexMember {
     pub(super) fn new(created_at_ms: u64, name: Name) -> Self {
-        Self([&created_at_ms.to_be_bytes()[..], &RECORD[..1], name.as_bytes()].concat())
+        Self([&created_at_ms.to_be_bytes()[..], &[RECORD], name.as_bytes()].concat())
     }
 
     /// The entry of a record in one index, behind the index's own beginning.
@@ -189,7 +140,7 @@ impl IndexMember {
 
     /// Name of the record; `None` if this is no entry of ours.
     pub(super) fn name(&self) -> Option<Name> {
-        let name = self.0.get(CREATED_BYTES..)?.strip_prefix(&RECORD[..1])?;
+        let name = self.0.get(CREATED_BYTES..)?.strip_prefix(&[RECORD])?;
         name.try_into().ok().map(Name::from_bytes)
     }
 }
@@ -213,11 +164,9 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_names_its_record(created: u64, name in any_name()) {
-            let keys = KeyNames::new("p");
             let entry = IndexMember::new(created, name);
             prop_assert_eq!(entry.name(), Some(name));
             prop_assert_eq!(entry.created_at_ms(), Some(created));
-            prop_assert_eq!(keys.record_of(&entry), keys.record(name));
         }
 
         #[test]
@@ -227,19 +176,6 @@ mod tests {
             if one != other && one_at.key == other_at.key {
                 prop_assert!(!one_at.begins.starts_with(&other_at.begins));
             }
-        }
-
-        #[test]
-        fn a_walk_reads_names_and_entries_back(created: u64, name in any_name(), index in any_name()) {
-            let keys = KeyNames::new("p");
-            let key = keys.record(name);
-            prop_assert_eq!(keys.name_in(KeySpace::Records, &key), Some(name.to_string()));
-            prop_assert_eq!(keys.name_in(KeySpace::Remembered, &key), None);
-            let (location, entry) = (keys.index(index), IndexMember::new(created, name));
-            let member = [&location.begins[..], &entry.0].concat();
-            let (found, end) = keys.found_in(&location.key, &member).unwrap();
-            prop_assert_eq!(found, index.to_string());
-            prop_assert!(end == entry);
         }
 
         #[test]

@@ -43,7 +43,6 @@ mod entries;
 mod events;
 mod facts;
 mod info;
-mod inspect;
 mod keys;
 mod lists;
 mod master;
@@ -78,12 +77,13 @@ use self::clock::ServerClock;
 use self::connection::WorkerConnection;
 use self::connections::Connections;
 use self::events::EventFeed;
-pub(crate) use self::inspect::lacks_right;
 use self::keys::KeyNames;
 use self::reads::RecordReads;
 use self::reload::Following;
+pub(crate) use self::servers::lacks_right;
 pub(crate) use self::source::{SetupError, check};
 use self::writes::Writes;
+use super::fact::Fact;
 use super::url::{RedisSettings, Topology};
 use super::{
     Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
@@ -347,6 +347,14 @@ impl SessionStore for RedisStore {
 
     async fn position(&self) -> Result<String, StoreError> {
         self.shared.events.position().await
+    }
+
+    async fn facts(&self, server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
+        self.ask_facts(server_memory).await
+    }
+
+    async fn restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        self.ask_restart_facts().await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

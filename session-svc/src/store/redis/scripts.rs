@@ -327,18 +327,6 @@ return false
 "],
 );
 
-/// ARGV: value as it was, value as it is to be. Gives 2, or 1 if it is another by now, or 0 if it is gone.
-pub(super) static EXCHANGE: Stored = Stored::new(
-    "exchange",
-    &[r"
-local value = redis.call('GET', KEYS[1])
-if not value then return 0 end
-if value ~= ARGV[1] then return 1 end
-redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
-return 2
-"],
-);
-
 /// A script the server keeps by its hash.
 pub(super) struct Stored {
     name: &'static str,

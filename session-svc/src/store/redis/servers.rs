@@ -16,7 +16,7 @@ use super::replay::{self, DefaultUser};
 use super::source::{ConnectError, connect_to};
 use super::{RedisStore, unavailable};
 use crate::store::StoreError;
-use crate::store::inspect::{Assessment, Fact};
+use crate::store::fact::{Assessment, Fact};
 use crate::store::url::{ServerAddress, Topology};
 
 const UNREACHABLE: &str =
@@ -119,9 +119,46 @@ impl Way<'_> {
     }
 }
 
+/// Whether the user of the store lacks a right.
+pub(crate) fn lacks_right(error: &StoreError) -> bool {
+    let StoreError::Unavailable(cause) = error else {
+        return false;
+    };
+    let cause = cause.downcast_ref::<RedisError>();
+    cause.is_some_and(|cause| cause.code() == Some("NOPERM"))
+}
+
 impl RedisStore {
+    /// What the servers, the cluster and the Sentinels say of themselves.
+    pub(super) async fn ask_facts(&self, server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
+        let mut found = Vec::new();
+        if self.shared.scattered {
+            let about: String = self
+                .connection
+                .read(redis::cmd("CLUSTER").arg("INFO"))
+                .await
+                .map_err(unavailable)?;
+            found.extend(facts::of_cluster(&about));
+        }
+        found.extend(self.sentinel_facts().await);
+        for server in self.servers().await? {
+            found.extend(server.facts(server_memory));
+        }
+        Ok(found)
+    }
+
+    /// What a restart of the servers would lose.
+    pub(super) async fn ask_restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        match self.servers().await {
+            Ok(servers) => Ok(servers.iter().flat_map(AskedServer::restart_facts).collect()),
+            // A right that is missing will be missing the next time.
+            Err(error) if lacks_right(&error) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Asks all servers. Fails if one that holds keys may not be asked at all.
-    pub(super) async fn servers(&self) -> Result<Vec<AskedServer>, StoreError> {
+    async fn servers(&self) -> Result<Vec<AskedServer>, StoreError> {
         let key = self.shared.keys.nobodys_lease();
         let deployment = match &self.shared.settings.topology {
             Topology::Single(_) => Deployment::Single,
@@ -182,7 +219,7 @@ impl RedisStore {
     }
 
     /// What each of the Sentinels in the settings knows; nothing where there are none.
-    pub(super) async fn sentinel_facts(&self) -> Vec<Fact> {
+    async fn sentinel_facts(&self) -> Vec<Fact> {
         let Topology::Sentinel {
             sentinels,
             master,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use session_proto::client::ClientSettings;
 
-use super::support::{NEW_KEY, OLD_KEY, Service, file_in, on_store};
-use crate::redis_server::{RedisServer, record_key};
+use super::support::{NEW_KEY, Service, file_in, on_store};
+use crate::redis_server::RedisServer;
 
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
@@ -87,19 +87,9 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
         "server_version",
         "maxmemory_policy",
         "persistence",
-        "unreadable_unknown_key",
-        "index_entries_without_record",
     ] {
         assert_eq!(check(&report, name)["result"], "ok", "{name}: {report:#}");
     }
-    assert_eq!(report["records"]["sessions"], 3);
-    assert_eq!(report["records"]["complete"], true);
-    assert_eq!(
-        (&report["indexes"]["lists"], &report["indexes"]["entries"]),
-        (&2.into(), &6.into())
-    );
-    let key = &report["keys"][0];
-    assert_eq!((&key["use"], &key["sealed"]), (&"seals".into(), &3.into()));
     assert_eq!(
         server.ask("KEYS *").matches("vestibule:s").count(),
         3,
@@ -123,51 +113,6 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_counted_by_why() {
-    let server = RedisServer::start(&[]);
-    let store = format!("redis://127.0.0.1:{}", server.port);
-    let service = Service::start(&store, OLD_KEY).await;
-    let (_, lost) = service.create("ada", "", "").await;
-    service.create("ada", "", "").await;
-    service.stop().await;
-    let service = Service::start(&store, NEW_KEY).await;
-    let (_, cut) = service.create("bob", "", "").await;
-    service.create("bob", "", "").await;
-    service.stop().await;
-    server.ask(&format!("SETRANGE {} 60 corrupted", record_key(&cut)));
-    server.ask(&format!("DEL {}", record_key(&lost)));
-
-    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
-    let report = reported.json();
-    assert_eq!((reported.code, &report["healthy"]), (1, &false.into()));
-    let records = &report["records"];
-    assert_eq!(records["sessions"], 1, "{report:#}");
-    assert_eq!(records["unreadable"]["unknown_key"], 1);
-    assert_eq!(records["unreadable"]["corrupt"], 1);
-    assert_eq!(report["indexes"]["without_record"], 1);
-    assert_eq!(
-        check(&report, "index_entries_without_record")["result"],
-        "warning"
-    );
-    assert_eq!(check(&report, "persistence")["result"], "warning");
-    let uses: Vec<&Value> = report["keys"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|key| &key["use"])
-        .collect();
-    assert_eq!(uses, ["seals", "not_in_the_ring"]);
-
-    let whole = on_store(
-        &store,
-        &format!("{NEW_KEY},{OLD_KEY}"),
-        &["check-store", "--json"],
-    );
-    assert_eq!(whole.json()["records"]["unreadable"]["unknown_key"], 0);
-    assert_eq!(check(&whole.json(), "sealed_by_older_keys")["value"], "1");
-}
-
-#[tokio::test]
 async fn a_file_is_checked_while_no_service_has_it() {
     let directory = tempfile::tempdir().unwrap();
     let store = file_in(directory.path());
@@ -180,7 +125,7 @@ async fn a_file_is_checked_while_no_service_has_it() {
     );
 
     let service = Service::start(&store, NEW_KEY).await;
-    service.create("ada", "sid", "a-request-of-somebody").await;
+    service.create("ada", "sid", "").await;
     let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
     assert_eq!(
         (reported.code, &reported.json()["error"]["reason"]),
@@ -195,19 +140,7 @@ async fn a_file_is_checked_while_no_service_has_it() {
 
     let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
     assert_eq!(reported.code, 0, "{reported:?}");
-    let records = &reported.json()["records"];
-    assert_eq!((&records["sessions"], &records["notes"]), (&1.into(), &1.into()));
-    let service = Service::start(&store, NEW_KEY).await;
-    for _ in 0..4 {
-        service.create("ada", "", "").await;
-    }
-    service.stop().await;
-    let few = on_store(&store, NEW_KEY, &["check-store", "--json", "--limit", "2"]);
-    assert_eq!((few.code, &few.json()["records"]["complete"]), (0, &false.into()));
-    assert_eq!(check(&few.json(), "sampled")["result"], "warning");
-    let all = on_store(&store, NEW_KEY, &["check-store", "--json", "--limit", "0"]);
-    assert_eq!(all.json()["records"]["complete"], true);
-    assert_eq!(all.json()["records"]["sessions"], 5);
+    assert_eq!(check(&reported.json(), "write")["result"], "ok");
 }
 
 #[tokio::test]
@@ -223,12 +156,6 @@ async fn the_rights_of_a_replica_are_enough() {
     let persistence = check(&reported.json(), "persistence").clone();
     assert_eq!(persistence["value"], "unknown");
     assert!(persistence["advice"].as_str().unwrap().contains("+config|get"));
-    let reported = on_store(&store, NEW_KEY, &["rekey", "--json"]);
-    assert_eq!(
-        (reported.code, &reported.json()["already_current"]),
-        (0, &1.into()),
-        "{reported:?}"
-    );
 }
 
 #[test]

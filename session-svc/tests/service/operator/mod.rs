@@ -4,9 +4,7 @@
 mod authorities;
 mod check_store;
 mod documents;
-mod foreign;
 mod pause;
-mod rekey;
 mod restart;
 mod sessions;
 mod signals;

@@ -200,7 +200,7 @@ fn every_command_has_a_manual() {
     for (command, parts) in [
         (
             &["--help"][..],
-            &["sessions", "check-store", "rekey", "--check-config"][..],
+            &["sessions", "check-store", "--check-config"][..],
         ),
         (&["sessions", "--help"], &["list", "show", "end"]),
         (
@@ -212,10 +212,9 @@ fn every_command_has_a_manual() {
             &["sessions", "end", "--help"],
             &["--except-handle", "--provider-sid", "--cause", "--yes"],
         ),
-        (&["check-store", "--help"], &["--json", "--limit", "0 healthy"]),
         (
-            &["rekey", "--help"],
-            &["--dry-run", "--rate", "--json", "a file has to be free"],
+            &["check-store", "--help"],
+            &["--json", "--server-memory", "0 healthy", "A file has to be free"],
         ),
     ] {
         let reported = ToolOutput::of(program().args(command).output().unwrap());

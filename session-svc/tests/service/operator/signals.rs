@@ -15,7 +15,7 @@ use session_svc::receiver::stream_record::{Confirmed, StreamRecords};
 use session_svc::store::{self, SessionStore};
 use session_svc::vault::{KeyRing, Vault};
 
-use super::support::{NEW_KEY, OLD_KEY, ToolOutput, file_in, on_store, program};
+use super::support::{NEW_KEY, ToolOutput, file_in, program};
 use crate::redis_server::RedisServer;
 
 const AUDIENCE: &str = "https://edge.example";
@@ -439,23 +439,4 @@ async fn what_is_refused_at_creation_is_told_and_leaves_nothing() {
     assert_eq!(bench.fails(&["create"], 1).0, "unauthorized");
     assert!(bench.scripted.streams().is_empty());
     assert_eq!(bench.fails(&["show"], 3).0, "no_stream");
-}
-
-#[tokio::test]
-async fn records_of_streams_are_checked_and_sealed_anew_as_all_others_are() {
-    let bench = bench().await;
-    bench.done(&["create"]);
-    let ring = format!("{OLD_KEY},{NEW_KEY}");
-    let rekeyed = on_store(&bench.store, &ring, &["rekey", "--json"]);
-    assert_eq!(
-        (rekeyed.code, &rekeyed.json()["rewritten"]),
-        (0, &json!(1)),
-        "{rekeyed:?}"
-    );
-    let checked = on_store(&bench.store, OLD_KEY, &["check-store", "--json"]);
-    assert_eq!(checked.json()["records"]["notes"], 1, "{checked:?}");
-    let mut command = bench.command(&["show", "--json"]);
-    let reported = ToolOutput::of(command.env("SESSION_ENCRYPTION_KEY", OLD_KEY).output().unwrap());
-    assert_eq!(reported.code, 0, "{reported:?}");
-    assert_eq!(bench.fails(&["show"], 1).0, "unreadable");
 }

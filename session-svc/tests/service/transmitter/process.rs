@@ -4,7 +4,7 @@ use session_proto::client::ClientSettings;
 
 use super::peer::{Peer, accepts, status};
 use super::support::*;
-use crate::operator::support::{NEW_KEY, OLD_KEY, Service, file_in, on_store};
+use crate::operator::support::{NEW_KEY, OLD_KEY, Service, file_in};
 use crate::redis_server::free_port;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,11 +27,9 @@ async fn a_process_that_is_killed_before_it_has_told_loses_nothing_nor_does_a_ch
     drop(service);
 
     let both = format!("{NEW_KEY},{OLD_KEY}");
-    let rekeyed = on_store(&store, &both, &["rekey"]);
-    assert_eq!(rekeyed.code, 0, "{rekeyed:?}");
     peer.always(accepts());
     let tried = peer.got().len();
-    let service = Service::start_with(&store, NEW_KEY, &more, &client).await;
+    let service = Service::start_with(&store, &both, &more, &client).await;
     let pushed = peer.wait_for(tried + 1).await;
     let (told, before) = (claims_of(&pushed[tried].token), claims_of(&first[0].token));
     assert_eq!(told["jti"], before["jti"]);

@@ -4,7 +4,7 @@
 //! written meanwhile, and the buffers of replicas, which `maxmemory` does not count. A container that has no more is killed.
 
 use super::super::info::ServerInfo;
-use crate::store::inspect::{Assessment, Fact};
+use crate::store::fact::{Assessment, Fact};
 
 /// Memory of a server, in quarters of its `maxmemory`: docs/scaling.md, "What a session takes in Redis".
 const QUARTERS_OF_LIMIT: u64 = 7;

@@ -2,7 +2,7 @@
 
 use super::super::info::{KnownReplica, ServerInfo};
 use super::Deployment;
-use crate::store::inspect::{Assessment, Fact};
+use crate::store::fact::{Assessment, Fact};
 
 /// A replica that acknowledged nothing for so long is not counted by the settings the manual asks for (`min-replicas-max-lag`).
 const SILENT_SECS: u64 = 3;

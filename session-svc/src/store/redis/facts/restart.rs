@@ -2,7 +2,7 @@
 
 use super::super::replay::{DefaultUser, is_repaired};
 use super::super::servers::ServerAnswers;
-use crate::store::inspect::{Assessment, Fact};
+use crate::store::fact::{Assessment, Fact};
 
 const NO_PERSISTENCE: &str =
     "a restart of this server loses every session: set appendonly yes, or save points";
