@@ -15,6 +15,7 @@ pub mod findings;
 pub(crate) mod logs;
 pub mod memory;
 pub mod metrics;
+pub mod panics;
 pub mod propagation;
 pub mod random;
 pub mod readiness;

@@ -20,7 +20,7 @@ use crate::serve::{Limits, ListenerRole, Stopping};
 use crate::settings::{Action, Reader, Service, SettingsError, Source, Zero, markdown, parse_command_line};
 use crate::tool::{self, Tool};
 use crate::traces::{CollectorSettings, Traces};
-use crate::{admin, memory, metrics, serve};
+use crate::{admin, memory, metrics, panics, serve};
 
 /// Wrong settings (`EX_CONFIG` of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
@@ -58,6 +58,7 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
+    panics::abort_on_panic();
     memory::refuse_huge_pages();
     let commands = tools.iter().map(|tool| tool.command());
     let command_line = match parse_command_line(service, commands, std::env::args_os()) {

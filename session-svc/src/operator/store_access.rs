@@ -9,7 +9,7 @@ use chassis::settings::Reader;
 
 use super::output::{CommandFailure, Exit, chain};
 use crate::settings;
-use crate::store::file::{FileError, FileStore};
+use crate::store::file::FileError;
 use crate::store::url::{StoreSettings, Topology};
 use crate::store::{OpenError, SessionStore, StoreError, open};
 use crate::vault::{KeyRing, Vault};
@@ -64,9 +64,6 @@ impl StoreAccess {
             && !path.exists()
         {
             return Err(missing(path.clone()));
-        }
-        if let StoreSettings::File(path) = &self.store {
-            FileStore::check_file(path).map_err(|error| refused(&OpenError::File(error)))?;
         }
         let keys = KeyRing::parse(&self.keys)
             .map_err(|error| CommandFailure::new("keys", Exit::Failed, error.to_string()))?;

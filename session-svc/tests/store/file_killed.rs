@@ -195,7 +195,7 @@ async fn verify(path: &Path, written: &HashMap<String, u64>) {
     }
 }
 
-/// Size the file may have at first, in blocks of 512 bytes: 12 MiB. A new one needs nine, two of them for the reserve.
+/// Size a file may have at first, in blocks of 512 bytes: 12 MiB, more than the ballast takes.
 const BLOCKS: &str = "24576";
 
 fn fill_the_disk() {

@@ -4,18 +4,16 @@
 //! - A write is acknowledged after the commit that holds it is on the disk; writes that arrive while a commit
 //!   runs share the next one, so that many writers cost few disk flushes.
 //! - Records, indexes, expiry and events change in one transaction: a crash leaves all or nothing.
-//! - Without room no session begins, and everything else goes on from a reserve (`reserve`). After a failed commit the file
-//!   is opened again. Neither needs a restart.
+//! - Without room no session begins, and everything else goes on in the room that the ballast held (`ballast`). After a failed commit
+//!   the file is opened again. Neither needs a restart.
 //! - The file belongs to one process at a time and is readable by its owner only.
 //!
 //! Reads are done on the caller's thread: they come from the engine's cache or the system's page cache and
 //! take microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see
 //! `leases`.
 
-mod check;
-mod disk;
+mod ballast;
 mod open_file;
-mod reserve;
 mod tables;
 mod worker;
 mod writer;
@@ -30,9 +28,10 @@ use futures_util::stream::BoxStream;
 use redb::ReadTransaction;
 use tokio::sync::watch;
 
+use self::ballast::Ballast;
 use self::open_file::OpenFile;
-use self::tables::{EVENTS, INDEX, RECORDS, TablesError};
-use self::writer::{Needs, Writer};
+use self::tables::{EVENTS, INDEX, RECORDS};
+use self::writer::{Kind, Writer};
 use super::follow::{self, EventLog};
 use super::leases::Leases;
 use super::{
@@ -63,7 +62,7 @@ pub enum FileError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// There is no room on its disk, and none left in the file.
+    /// There is no room on its disk, and no ballast left to give up.
     #[error("there is no room for {}: make room on its disk", path.display())]
     Full {
         /// The file.
@@ -84,7 +83,7 @@ pub enum FileError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Part of the file was lost or changed, on its disk or before it got there.
-    #[error("{} is damaged, and nothing in it was changed: put the newest backup that `session-svc check-store` finds healthy in its place, or move it away to begin with a new store, which signs everybody out", path.display())]
+    #[error("{} is damaged, and nothing in it was changed: put a backup in its place, or move it away to begin with a new store, which signs everybody out", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -111,20 +110,24 @@ struct FileContents {
 impl FileStore {
     /// Opens or makes the file at `path`; recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
-        let file = Arc::new(OpenFile::open(path)?);
-        let start = file
-            .write(|transaction, _| tables::start(transaction))
-            .map_err(|error: TablesError| error.about(path))?;
+        let unusable = |source| FileError::Unusable {
+            path: path.to_owned(),
+            source,
+        };
+        let ballast = Ballast::of(path);
+        let (file, start) = loop {
+            match OpenFile::open(path) {
+                Err(FileError::Full { .. }) if ballast.give_up().map_err(unusable)?.is_some() => {}
+                opened => break opened?,
+            }
+        };
+        let file = Arc::new(file);
         let kept = Arc::new(FileContents {
             file: Arc::clone(&file),
             latest: watch::Sender::new(start.latest_event),
         });
-        let writer = Writer::start(file, kept.latest.clone(), Arc::clone(&clock)).map_err(|source| {
-            FileError::Unusable {
-                path: path.to_owned(),
-                source,
-            }
-        })?;
+        let writer =
+            Writer::start(file, ballast, kept.latest.clone(), Arc::clone(&clock)).map_err(unusable)?;
         let leases = Leases::new(start.openings << SERIAL_BITS, MOST_LEASES);
         Ok(Self {
             writer,
@@ -143,7 +146,7 @@ impl FileStore {
     /// What is held now, what expired but was not cleared away included.
     pub async fn holdings(&self) -> Result<Holdings, StoreError> {
         let [records, index_entries, remembered] =
-            self.writer.write(Needs::Reserve, |tables| tables.count()).await?;
+            self.writer.write(Kind::Ending, |tables| tables.count()).await?;
         let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Holdings {
             records: held(records),
@@ -258,13 +261,13 @@ impl FileStore {
         barrier: Option<Name>,
     ) -> Result<Inserted, StoreError> {
         // A mark is in no list.
-        let needs = if record.indexes.is_empty() {
-            Needs::Reserve
+        let kind = if record.indexes.is_empty() {
+            Kind::Ending
         } else {
-            Needs::Room
+            Kind::Addition
         };
         self.writer
-            .write(needs, move |tables| tables.insert(&record, &event, barrier))
+            .write(kind, move |tables| tables.insert(&record, &event, barrier))
             .await
     }
 }
@@ -300,7 +303,7 @@ impl SessionStore for FileStore {
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
         self.writer
-            .write(Needs::Change, move |tables| {
+            .write(Kind::Change, move |tables| {
                 tables.replace(&record, expected, event.as_deref())
             })
             .await
@@ -308,7 +311,7 @@ impl SessionStore for FileStore {
 
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         self.writer
-            .write(Needs::Reserve, move |tables| tables.remove(name, &event))
+            .write(Kind::Ending, move |tables| tables.remove(name, &event))
             .await
     }
 
@@ -352,7 +355,7 @@ impl SessionStore for FileStore {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let (name, value) = (name.to_string(), value.to_vec());
         self.writer
-            .write(Needs::Room, move |tables| tables.remember(&name, &value, ttl))
+            .write(Kind::Addition, move |tables| tables.remember(&name, &value, ttl))
             .await
     }
 

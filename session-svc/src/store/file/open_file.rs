@@ -1,54 +1,57 @@
 //! The open file: made, opened, and opened again after a commit failed.
 //!
-//! After a failed write the engine refuses all further ones until the file is opened anew, which recovers it
+//! After a failed write the engine refuses all further ones until the file is opened again, which recovers it
 //! to the last commit. Readers hold the file for the microseconds of a read, so that it can be let go.
 //!
 //! Invariants
 //! - A new file appears under its name when it can be opened again, not before: an empty one is no new store.
-//! - A file that was not closed has every page checked before it is used, so that a damaged one is reported at the start and
-//!   not met again and again.
+//! - A damaged file is an error: the engine may panic over it, but only on a thread that is waited for.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
+use chassis::panics;
 use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase as _, StorageError, WriteTransaction};
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use crate::store::StoreError;
 
-use super::disk::{Backend, Disk};
-use super::{FileError, store_error};
+use super::tables::{self, Start, TablesError};
+use super::{FileError, is_full, store_error};
 
 /// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
 /// cache holds the rest.
-pub(super) const CACHE_BYTES: usize = 32 * 1024 * 1024;
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
+
+/// What every file begins with, by the engine's description of its format.
+const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
 /// A file, and the engine that has it open.
 pub(super) struct OpenFile {
     path: PathBuf,
-    engine: RwLock<Option<Engine>>,
-}
-
-/// The engine, and the disk below it.
-struct Engine {
-    database: Database,
-    disk: Arc<Disk>,
+    engine: RwLock<Option<Database>>,
 }
 
 impl OpenFile {
-    /// Opens or makes the file.
-    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
-        let engine = match open_existing(path)? {
-            Some(engine) => engine,
-            None => create(path)?,
-        };
-        Ok(Self {
+    /// Opens or makes the file, and its tables.
+    pub(super) fn open(path: &Path) -> Result<(Self, Start), FileError> {
+        let (engine, start) = caught(path, |path| {
+            let engine = match open_existing(path)? {
+                Some(engine) => engine,
+                None => create(path)?,
+            };
+            let transaction = engine.begin_write().map_err(store_error);
+            let start = transaction.map_err(TablesError::from).and_then(tables::start);
+            Ok((engine, start.map_err(|error| error.about(path))?))
+        })?;
+        let file = Self {
             path: path.to_owned(),
             engine: RwLock::new(Some(engine)),
-        })
+        };
+        Ok((file, start))
     }
 
     /// Runs `read` on what is committed now.
@@ -58,31 +61,42 @@ impl OpenFile {
     ) -> Result<T, StoreError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let engine = engine.as_ref().ok_or_else(closed)?;
-        read(&engine.database.begin_read().map_err(store_error)?)
+        read(&engine.begin_read().map_err(store_error)?)
     }
 
     /// Runs `write` in a transaction and commits it or not, as `write` says.
-    pub(super) fn write<T, E: From<StoreError>>(
+    pub(super) fn write<T>(
         &self,
-        write: impl FnOnce(WriteTransaction, &Disk) -> Result<T, E>,
-    ) -> Result<T, E> {
+        write: impl FnOnce(WriteTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let engine = engine.as_ref().ok_or_else(closed)?;
-        write(engine.database.begin_write().map_err(store_error)?, &engine.disk)
+        write(engine.begin_write().map_err(store_error)?)
     }
 
-    /// Lets the file go and opens it anew.
+    /// Lets the file go and opens it again.
     pub(super) fn open_again(&self) -> Result<(), FileError> {
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
         // First closed, or the file would be in use, by ourselves.
         *engine = None;
-        let gone = || FileError::Unusable {
-            path: self.path.clone(),
-            source: ErrorKind::NotFound.into(),
-        };
-        *engine = Some(open_existing(&self.path)?.ok_or_else(gone)?);
+        let opened = caught(&self.path, open_existing)?;
+        *engine = Some(opened.ok_or_else(|| unusable(&self.path)(ErrorKind::NotFound.into()))?);
         Ok(())
     }
+}
+
+/// Runs `work`, in which the engine may panic if the file at `path` is damaged.
+fn caught<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce(&Path) -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FileError> {
+    let own = path.to_owned();
+    panics::catch(move || work(&own)).unwrap_or_else(|panicked| {
+        Err(FileError::Damaged {
+            path: path.to_owned(),
+            source: Box::new(panicked),
+        })
+    })
 }
 
 fn closed() -> StoreError {
@@ -90,42 +104,44 @@ fn closed() -> StoreError {
 }
 
 fn unusable(path: &Path) -> impl Fn(std::io::Error) -> FileError {
-    |source| FileError::Unusable {
-        path: path.to_owned(),
-        source,
+    |source| {
+        let path = path.to_owned();
+        match is_full(&source) {
+            true => FileError::Full { path },
+            false => FileError::Unusable { path, source },
+        }
     }
 }
 
 /// Whether [`OpenFile::open`] finds what it needs, without a lock and without a change.
 pub(super) fn check(path: &Path) -> Result<(), FileError> {
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let directory = directory(path);
-            // Opened with the slash, a file in its place is no directory.
-            let directory = std::fs::metadata(directory.join("")).map(|_| directory);
-            let writable = directory.and_then(|it| Ok(access(it, Access::WRITE_OK | Access::EXEC_OK)?));
-            return writable.map_err(unusable(path));
-        }
-        opened => opened.map_err(unusable(path))?,
-    };
-    refuse_empty(path, &file)?;
-    if Disk::is_foreign(&file) {
-        return Err(FileError::Foreign {
-            path: path.to_owned(),
-            source: "it does not begin as one".into(),
-        });
+    if find(path)?.is_some() {
+        return Ok(());
     }
-    Ok(())
+    let directory = directory(path);
+    // Opened with the slash, a file in its place is no directory.
+    let directory = std::fs::metadata(directory.join("")).map(|_| directory);
+    let writable = directory.and_then(|it| Ok(access(it, Access::WRITE_OK | Access::EXEC_OK)?));
+    writable.map_err(unusable(path))
 }
 
-fn refuse_empty(path: &Path, file: &File) -> Result<(), FileError> {
-    let about = file.metadata().map_err(unusable(path))?;
+/// The file, if there is one; an error if it is none of ours.
+fn find(path: &Path) -> Result<Option<File>, FileError> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unusable(path))?,
+    };
+    let path = path.to_owned();
+    let about = file.metadata().map_err(unusable(&path))?;
     if about.len() == 0 && about.is_file() {
-        return Err(FileError::Empty {
-            path: path.to_owned(),
-        });
+        return Err(FileError::Empty { path });
     }
-    Ok(())
+    let mut head = [0; MAGIC.len()];
+    if file.read_exact_at(&mut head, 0).is_err() || head != *MAGIC {
+        let source = "it does not begin as one".into();
+        return Err(FileError::Foreign { path, source });
+    }
+    Ok(Some(file))
 }
 
 /// Where the file is.
@@ -134,26 +150,17 @@ fn directory(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-fn open_existing(path: &Path) -> Result<Option<Engine>, FileError> {
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(unusable(path))?,
+fn open_existing(path: &Path) -> Result<Option<Database>, FileError> {
+    let Some(file) = find(path)? else {
+        return Ok(None);
     };
-    refuse_empty(path, &file)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
         .map_err(unusable(path))?;
-    // Whoever has it open holds this lock, and its flags are theirs.
-    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-        return Err(FileError::InUse {
-            path: path.to_owned(),
-        });
-    }
-    let check = Disk::was_left_open(&file).map_err(unusable(path))?;
-    engine(path, file, check).map(Some)
+    engine(path, file).map(Some)
 }
 
 /// Makes a file under another name and renames it.
-fn create(path: &Path) -> Result<Engine, FileError> {
+fn create(path: &Path) -> Result<Database, FileError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
@@ -165,30 +172,19 @@ fn create(path: &Path) -> Result<Engine, FileError> {
         .truncate(false)
         .mode(0o600);
     let file = options.open(&beside).map_err(unusable(path))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            return Err(FileError::InUse {
-                path: path.to_owned(),
-            });
-        }
-        // Where there are no locks, the engine does without as well.
-        Err(TryLockError::Error(_)) | Ok(()) => {}
+    let in_use = || FileError::InUse {
+        path: path.to_owned(),
+    };
+    // Where there are no locks, the engine does without as well.
+    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        return Err(in_use());
     }
     // What one that was killed while it made the file left behind.
     file.set_len(0).map_err(unusable(path))?;
-    let engine = engine(path, file, false)?;
-    if engine.disk.is_short() {
-        return Err(FileError::Full {
-            path: path.to_owned(),
-        });
-    }
+    let engine = engine(path, file)?;
     match renameat_with(CWD, &beside, CWD, path, RenameFlags::NOREPLACE) {
         // Another process was faster.
-        Err(rustix::io::Errno::EXIST) => {
-            return Err(FileError::InUse {
-                path: path.to_owned(),
-            });
-        }
+        Err(rustix::io::Errno::EXIST) => return Err(in_use()),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             std::fs::rename(&beside, path).map_err(unusable(path))?;
         }
@@ -200,21 +196,15 @@ fn create(path: &Path) -> Result<Engine, FileError> {
     Ok(engine)
 }
 
-fn engine(path: &Path, file: File, check: bool) -> Result<Engine, FileError> {
-    let disk = Arc::new(Disk::new(file, check).map_err(|error| file_error(path, error))?);
-    let database = Database::builder()
-        .set_cache_size(CACHE_BYTES)
-        .create_with_backend(Backend(Arc::clone(&disk)))
-        .map_err(|error| match file_error(path, error) {
-            FileError::Unusable { path, .. } if disk.is_short() => FileError::Full { path },
-            other => other,
-        })?;
-    disk.opened();
-    Ok(Engine { database, disk })
+/// The engine over a file of its own, or an empty one.
+fn engine(path: &Path, file: File) -> Result<Database, FileError> {
+    let mut builder = Database::builder();
+    let opened = builder.set_cache_size(CACHE_BYTES).create_file(file);
+    opened.map_err(|error| file_error(path, error))
 }
 
 /// What the engine says of a file, as an operator has to know it.
-pub(super) fn file_error(path: &Path, error: DatabaseError) -> FileError {
+fn file_error(path: &Path, error: DatabaseError) -> FileError {
     let path = path.to_owned();
     match error {
         DatabaseError::DatabaseAlreadyOpen => FileError::InUse { path },
@@ -227,7 +217,7 @@ pub(super) fn file_error(path: &Path, error: DatabaseError) -> FileError {
                 path,
                 source: Box::new(source),
             },
-            _ => FileError::Unusable { path, source },
+            _ => unusable(&path)(source),
         },
         DatabaseError::Storage(error) => FileError::Damaged {
             path,

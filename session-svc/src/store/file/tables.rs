@@ -19,7 +19,7 @@ pub(super) const INDEX: TableDefinition<'_, (&str, u64, &str), ()> = TableDefini
 pub(super) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 const EXPIRY: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("expiry");
 /// Remembered values by name: until when, and what.
-pub(super) const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
+const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
 const FORGETTING: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("forgetting");
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 

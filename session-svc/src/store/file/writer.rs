@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::store::StoreError;
 
+use super::ballast::Ballast;
 use super::open_file::OpenFile;
 use super::tables::Tables;
 use super::worker::Worker;
@@ -21,8 +22,8 @@ use super::worker::Worker;
 /// Writes that may wait: a few commits' worth; beyond it the disk is too slow and callers get an error.
 const QUEUE: usize = 4_096;
 
-/// How often a write that may use the reserve is handed in: the commit in which the lack of room is found takes back all
-/// writes that share it, and the next may still wait for a reader to let go of pages.
+/// How often a write that can do without room is handed in: the commit in which the lack of room is found takes back all
+/// writes that share it.
 const ATTEMPTS: usize = 4;
 
 /// The last commit went well.
@@ -34,22 +35,22 @@ pub(super) const FULL: u8 = 2;
 /// There is no room but for removals.
 pub(super) const EXHAUSTED: u8 = 3;
 
-/// What a write needs.
+/// What a write does with the room in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Needs {
-    /// Pages of the reserve, which it gives back: it removes, or is a mark that is forgotten within minutes.
-    Reserve,
-    /// As much of the reserve as removals can spare: it writes in the place of what is there.
+pub(super) enum Kind {
+    /// Gives it back: removes, or adds a mark that is forgotten within minutes.
+    Ending,
+    /// Writes in the place of what is there.
     Change,
-    /// Room.
-    Room,
+    /// Takes more.
+    Addition,
 }
 
 pub(super) type Acknowledge = Box<dyn FnOnce() + Send>;
 pub(super) type Apply = Box<dyn for<'t> FnOnce(&mut Tables<'t>) -> Result<Acknowledge, StoreError> + Send>;
 
 pub(super) struct Job {
-    pub(super) needs: Needs,
+    pub(super) kind: Kind,
     pub(super) apply: Apply,
 }
 
@@ -80,12 +81,13 @@ impl Writer {
     /// Starts the thread; `latest` gets the number of the last committed event.
     pub(super) fn start(
         file: Arc<OpenFile>,
+        ballast: Ballast,
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, std::io::Error> {
         let (queue, jobs) = sync_channel(QUEUE);
         let state = Arc::new(AtomicU8::new(WRITING));
-        let worker = Worker::new(file, latest, clock, Arc::clone(&state));
+        let worker = Worker::new(file, ballast, latest, clock, Arc::clone(&state))?;
         let thread = std::thread::Builder::new()
             .name("session-file".to_owned())
             .spawn(move || worker.run(&jobs))?;
@@ -98,18 +100,18 @@ impl Writer {
 
     /// Runs `apply` in a transaction and answers once it is on the disk. It runs again in another one if the first was taken
     /// back for want of room.
-    pub(super) async fn write<T, F>(&self, needs: Needs, apply: F) -> Result<T, StoreError>
+    pub(super) async fn write<T, F>(&self, kind: Kind, apply: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'t> Fn(&mut Tables<'t>) -> Result<T, StoreError> + Clone + Send + 'static,
     {
         let mut attempt = 1;
         loop {
-            if let Some(outcome) = self.try_write(needs, apply.clone()).await? {
+            if let Some(outcome) = self.try_write(kind, apply.clone()).await? {
                 return outcome;
             }
             match self.check() {
-                Err(StoreError::Full) if needs < Needs::Room && attempt < ATTEMPTS => attempt += 1,
+                Err(StoreError::Full) if kind < Kind::Addition && attempt < ATTEMPTS => attempt += 1,
                 Err(error) => return Err(error),
                 Ok(()) if attempt < ATTEMPTS => attempt += 1,
                 Ok(()) => return Err(WriterError::Lost.into()),
@@ -118,11 +120,7 @@ impl Writer {
     }
 
     /// What became of it; `None` if the transaction was taken back.
-    async fn try_write<T, F>(
-        &self,
-        needs: Needs,
-        apply: F,
-    ) -> Result<Option<Result<T, StoreError>>, StoreError>
+    async fn try_write<T, F>(&self, kind: Kind, apply: F) -> Result<Option<Result<T, StoreError>>, StoreError>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&mut Tables<'t>) -> Result<T, StoreError> + Send + 'static,
@@ -137,12 +135,10 @@ impl Writer {
             Ok(Box::new(move || drop(answer.send(outcome))))
         });
         let queue = self.queue.as_ref().ok_or(WriterError::Lost)?;
-        queue
-            .try_send(Job { needs, apply })
-            .map_err(|error| match error {
-                TrySendError::Full(_) => WriterError::Behind,
-                TrySendError::Disconnected(_) => WriterError::Lost,
-            })?;
+        queue.try_send(Job { kind, apply }).map_err(|error| match error {
+            TrySendError::Full(_) => WriterError::Behind,
+            TrySendError::Disconnected(_) => WriterError::Lost,
+        })?;
         Ok(answered.await.ok())
     }
 

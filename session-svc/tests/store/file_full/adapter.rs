@@ -175,12 +175,15 @@ async fn a_store_opens_on_a_full_disk_and_writes_again_as_soon_as_there_is_room(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ending_sessions_makes_room_for_new_ones_on_a_disk_that_stays_full() {
+async fn endings_go_on_when_another_program_takes_the_room_that_was_given_up() {
     let disk = Disk::of_mib(32);
     let store = opened(&disk);
     let kept = filled_up(&store, &disk).await;
+    disk.fill();
     for session in &kept {
         assert!(store.remove(session.name, vec![2; 200]).await.unwrap().is_some());
     }
+    assert!(matches!(store.check().await, Err(StoreError::Full)));
+    disk.empty();
     sessions_begin_again(&store).await;
 }
