@@ -191,6 +191,11 @@ impl SessionCache {
         }
     }
 
+    /// Whether a session may owe a sign-in, as far as the session service said.
+    pub(crate) fn demands_sign_ins(&self) -> bool {
+        self.listening.demands_sign_ins()
+    }
+
     /// Forgets a session: it ended or changed here.
     pub(crate) fn forget(&self, id: &SessionId) {
         self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub(super) struct Listening {
     heard_until: AtomicU64,
     /// Replicas that are heard, and those that are not.
     replicas: [AtomicUsize; 2],
+    /// Whether a replica receives security events, or has not said yet.
+    demands_sign_ins: AtomicBool,
     /// When a session changed last of those that share a slot, as a [`Moment`].
     buckets: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
@@ -96,6 +98,7 @@ impl Listening {
             until: AtomicU64::new(0),
             heard_until: AtomicU64::new(0),
             replicas: [AtomicUsize::new(0), AtomicUsize::new(0)],
+            demands_sign_ins: AtomicBool::new(true),
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             changes: RwLock::default(),
         }
@@ -116,6 +119,11 @@ impl Listening {
     /// Whether all replicas are heard at `now`.
     pub(super) fn is_complete(&self, now: Moment) -> bool {
         now.0 < self.until.load(Ordering::Acquire) && self.since.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether a session may owe a sign-in, as far as the replicas said.
+    pub(super) fn demands_sign_ins(&self) -> bool {
+        self.demands_sign_ins.load(Ordering::Relaxed) || !self.is_complete(self.now())
     }
 
     /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
@@ -230,6 +238,8 @@ struct Replica {
     heard_since: Option<Moment>,
     /// Every event from before has been received.
     reported_until: Moment,
+    /// Whether it receives security events; so it is until it says otherwise.
+    demands_sign_ins: bool,
 }
 
 /// Every replica there is.
@@ -248,6 +258,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         let heard = |heard_since| Replica {
             heard_since,
             reported_until: Moment::default(),
+            demands_sign_ins: true,
         };
         match item {
             WatchItem::Found => {
@@ -262,7 +273,12 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                 }
             }
             WatchItem::Event(event) => match event.kind() {
-                Kind::Heartbeat | Kind::Created | Kind::Unspecified | Kind::Missed => {}
+                Kind::Heartbeat => {
+                    if let Some(replica) = self.0.get_mut(&id) {
+                        replica.demands_sign_ins = event.demands_sign_ins;
+                    }
+                }
+                Kind::Created | Kind::Unspecified | Kind::Missed => {}
                 Kind::Rolled | Kind::Refreshed | Kind::Changed => {
                     listening.changed(&event.handle, HeardChange::Other, now);
                 }
@@ -291,6 +307,10 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         let all_heard = counts[0] == counts[1];
         listening.replicas[0].store(counts[0], Ordering::Relaxed);
         listening.replicas[1].store(counts[1] - counts[0], Ordering::Relaxed);
+        let demands_sign_ins = self.0.values().any(|replica| replica.demands_sign_ins);
+        listening
+            .demands_sign_ins
+            .store(demands_sign_ins, Ordering::Relaxed);
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
         let least = self.0.values().map(|replica| replica.reported_until).min();
         let until = least

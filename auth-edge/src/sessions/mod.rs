@@ -310,6 +310,12 @@ impl SessionRepository {
             .await
     }
 
+    /// Whether a session may owe a sign-in: unless every replica has said that it receives no security events.
+    #[must_use]
+    pub(crate) fn demands_sign_ins(&self) -> bool {
+        self.cache.as_deref().is_none_or(SessionCache::demands_sign_ins)
+    }
+
     /// To be taken before the session service is called.
     fn now(&self) -> Moment {
         self.cache.as_deref().map(SessionCache::now).unwrap_or_default()

@@ -113,6 +113,9 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
 /// The sign-in that the session of the browser owes, as far as it can be learnt: a session that begins without it owes it as well.
 /// What it owes it owes to its own provider.
 async fn owed(sign_in: &SignIn, provider: &IdentityProvider, headers: &HeaderMap) -> Option<SignInDemand> {
+    if !sign_in.sessions.demands_sign_ins() {
+        return None;
+    }
     let id = sign_in.cookies.read(headers)?;
     let session = sign_in.sessions.get(&id).await.ok()?;
     session

@@ -110,6 +110,11 @@ impl Sessions {
         Self { has_demands, ..self }
     }
 
+    /// Whether security events may demand a sign-in.
+    pub(crate) fn has_demands(&self) -> bool {
+        self.has_demands
+    }
+
     /// The same use cases, of which other systems are told.
     #[must_use]
     pub(crate) fn telling(self, signals: Option<Arc<dyn SignalOutbox>>) -> Self {
