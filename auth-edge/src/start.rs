@@ -19,7 +19,6 @@ use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError, TlsF
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
 use prometheus::Registry;
-use provider_settings::checkup::{self, Watched};
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
@@ -116,16 +115,6 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     )?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
     tokio::spawn(probe(app.clone(), reached, runtime.shutdown.clone()));
-    let fits = runtime
-        .readiness
-        .condition("provider_settings", Weight::Informative);
-    let watched = Watched {
-        providers: app.sign_in().providers.named_parties(),
-        part: app.settings().part(),
-        clock: Arc::clone(&runtime.clock),
-        condition: fits,
-    };
-    tokio::spawn(checkup::watch(watched, runtime.shutdown.clone()));
     let memory = memory::available();
     let memory_bytes = memory.as_ref().map(|memory| memory.bytes);
     let capacity = runtime.readiness.condition("connections", Weight::Required);

@@ -17,7 +17,6 @@ use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
 use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
-use provider_settings::checkup::{self, Part, Watched};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -156,16 +155,6 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         let _watches = provider_settings::follow(&party, provider.credential_files.clone());
         parties.push(party);
     }
-    let ids = settings.providers.all.iter().map(|provider| provider.id.clone());
-    let watched = Watched {
-        providers: ids.zip(parties.iter().cloned()).collect(),
-        part: Part::Refresh,
-        clock: Arc::clone(&runtime.clock),
-        condition: runtime
-            .readiness
-            .condition("provider_settings", Weight::Informative),
-    };
-    tokio::spawn(checkup::watch(watched, runtime.shutdown.clone()));
     let provider = RefreshProviders::of_parties(settings.providers.listed, parties);
     let store = store::open_from(
         &settings.store,

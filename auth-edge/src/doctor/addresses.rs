@@ -60,10 +60,6 @@ pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &Configu
         String::new()
     };
     Section {
-        id: match settings.providers.listed {
-            true => format!("register:{}", provider.id),
-            false => "register".to_owned(),
-        },
         title: format!(
             "Register at the provider{whose}, letter by letter, for client {:?}",
             provider.settings.client_id

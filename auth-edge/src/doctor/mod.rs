@@ -11,15 +11,12 @@ mod session_service;
 mod trouble;
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::process::ExitCode;
 
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Finding, Remedy, Report, Section};
 use chassis::settings::{Reader, SettingsError, Warning};
-use chassis::terminal::escaped_json;
-use chassis::tool::{self, Tool, Work};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use chassis::tool::{Tool, Work};
+use clap::{ArgMatches, Command};
 use oidc::{RedirectUrl, RelyingParty};
 use provider_settings::ConfiguredProvider;
 use provider_settings::checkup::{self, SignInUris};
@@ -35,12 +32,6 @@ impl Tool for DoctorTool {
     fn command(&self) -> Command {
         Command::new("doctor")
             .about("Contacts the provider and the session service with these settings, and says what fits and what mends the rest")
-            .arg(
-                Arg::new(tool::JSON)
-                    .long(tool::JSON)
-                    .action(ArgAction::SetTrue)
-                    .help("Answer with one JSON document"),
-            )
             .after_help(
                 "Signs nobody in and changes nothing; the provider's log shows a refused request or two. \
                  Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
@@ -49,27 +40,12 @@ impl Tool for DoctorTool {
 
     fn prepare(
         &self,
-        given: &ArgMatches,
+        _given: &ArgMatches,
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let json = given.get_flag(tool::JSON);
         let settings = settings::read(&mut reader);
         let (settings, warnings) = reader.finish(settings)?;
-        let work = async move {
-            let report = examined(&settings).await;
-            let text = if json {
-                escaped_json(&format!("{:#}\n", report.document()))
-            } else {
-                report.text()
-            };
-            // A reader that hung up is no failure of ours.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            if report.fits() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        };
+        let work = async move { examined(&settings).await.print() };
         Ok((Box::pin(work), warnings))
     }
 }
@@ -78,16 +54,17 @@ async fn examined(settings: &EdgeSettings) -> Report {
     let mut sections = Vec::new();
     for (at, provider) in settings.providers.all.iter().enumerate() {
         let findings = of_provider(settings, at, provider).await;
-        sections.push(checkup::section(provider, settings.providers.listed, findings));
+        sections.push(Section {
+            title: checkup::title(provider, settings.providers.listed),
+            findings,
+        });
         sections.push(addresses::to_register(settings, at, provider));
     }
     sections.push(Section {
-        id: "session_service".to_owned(),
         title: format!("Session service {}", settings.session_service.join(", ")),
         findings: session_service::examined(settings).await,
     });
     sections.push(Section {
-        id: "checks".to_owned(),
         title: "Checks of other proxies".to_owned(),
         findings: vec![head_of_answers(settings.check_head_bytes)],
     });

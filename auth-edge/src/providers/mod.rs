@@ -144,13 +144,6 @@ impl IdentityProviders {
         &self.all
     }
 
-    /// What speaks to each, with what it is called.
-    #[must_use]
-    pub(crate) fn named_parties(&self) -> Vec<(String, RelyingParty)> {
-        let named = |provider: &Arc<IdentityProvider>| (provider.id.clone(), provider.relying_party.clone());
-        self.all.iter().map(named).collect()
-    }
-
     /// Whether a file lists them, so that one has to be chosen.
     #[must_use]
     pub(crate) fn several(&self) -> bool {

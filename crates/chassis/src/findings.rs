@@ -7,10 +7,15 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-
-use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::ExitCode;
 
 use crate::terminal::shown;
+
+/// Characters of the longest verdict.
+const RESULT_WIDTH: usize = 7;
+/// Characters of the longest id of a check.
+const CHECK_WIDTH: usize = 24;
 
 /// How a finding stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,9 +33,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word for it, in tables and documents.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
+    const fn word(self) -> &'static str {
         match self {
             Self::Fits => "ok",
             Self::Information => "info",
@@ -131,35 +134,12 @@ impl Finding {
             ..self
         }
     }
-
-    /// Whether somebody should do something.
-    #[must_use]
-    pub fn is_amiss(&self) -> bool {
-        self.verdict >= Verdict::Warning
-    }
-
-    /// The id, for people.
-    fn label(&self) -> String {
-        self.id.replace('_', " ")
-    }
-
-    fn document(&self) -> Value {
-        json!({
-            "id": self.id,
-            "result": self.verdict.word(),
-            "found": self.found,
-            "setting": self.remedy.as_ref().and_then(|remedy| remedy.setting.as_deref()),
-            "advice": self.remedy.as_ref().map(|remedy| &remedy.advice),
-        })
-    }
 }
 
 /// Findings about one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What they are about, for programs.
-    pub id: String,
-    /// The same for people.
+    /// What they are about.
     pub title: String,
     /// The findings, in the order in which one needs the other.
     pub findings: Vec<Finding>,
@@ -173,9 +153,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing is a problem.
-    #[must_use]
-    pub fn fits(&self) -> bool {
+    fn fits(&self) -> bool {
         self.count(Verdict::Problem) == 0
     }
 
@@ -184,82 +162,44 @@ impl Report {
         findings.filter(|finding| finding.verdict == verdict).count()
     }
 
-    /// Tables for people: a line for each finding, and below it what to do.
+    /// A line for each finding, and below it what to do.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         for section in &self.sections {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}\n", shown(&section.title));
-            table(&mut text, &section.findings);
+            for finding in &section.findings {
+                let (result, found) = (finding.verdict.word(), shown(&finding.found));
+                let _ = writeln!(
+                    text,
+                    "  {result:<RESULT_WIDTH$}  {:<CHECK_WIDTH$}  {found}",
+                    finding.id
+                );
+                if let Some(Remedy { setting, advice }) = &finding.remedy {
+                    let setting = setting.as_ref().map(|setting| format!("{setting}: "));
+                    let advice = shown(&format!("{}{advice}", setting.unwrap_or_default()));
+                    let _ = writeln!(text, "  {:RESULT_WIDTH$}  {:CHECK_WIDTH$}  → {advice}", "", "");
+                }
+            }
             text.push('\n');
         }
-        let _ = writeln!(text, "{}", self.conclusion());
+        let (problems, warnings) = (self.count(Verdict::Problem), self.count(Verdict::Warning));
+        let _ = match (problems, warnings) {
+            (0, 0) => writeln!(text, "everything fits"),
+            _ => writeln!(text, "problems: {problems}, warnings: {warnings}"),
+        };
         text
     }
 
-    fn conclusion(&self) -> String {
-        let told = |verdict: Verdict| {
-            let findings = self.sections.iter().flat_map(|section| &section.findings);
-            let names: Vec<String> = findings
-                .filter(|finding| finding.verdict == verdict)
-                .map(Finding::label)
-                .collect();
-            let plural = if names.len() == 1 { "" } else { "s" };
-            let count = names.len();
-            (count > 0).then(|| format!("{count} {}{plural} ({})", verdict.word(), names.join(", ")))
-        };
-        let all = [told(Verdict::Problem), told(Verdict::Warning)];
-        let all: Vec<String> = all.into_iter().flatten().collect();
-        match (self.fits(), all.is_empty()) {
-            (true, true) => "everything fits".to_owned(),
-            (true, false) => format!("it works; {} to look at", all.join(", ")),
-            (false, _) => format!("something does not fit: {}", all.join(", ")),
-        }
-    }
-
-    /// The same for programs.
+    /// Prints the text. The exit code is a failure if there is a problem.
     #[must_use]
-    pub fn document(&self) -> Value {
-        let sections = self.sections.iter().map(|section| {
-            let findings: Vec<Value> = section.findings.iter().map(Finding::document).collect();
-            json!({ "id": section.id, "title": section.title, "findings": findings })
-        });
-        json!({
-            "fits": self.fits(),
-            "problems": self.count(Verdict::Problem),
-            "warnings": self.count(Verdict::Warning),
-            "sections": sections.collect::<Vec<_>>(),
-        })
-    }
-}
-
-/// A line for each finding with what to do below it; where there is nothing to judge, names and values alone.
-fn table(text: &mut String, findings: &[Finding]) {
-    const HEAD: [&str; 3] = ["RESULT", "CHECK", "FOUND"];
-    let is_value = |finding: &Finding| finding.verdict == Verdict::Information && finding.remedy.is_none();
-    let judged = !findings.iter().all(is_value);
-    let results = findings.iter().map(|finding| finding.verdict.word().len());
-    let result_width = results.chain([HEAD[0].len()]).max().unwrap_or(0);
-    let labels = findings.iter().map(|finding| finding.id.len());
-    let label_width = labels.chain([HEAD[1].len()]).max().unwrap_or(0);
-    let mut line = |result: &str, label: &str, found: &str| {
-        let line = match judged {
-            true => format!("  {result:<result_width$}  {label:<label_width$}  {found}"),
-            false => format!("  {label:<label_width$}  {found}"),
-        };
-        text.push_str(line.trim_end());
-        text.push('\n');
-    };
-    if judged {
-        line(HEAD[0], HEAD[1], HEAD[2]);
-    }
-    for finding in findings {
-        line(finding.verdict.word(), &finding.label(), &shown(&finding.found));
-        if let Some(remedy) = &finding.remedy {
-            let setting = remedy.setting.iter().map(|setting| format!("{setting}: "));
-            let advice = format!("→ {}{}", setting.collect::<String>(), remedy.advice);
-            line("", "", &shown(&advice));
+    pub fn print(&self) -> ExitCode {
+        // A reader that hung up is no failure of ours.
+        let _ = std::io::stdout().write_all(self.text().as_bytes());
+        match self.fits() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
         }
     }
 }
@@ -283,20 +223,15 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 mod tests {
     use super::*;
 
-    fn report(findings: Vec<Finding>) -> Report {
-        let section = Section {
-            id: "provider".to_owned(),
-            title: "Provider".to_owned(),
-            findings,
-        };
-        Report {
-            sections: vec![section],
-        }
+    fn text(findings: Vec<Finding>) -> String {
+        let title = "Provider".to_owned();
+        let sections = vec![Section { title, findings }];
+        Report { sections }.text()
     }
 
     #[test]
     fn what_does_not_fit_is_followed_by_what_to_do() {
-        let report = report(vec![
+        let text = text(vec![
             Finding::fits("issuer", "https://op.example"),
             Finding::problem(
                 "client_authentication",
@@ -305,60 +240,26 @@ mod tests {
             ),
         ]);
         assert_eq!(
-            report.text(),
+            text,
             "Provider\n\n\
-             \x20 RESULT   CHECK                  FOUND\n\
-             \x20 ok       issuer                 https://op.example\n\
-             \x20 problem  client authentication  the secret is refused\n\
-             \x20                                 → OIDC_CLIENT_SECRET: copy it again\n\n\
-             something does not fit: 1 problem (client authentication)\n"
-        );
-        assert!(!report.fits());
-        let document = report.document();
-        assert_eq!(document["fits"], false);
-        assert_eq!(
-            document["sections"][0]["findings"][1],
-            json!({
-                "id": "client_authentication", "result": "problem", "found": "the secret is refused",
-                "setting": "OIDC_CLIENT_SECRET", "advice": "copy it again",
-            })
+             \x20 ok       issuer                    https://op.example\n\
+             \x20 problem  client_authentication     the secret is refused\n\
+             \x20                                    → OIDC_CLIENT_SECRET: copy it again\n\n\
+             problems: 1, warnings: 0\n"
         );
     }
 
     #[test]
-    fn a_warning_alone_fits_and_is_counted() {
-        let warned = report(vec![Finding::warning(
-            "clock",
-            "12 s apart",
-            Remedy::elsewhere("check NTP"),
-        )]);
-        assert!(warned.fits());
-        assert!(
-            warned
-                .text()
-                .ends_with("it works; 1 warning (clock) to look at\n")
-        );
-        let fine = report(vec![Finding::unknown("claims", "the provider does not say")]);
-        assert!(fine.text().ends_with("everything fits\n"));
-    }
-
-    #[test]
-    fn values_to_copy_stand_without_a_result() {
-        let values = report(vec![Finding::information(
-            "redirect_uri",
-            "https://app.example/cb",
-        )]);
-        assert!(
-            values
-                .text()
-                .contains("\n  redirect uri  https://app.example/cb\n")
-        );
-        assert!(!values.text().contains("RESULT"));
+    fn a_warning_alone_is_counted_and_an_unknown_fits() {
+        let remedy = Remedy::elsewhere("check NTP");
+        let warned = text(vec![Finding::warning("clock", "12 s apart", remedy)]);
+        assert!(warned.ends_with("problems: 0, warnings: 1\n"), "{warned}");
+        let fine = text(vec![Finding::unknown("claims", "the provider does not say")]);
+        assert!(fine.ends_with("everything fits\n"), "{fine}");
     }
 
     #[test]
     fn what_a_provider_says_cannot_steer_the_terminal() {
-        let nasty = report(vec![Finding::fits("issuer", "a\x1b[2J")]);
-        assert!(nasty.text().contains("a·[2J"));
+        assert!(text(vec![Finding::fits("issuer", "a\x1b[2J")]).contains("a·[2J"));
     }
 }

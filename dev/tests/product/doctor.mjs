@@ -29,14 +29,20 @@ export function run(program, args, env) {
   });
 }
 
-/** What `doctor --json` of a program finds: `{status, document, text, found(id, section)}`, each finding with its `section`. */
+/** What `doctor` of a program finds: `{status, findings, sections, amiss, text, found(id, section)}`, each finding with the title of its `section`. */
 export async function doctor(program, env) {
-  const { status, stdout, stderr } = await run(program, ['doctor', '--json'], env);
-  const document = JSON.parse(stdout);
-  const findings = (document.sections ?? []).flatMap((section) => section.findings.map((finding) => ({ ...finding, section: section.id })));
+  const { status, stdout, stderr } = await run(program, ['doctor'], env);
+  const [findings, sections] = [[], []];
+  for (const line of stdout.split('\n')) {
+    const finding = /^ {2}(ok|info|unknown|warning|problem) +(\w+) +(.*)$/.exec(line);
+    const remedy = /^ +→ (?:([A-Z_]+): )?(.*)$/.exec(line);
+    if (finding) findings.push({ result: finding[1], id: finding[2], found: finding[3], section: sections.at(-1) });
+    else if (remedy) Object.assign(findings.at(-1), { setting: remedy[1], advice: remedy[2] });
+    else if (line) sections.push(line);
+  }
   const amiss = findings.filter(({ result }) => result === 'problem' || result === 'warning').map(({ id, result }) => `${result} ${id}`);
   return {
-    status, document, amiss, text: stdout + stderr,
-    found: (id, section) => findings.find((finding) => finding.id === id && (!section || finding.section === section)),
+    status, findings, sections, amiss, text: stdout + stderr,
+    found: (id, section = '') => findings.find((finding) => finding.id === id && finding.section.startsWith(section)),
   };
 }

@@ -11,11 +11,10 @@ const NOBODY_THERE: [&str; 4] = [
     "account_selection_required",
 ];
 
-/// Whether the provider believes who we are. `instead` is another way it believed, after it had not believed the configured one.
+/// Whether the provider believes who we are.
 pub(super) fn credentials(
     settings: &ProviderSettings,
     verdict: &Result<ClientVerdict, ProviderError>,
-    instead: Option<Remedy>,
 ) -> Finding {
     let id = "client_credentials";
     let method = settings.client_auth.method();
@@ -33,11 +32,11 @@ pub(super) fn credentials(
                 "the provider does not believe who we are ({method}): {}",
                 code(error)
             );
-            Finding::problem(id, found, instead.unwrap_or_else(|| mend(settings)))
+            Finding::problem(id, found, mend(settings))
         }
         Err(ProviderError::ClientRefused { status: 401, .. }) => {
             let found = format!("the provider does not believe who we are ({method}): status 401");
-            Finding::problem(id, found, instead.unwrap_or_else(|| mend(settings)))
+            Finding::problem(id, found, mend(settings))
         }
         Ok(ClientVerdict::NotAllowed(error)) => Finding::problem(
             id,

@@ -5,8 +5,7 @@
 //! - Every request is bounded by `OIDC_HTTP_TIMEOUT_MS`; a provider that hangs is a finding.
 //! - No finding holds a secret, and whatever does not fit names what mends it.
 //!
-//! [`examine`] sends no credentials: both services do it at their start too ([`watch()`]). [`try_client`] sends those of the client,
-//! and is for the command `doctor` alone.
+//! [`examine`] sends no credentials. [`try_client`] and [`try_refresh`] send those of the client.
 
 mod client;
 mod connection;
@@ -15,18 +14,14 @@ mod request;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod watch;
 
-use chassis::findings::{Finding, Remedy, Section, Verdict};
+use chassis::findings::{Finding, Remedy, Verdict};
 use oidc::{
     AuthorizationProbe, ClientAuth, ClientVerdict, ProviderError, ProviderSettings, RedirectUrl, RelyingParty,
 };
 use serde_json::{Map, Value};
 
-pub use self::watch::{Watched, watch};
 use crate::ConfiguredProvider;
-use crate::keys::{file_key, with_keys};
-use crate::table::{PREFIX, PROVIDERS};
 use document::DiscoveryDocument;
 
 /// Which part of the product has to do with the provider.
@@ -59,8 +54,6 @@ pub struct Examined {
     pub findings: Vec<Finding>,
     /// Whether the provider can be spoken to: there is a document, of this issuer, that names the endpoints.
     pub usable: bool,
-    /// Whether everything that was asked for was had, keys included.
-    pub(crate) answered: bool,
 }
 
 /// Asks the provider who it is and what it offers, and judges that. `now` is in seconds since the Unix epoch.
@@ -71,7 +64,6 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
         return Examined {
             findings: vec![Finding::problem("discovery", "the issuer is no URL", remedy)],
             usable: false,
-            answered: false,
         };
     };
     let mut findings = connection::judge(settings, &probe, now);
@@ -79,7 +71,6 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
         return Examined {
             findings,
             usable: false,
-            answered: false,
         };
     };
     let said = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
@@ -94,19 +85,13 @@ pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
     // Keys for an algorithm the provider does not use say nothing more.
     let keys_matter = algorithm.verdict != Verdict::Problem;
     findings.push(algorithm);
-    let mut keys_answered = true;
     if let (Some(Ok(metadata)), true) = (&metadata, keys_matter) {
         let keys = party.probe_keys(&metadata.jwks_uri).await;
-        keys_answered = keys.is_ok();
         findings.extend(tokens::keys(&keys, &accepted));
     }
     findings.extend(judge(document, settings, part));
     let usable = said == settings.issuer_of_metadata() && matches!(metadata, Some(Ok(_)));
-    Examined {
-        findings,
-        usable,
-        answered: usable && keys_answered,
-    }
+    Examined { findings, usable }
 }
 
 /// An endpoint that is missing or must not be used.
@@ -158,11 +143,10 @@ pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) ->
     let redirect_uri = uris.redirect_uri.as_str();
     let asked = party.probe_authorization(uris.redirect_uri, now).await;
     let verdict = client_verdict(party, Some(redirect_uri), now).await;
-    let instead = other_method(party, &verdict, Some(redirect_uri), now).await;
     let is_believed = matches!(verdict, Ok(ClientVerdict::Believed));
     let is_alike = is_answered_alike(party, &asked, redirect_uri, now).await;
     let mut findings = vec![
-        client::credentials(party.settings(), &verdict, instead),
+        client::credentials(party.settings(), &verdict),
         client::sign_in_request(&asked, redirect_uri, is_believed, is_alike),
     ];
     if let Some(landing) = uris.landing {
@@ -177,8 +161,7 @@ pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) ->
 /// Shows the provider who this client is, as a refresh does.
 pub async fn try_refresh(party: &RelyingParty, now: u64) -> Finding {
     let verdict = client_verdict(party, None, now).await;
-    let instead = other_method(party, &verdict, None, now).await;
-    client::credentials(party.settings(), &verdict, instead)
+    client::credentials(party.settings(), &verdict)
 }
 
 /// What the provider makes of this client. Some judge a code before the client, so a made-up refresh token is shown first. Only a
@@ -214,90 +197,15 @@ async fn is_answered_alike(
     matches!((asked, other), (Ok(asked), Ok(other)) if *asked == other)
 }
 
-/// A way to show who we are that the provider believes, where it does not believe the configured one.
-async fn other_method(
-    party: &RelyingParty,
-    verdict: &Result<ClientVerdict, ProviderError>,
-    redirect_uri: Option<&str>,
-    now: u64,
-) -> Option<Remedy> {
-    let doubted = matches!(
-        verdict,
-        Ok(ClientVerdict::NotBelieved(_)) | Err(ProviderError::ClientRefused { status: 401, .. })
-    );
-    if !doubted {
-        return None;
-    }
-    let settings = party.settings();
-    let other = match &settings.client_auth {
-        ClientAuth::SecretByMetadata(secret) | ClientAuth::SecretBasic(secret) => {
-            ClientAuth::SecretPost(secret.clone())
-        }
-        ClientAuth::SecretPost(secret) => ClientAuth::SecretBasic(secret.clone()),
-        ClientAuth::PrivateKeyJwt(_) | ClientAuth::TlsClientAuth { .. } | ClientAuth::None => return None,
-    };
-    let word = other.method();
-    let party = party
-        .with_settings(|settings| settings.client_auth = other)
-        .ok()?;
-    let verdict = client_verdict(&party, redirect_uri, now).await;
-    matches!(verdict, Ok(ClientVerdict::Believed)).then(|| {
-        let advice = format!("write {word}: the provider believes the same secret that way");
-        Remedy::set("OIDC_CLIENT_AUTH_METHOD", advice)
-    })
-}
-
-/// The findings on a provider as a part of a report. Where a file lists the providers, settings are its keys.
+/// The heading above the findings on a provider. In a file of providers a setting is a key of its table.
 #[must_use]
-pub fn section(provider: &ConfiguredProvider, listed: bool, mut findings: Vec<Finding>) -> Section {
+pub fn title(provider: &ConfiguredProvider, listed: bool) -> String {
     let issuer = &provider.settings.issuer;
-    if !listed {
-        return Section {
-            id: "provider".to_owned(),
-            title: format!("Provider {issuer}"),
-            findings,
-        };
+    match listed {
+        false => format!("Provider {issuer}"),
+        true => format!(
+            "Provider {:?}, {issuer} (OIDC_CLIENT_ID is the key client_id in OIDC_PROVIDERS, and so on)",
+            provider.id
+        ),
     }
-    for finding in &mut findings {
-        finding.found = with_keys(&finding.found);
-        if let Some(remedy) = &mut finding.remedy {
-            in_file(remedy, &provider.id);
-        }
-    }
-    Section {
-        id: format!("provider:{}", provider.id),
-        title: format!("Provider {:?}, {issuer}", provider.id),
-        findings,
-    }
-}
-
-/// What to do, in a file of providers.
-fn in_file(remedy: &mut Remedy, id: &str) {
-    let advice = with_keys(&remedy.advice);
-    remedy.advice = match &remedy.setting {
-        Some(name) if name.starts_with(PREFIX) => {
-            let advice = format!("key {} of {id:?}: {advice}", file_key(name));
-            remedy.setting = Some(PROVIDERS.to_owned());
-            advice
-        }
-        _ => advice,
-    };
-}
-
-/// What is amiss, each with its id and what mends it, in our own words alone: for readiness.
-fn amiss(findings: &[Finding]) -> String {
-    let amiss = findings
-        .iter()
-        .filter(|finding| finding.verdict >= Verdict::Warning);
-    let told = amiss.map(|finding| {
-        let setting = finding
-            .remedy
-            .as_ref()
-            .and_then(|remedy| remedy.setting.as_deref());
-        match setting {
-            Some(setting) => format!("{} ({setting})", finding.id),
-            None => finding.id.to_owned(),
-        }
-    });
-    told.collect::<Vec<_>>().join(", ")
 }

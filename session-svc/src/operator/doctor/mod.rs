@@ -17,7 +17,6 @@ use oidc::RelyingParty;
 use provider_settings::ConfiguredProvider;
 use provider_settings::checkup::{self, Part};
 
-use super::output::{self, CommandFailure, CommandOutput, Exit};
 use crate::settings::{self, Settings};
 
 /// The command.
@@ -27,7 +26,6 @@ impl Tool for DoctorTool {
     fn command(&self) -> Command {
         Command::new("doctor")
             .about("Contacts the provider and the store with these settings, and says what fits and what mends the rest")
-            .arg(output::json_flag())
             .after_help(
                 "Changes no session; the provider's log shows a refused request. `check-store` looks at all that is in the store. \
                  Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
@@ -36,39 +34,34 @@ impl Tool for DoctorTool {
 
     fn prepare(
         &self,
-        given: &ArgMatches,
+        _given: &ArgMatches,
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let json = output::wants_json(given);
         let settings = settings::read(&mut reader);
         let (settings, warnings) = reader.finish(settings)?;
-        let work = async move { output::conclude(json, output::unless_stopped(examined(&settings)).await) };
+        let work = async move { examined(&settings).await.print() };
         Ok((Box::pin(work), warnings))
     }
 }
 
-async fn examined(settings: &Settings) -> Result<CommandOutput, CommandFailure> {
+async fn examined(settings: &Settings) -> Report {
     let mut sections = Vec::new();
     for provider in &settings.providers.all {
         let findings = of_provider(provider).await;
-        sections.push(checkup::section(provider, settings.providers.listed, findings));
+        sections.push(Section {
+            title: checkup::title(provider, settings.providers.listed),
+            findings,
+        });
     }
     sections.push(Section {
-        id: "store".to_owned(),
         title: format!("Store ({})", store::kind(settings)),
         findings: store::examined(settings).await,
     });
     sections.push(Section {
-        id: "callers".to_owned(),
         title: format!("Who may call, at {}", settings.listen),
         findings: callers::examined(settings),
     });
-    let report = Report { sections };
-    Ok(CommandOutput {
-        text: report.text(),
-        json: report.document(),
-        exit: if report.fits() { Exit::Done } else { Exit::Failed },
-    })
+    Report { sections }
 }
 
 async fn of_provider(provider: &ConfiguredProvider) -> Vec<Finding> {

@@ -233,13 +233,10 @@ async fn the_doctor_and_the_start_say_so_too() {
         ]);
         program
     };
-    let output = service(&["doctor", "--json"]).output().unwrap();
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let sections = document["sections"].as_array().unwrap();
-    let of_store = sections.iter().find(|section| section["id"] == "store").unwrap();
-    let findings = of_store["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["id"] == "default_user");
-    assert_eq!(found.unwrap()["result"], "problem", "{document:#}");
+    let output = service(&["doctor"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let is_found = |line: &str| line.split_whitespace().take(2).eq(["problem", "default_user"]);
+    assert!(text.lines().any(is_found), "{text}");
 
     let mut running = service(&[]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
