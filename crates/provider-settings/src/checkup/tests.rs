@@ -395,7 +395,7 @@ async fn a_made_up_refresh_token_is_shown_before_a_code() {
     };
     for (refused, expected, grants) in [
         ("invalid_grant", Fits, 1),
-        ("invalid_client", Problem, 2),
+        ("invalid_client", Problem, 1),
         ("unsupported_grant_type", Problem, 2),
     ] {
         provider.reset();
