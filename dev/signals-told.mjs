@@ -2,7 +2,7 @@
 // Redis loses its master, and a receiver has to hear of each. Ends by itself, with what it heard.
 //
 //   node dev/signals-told.mjs [--seconds 60] [--rate 10000] [--kind killed|planned|frozen] [--profile debug|release]
-import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 
 import { Caller, creation, repeat } from './failover.mjs';
 import { quantile } from './flood.mjs';
-import { freePort, until } from './lib/net.mjs';
+import { until } from './lib/net.mjs';
 import { startTopology } from './lib/redis-topology.mjs';
 import { accidents, answered, each } from './signals.mjs';
 import { startStack } from './stack.mjs';
@@ -74,7 +74,7 @@ async function round({ stack, topology, receiver, callers, seconds, rate, kind, 
 /** Endings at a rate a minute, over the end of a session service and of a master of Redis; gives what a receiver heard of them. */
 export async function told({ seconds = 60, rate = 10_000, kind = 'killed', profile = 'debug', say = () => {} } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-told-'));
-  const [topology, receiver, ports] = await Promise.all([startTopology('sentinel'), startReceiver(), Promise.all([freePort(), freePort()])]);
+  const [topology, receiver] = await Promise.all([startTopology('sentinel'), startReceiver()]);
   let stack;
   let callers = [];
   const file = (name, text) => {
@@ -85,12 +85,11 @@ export async function told({ seconds = 60, rate = 10_000, kind = 'killed', profi
   try {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const receivers = file('receivers.toml', [
-      `issuer = "http://127.0.0.1:${ports[0]}"`, `signing_key_file = "${file('key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }))}"`,
-      '[[receiver]]', 'id = "siem"', 'audience = "https://siem.example"', `token_file = "${file('token', randomBytes(24).toString('hex'))}"`, 'delivery = "push"', `url = "${receiver.url}"`, '',
+      'issuer = "https://sessions.example"', `signing_key_file = "${file('key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }))}"`,
+      '[[receiver]]', 'id = "siem"', 'audience = "https://siem.example"', `url = "${receiver.url}"`, '',
     ].join('\n'));
     stack = await startStack({
       profile, sessionServices: 2, store: topology.url, sessionEnv: { SESSION_RECEIVERS: receivers, SESSION_ENDING_REPLICAS: '1' },
-      env: Object.fromEntries(ports.map((port, at) => [at === 0 ? 'session' : 'session-2', { SESSION_SIGNALS_LISTEN: `127.0.0.1:${port}` }])),
       provider: { OIDC_ISSUER_URL: PROVIDER, OIDC_CLIENT_ID: 'signals', OIDC_CLIENT_SECRET: 'a secret of nobody' },
     });
     callers = stack.sessionUrls.map((url) => new Caller(url));

@@ -263,7 +263,7 @@ export async function signals({ seconds = 60, rate = 10_000, kind = 'killed', pr
   let callers = [];
   try {
     const file = join(folder, 'transmitters.toml');
-    writeFileSync(file, `[[transmitter]]\nid = "idp"\nissuer = "${transmitter.issuer}"\naudience = "${AUDIENCE}"\ndelivery = "push"\n`);
+    writeFileSync(file, `[[transmitter]]\nid = "idp"\nissuer = "${transmitter.issuer}"\naudience = "${AUDIENCE}"\n`);
     stack = await startStack({
       profile, edges: 2, sessionServices: 2, store: topology.url, sessionEnv: { SESSION_TRANSMITTERS: file, SESSION_ENDING_REPLICAS: '1' },
       provider: { OIDC_ISSUER_URL: transmitter.issuer, OIDC_CLIENT_ID: 'signals', OIDC_CLIENT_SECRET: 'a secret of nobody' },

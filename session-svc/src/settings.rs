@@ -3,7 +3,7 @@
 //! Invariants: every wrong setting is named at once; what is not built has no setting; no message holds a key.
 
 mod kept;
-mod signals;
+pub(crate) mod signals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,14 +16,13 @@ use chassis::tls::{self, TlsFiles};
 use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
-use crate::receiver::ListenedTransmitters;
+use crate::receiver::TransmittersFile;
 use crate::session::Lifetime;
 use crate::sessions::{SESSION_BYTES_MAX, SessionLimits, WATCH_HEARTBEAT};
 use crate::store::url::StoreSettings;
-use crate::transmitter::SignalTransmitterSettings;
+use crate::transmitter::Receivers;
 
 pub(crate) use self::kept::{store_and_keys, with_ending_replicas};
-pub(crate) use self::signals::transmitters;
 
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
@@ -196,10 +195,10 @@ pub struct Settings {
     pub limits: SessionLimits,
     /// The providers.
     pub providers: ConfiguredProviders,
-    /// Whom to listen to for security events.
-    pub transmitters: Option<ListenedTransmitters>,
-    /// Whom we tell of endings; `None` for nobody.
-    pub transmitter: Option<SignalTransmitterSettings>,
+    /// Trusted transmitters of security events.
+    pub transmitters: Option<TransmittersFile>,
+    /// Receivers of events of endings.
+    pub receivers: Option<Receivers>,
 }
 
 /// A list of callers and where it came from, to follow its changes.
@@ -224,7 +223,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     }
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let tls = listener_tls(reader, listen);
-    let transmitter = signals::transmitter(reader, tls.as_ref());
+    let receivers = signals::receivers(reader);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
     let store = with_ending_replicas(reader, store);
@@ -234,7 +233,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         .settings()
         .next()
         .and_then(|settings| settings.proxy.clone());
-    let transmitters = signals::transmitters(reader, proxy.as_ref(), Some(&providers));
+    let transmitters = signals::transmitters(reader, proxy.as_ref(), &providers);
     Settings {
         listen,
         tls,
@@ -254,7 +253,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         },
         providers,
         transmitters,
-        transmitter,
+        receivers,
     }
 }
 

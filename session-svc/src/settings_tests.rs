@@ -273,40 +273,20 @@ fn plaintext_for_anyone_is_refused_on_every_address_but_loopback() {
 }
 
 #[test]
-fn who_is_told_needs_an_address_to_come_to_and_the_other_way_round() {
+fn a_mistake_in_the_file_of_receivers_is_a_mistake_of_the_setting() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let key = include_str!("../../dev/scripted-provider/keys/rsa-0.pem");
     std::fs::write(path("key"), key).unwrap();
-    std::fs::write(path("token"), "a-token-of-a-receiver").unwrap();
     let file = format!(
-        "issuer = \"https://sessions.example\"\nsigning_key_file = {:?}\n[[receiver]]\nid = \"files\"\naudience = \"files\"\ntoken_file = {:?}\ndelivery = \"poll\"\n",
+        "issuer = \"https://sessions.example\"\nsigning_key_file = {:?}\n[[receiver]]\nid = \"files\"\naudience = \"files\"\nurl = \"https://files.example\"\n",
         path("key"),
-        path("token")
     );
     std::fs::write(path("receivers"), &file).unwrap();
-    std::fs::write(path("wrong"), file.replace("poll", "pull")).unwrap();
-    let (receivers, wrong) = (path("receivers"), path("wrong"));
-    let (file, address) = ("SESSION_RECEIVERS", "SESSION_SIGNALS_LISTEN");
-    assert!(settings(&[]).unwrap().transmitter.is_none());
-    assert_eq!(mistakes(&[(address, "127.0.0.1:8444")]), [address]);
-    assert_eq!(mistakes(&[(file, &receivers)]), [address]);
-    assert_eq!(mistakes(&[(file, &wrong), (address, "127.0.0.1:8444")]), [file]);
-    let open = [(file, receivers.as_str()), (address, "0.0.0.0:8444")];
-    assert_eq!(mistakes(&open), [address], "plaintext for everybody");
-    let told = settings(&[open[0], (address, "127.0.0.1:8444")]).unwrap();
-    assert_eq!(told.transmitter.unwrap().receivers.all.len(), 1);
-    assert!(settings(&[open[0], open[1], ("SESSION_INSECURE", "true")]).is_ok());
-    let certificates = Certificates::make();
-    let file_of = |name: &str| certificates.path(name).display().to_string();
-    let (certificate, key, ca) = (file_of("server.pem"), file_of("server.key"), file_of("ca.pem"));
-    let secured = settings(&[
-        open[0],
-        open[1],
-        ("SESSION_TLS_CERT_FILE", &certificate),
-        ("SESSION_TLS_KEY_FILE", &key),
-        ("SESSION_CLIENT_CA_FILE", &ca),
-    ]);
-    let tls = secured.unwrap().transmitter.unwrap().tls.unwrap();
-    assert_eq!(tls.client_ca, None, "receivers are known by their tokens");
+    std::fs::write(path("wrong"), file + "subject = \"phone\"\n").unwrap();
+    assert!(settings(&[]).unwrap().receivers.is_none());
+    let name = "SESSION_RECEIVERS";
+    assert_eq!(mistakes(&[(name, &path("wrong"))]), [name]);
+    let read = settings(&[(name, &path("receivers"))]).unwrap();
+    assert_eq!(read.receivers.unwrap().all.len(), 1);
 }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: nothing here waits for the provider or a shared store, so that the service starts when they are down.
 
-mod transmitting;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +9,6 @@ use chassis::clock::Clock;
 use chassis::memory;
 use chassis::metrics::LimitHits;
 use chassis::random::NoRandomness;
-use chassis::readiness::Weight;
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
@@ -22,22 +19,19 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
 use crate::keeper::{Keeper, SessionCounts};
-use crate::receiver::{NotListening, SignalReceiver, StreamGauges, TransmittersFile};
+use crate::receiver::{ReceiverError, SignalReceiver, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, MeasuredStore, OpenError, SessionStore};
 use crate::store_condition::{self, StoreCondition};
+use crate::transmitter::{Receivers, SignalTransmitter};
 use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
-
-pub use self::transmitting::TransmitterParts;
-use self::transmitting::Transmitting;
 
 /// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
@@ -83,9 +77,9 @@ pub enum StartError {
     /// The provider's settings.
     #[error("the provider's settings cannot be used")]
     Provider(#[from] BuildError),
-    /// Whom it listens to.
-    #[error("security events cannot be listened to")]
-    Receiver(#[from] NotListening),
+    /// The receiver of security events.
+    #[error("the receiver of security events cannot start")]
+    Receiver(#[from] ReceiverError),
     /// The metrics.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
@@ -107,8 +101,10 @@ pub struct ServiceParts<P = RefreshProviders> {
     pub lifetime: Lifetime,
     /// Bounds.
     pub limits: SessionLimits,
-    /// Whom to listen to for security events, and what is done about them.
+    /// Trusted transmitters of security events, and what their events do.
     pub transmitters: Option<TransmittersFile>,
+    /// Receivers of events of endings.
+    pub receivers: Option<Receivers>,
 }
 
 /// Who is let in: over what, and to call what.
@@ -144,10 +140,6 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         None => None,
     };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
-    let transmitter = match settings.transmitter.take() {
-        Some(transmitter) => Some(TransmitterParts::open(transmitter, &certificates).await?),
-        None => None,
-    };
     provider_settings::measure(&mut settings.providers, &runtime.metrics, &certificates)?;
     let mut parties = Vec::new();
     for provider in &settings.providers.all {
@@ -177,7 +169,8 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         provider,
         lifetime: settings.lifetime,
         limits: settings.limits,
-        transmitters: settings.transmitters.map(|listened| listened.file),
+        transmitters: settings.transmitters,
+        receivers: settings.receivers,
     };
     let callers = match settings.callers {
         Some(listed) => {
@@ -188,17 +181,16 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         None => Callers::anyone(),
     };
     let access = AccessPolicy { tls, callers };
-    serve(access, parts, transmitter, listener, runtime).await
+    serve(access, parts, listener, runtime).await
 }
 
-/// Serves those the access policy lets in, and tells receivers of endings if there is a transmitter, until the runtime shuts down.
+/// Serves those the access policy lets in, and reports endings to receivers, until the runtime shuts down.
 ///
 /// # Errors
 /// What keeps it from starting.
 pub async fn serve<P: Into<RefreshProviders>>(
     access: AccessPolicy,
     parts: ServiceParts<P>,
-    transmitter: Option<TransmitterParts>,
     listener: TcpListener,
     runtime: Runtime,
 ) -> Result<(), StartError> {
@@ -217,14 +209,23 @@ pub async fn serve<P: Into<RefreshProviders>>(
                 .is_some_and(TransmittersFile::has_email),
         );
     let receiver = match &parts.transmitters {
-        Some(file) => Some(SignalReceiver::new(file, keeper.clone(), &runtime.metrics)?),
+        Some(file) => Some(SignalReceiver::new(file, &runtime.metrics)?),
         None => None,
     };
-    let transmitting = match transmitter {
-        Some(parts) => Some(Transmitting::begin(parts, &keeper, &runtime)?),
+    let transmitter = match parts.receivers {
+        Some(receivers) => {
+            let (metrics, shutdown) = (&runtime.metrics, runtime.shutdown.clone());
+            Some(SignalTransmitter::new(
+                receivers,
+                keeper.clone(),
+                metrics,
+                shutdown,
+            )?)
+        }
         None => None,
     };
-    let outbox = transmitting.as_ref().map(Transmitting::outbox);
+    let outbox = transmitter.as_ref().map(SignalTransmitter::outbox);
+    let delivering = transmitter.map(|transmitter| transmitter.deliver(&runtime.readiness));
     let measures = Measures::new(&runtime.metrics)?;
     let revalidate_ms = parts.limits.revalidate_ms;
     let refresher = Refresher::new(
@@ -239,17 +240,9 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits)
         .telling(outbox)
         .with_demands(receiver.is_some());
-    let fetching = match &receiver {
-        Some(receiver) => {
-            let condition = runtime.readiness.condition("transmitters", Weight::Informative);
-            let gauges = StreamGauges::new(&runtime.metrics)?;
-            let watching = receiver.clone();
-            tokio::spawn(watching.watch(gauges, condition, runtime.shutdown.clone()));
-            receiver.listen(&sessions, &runtime.shutdown)
-        }
-        None => TaskTracker::new(),
-    };
-    fetching.close();
+    if let Some(receiver) = &receiver {
+        receiver.follow_files();
+    }
     let hits = LimitHits::new(&runtime.metrics, [])?;
     let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());
@@ -293,12 +286,11 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
     // Writes first: the tokens of sessions they end are revoked by the refresher.
     calls.drained(left()).await;
-    if timeout(left(), fetching.wait()).await.is_err() {
-        tracing::warn!("a security event was not finished in time: it is fetched again");
-    }
     refresher.finish(left()).await;
-    if let Some(transmitting) = transmitting {
-        transmitting.finish(left()).await;
+    if let Some(delivering) = delivering
+        && timeout(left(), delivering.wait()).await.is_err()
+    {
+        tracing::warn!("receivers of signals did not answer in time and are left to another replica");
     }
     revoking.abort();
     probing.abort();

@@ -9,12 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, DATE, HeaderName, HeaderValue,
-    LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT, AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION,
+    WWW_AUTHENTICATE,
 };
 use reqwest::redirect::Policy;
 use reqwest::tls::TlsInfo;
-use reqwest::{Certificate, ClientBuilder, Identity, Method, RequestBuilder, Response};
+use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// More than any metadata, key set or token response needs.
-pub(crate) const MAX_RESPONSE_BYTES: usize = 1 << 20;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Idle connections are dropped before the provider drops them, so that no request meets a closed one: a code or a refresh token that
 /// was on its way then cannot be sent again. Servers wait no less than five seconds (Node.js and Apache by default).
 const POOL_IDLE: Duration = Duration::from_secs(4);
@@ -50,41 +50,9 @@ pub(crate) struct ProviderResponse {
     pub(crate) max_age_secs: Option<u64>,
     /// `DPoP-Nonce`: what the next proof for this server has to repeat (RFC 9449, section 8).
     pub(crate) dpop_nonce: Option<String>,
-    /// `Retry-After`, as it came.
-    pub(crate) retry_after: Option<String>,
     challenge: String,
     pub(crate) body: Vec<u8>,
     pub(crate) endpoint: &'static str,
-}
-
-/// A request of JSON, or without a body, by whoever holds a bearer token.
-pub(crate) struct BearerRequest<'a> {
-    pub(crate) endpoint: &'static str,
-    pub(crate) method: BearerMethod,
-    pub(crate) url: &'a Url,
-    pub(crate) bearer: Option<&'a str>,
-    pub(crate) timeout: Duration,
-    /// Most bytes of an answer that is no error.
-    pub(crate) max_bytes: usize,
-}
-
-/// What is done to a resource.
-pub(crate) enum BearerMethod {
-    Get,
-    Delete,
-    Post(Value),
-    Patch(Value),
-}
-
-impl BearerMethod {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Get => GET,
-            Self::Delete => "DELETE",
-            Self::Post(_) => POST,
-            Self::Patch(_) => "PATCH",
-        }
-    }
 }
 
 impl ProviderResponse {
@@ -191,10 +159,9 @@ impl HttpClient {
         method: &'static str,
         url: &Url,
         request: RequestBuilder,
-        read: Read,
     ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
-        let answer = traced(endpoint, method, url, request, read).await;
+        let answer = traced(endpoint, method, url, request).await;
         if let Some(observer) = &self.observer {
             let outcome = outcome(answer.as_ref().map(|response| response.status));
             observer.tell(endpoint, outcome, began.elapsed());
@@ -244,7 +211,7 @@ impl HttpClient {
             age: header(AGE),
             location: header(LOCATION),
             certificate: certificate.and_then(|tls| tls.peer_certificate().map(<[u8]>::to_vec)),
-            response: complete(endpoint, response, Read::ALL).await?,
+            response: complete(endpoint, response).await?,
         })
     }
 
@@ -255,9 +222,9 @@ impl HttpClient {
         url: &Url,
     ) -> Result<ProviderResponse, ProviderError> {
         let request = |url: &Url| self.client.get(url.clone()).header(ACCEPT, "application/json");
-        let answer = self.send(endpoint, GET, url, request(url), Read::ALL).await?;
+        let answer = self.send(endpoint, GET, url, request(url)).await?;
         match answer.redirect_within(url) {
-            Some(next) => self.send(endpoint, GET, &next, request(&next), Read::ALL).await,
+            Some(next) => self.send(endpoint, GET, &next, request(&next)).await,
             None => Ok(answer),
         }
     }
@@ -283,47 +250,11 @@ impl HttpClient {
                     .header(DPOP, proof),
             }
         };
-        let answer = self.send(endpoint, GET, url, request(url), Read::ALL).await?;
+        let answer = self.send(endpoint, GET, url, request(url)).await?;
         match answer.redirect_within(url).filter(|_| dpop.is_none()) {
-            Some(next) => self.send(endpoint, GET, &next, request(&next), Read::ALL).await,
+            Some(next) => self.send(endpoint, GET, &next, request(&next)).await,
             None => Ok(answer),
         }
-    }
-
-    /// Sends what a resource is made, read, changed or deleted by. Of an error nothing but status and headers is read: its body
-    /// is for people who look into the protocol (RFC 8936 section 2.5.1).
-    pub(crate) async fn with_bearer(
-        &self,
-        request: &BearerRequest<'_>,
-    ) -> Result<ProviderResponse, ProviderError> {
-        let url = request.url.clone();
-        let (method, body) = match &request.method {
-            BearerMethod::Get => (Method::GET, None),
-            BearerMethod::Delete => (Method::DELETE, None),
-            BearerMethod::Post(body) => (Method::POST, Some(body)),
-            BearerMethod::Patch(body) => (Method::PATCH, Some(body)),
-        };
-        let mut sent = self
-            .client
-            .request(method, url)
-            .header(ACCEPT, "application/json")
-            .timeout(request.timeout);
-        if let Some(body) = body {
-            // What a request says of events that were not taken is English (RFC 8936 section 2.6).
-            sent = sent
-                .header(CONTENT_TYPE, "application/json")
-                .header(CONTENT_LANGUAGE, "en")
-                .body(body.to_string());
-        }
-        if let Some(token) = request.bearer {
-            sent = sent.bearer_auth(token);
-        }
-        let read = Read {
-            max_bytes: request.max_bytes,
-            errors: false,
-        };
-        let name = request.method.name();
-        self.send(request.endpoint, name, request.url, sent, read).await
     }
 
     pub(crate) async fn post_form(
@@ -365,23 +296,8 @@ impl HttpClient {
         if let Some(dpop) = dpop {
             request = request.header(DPOP, dpop);
         }
-        self.send(endpoint, POST, url, request, Read::ALL).await
+        self.send(endpoint, POST, url, request).await
     }
-}
-
-/// What of an answer's body is read.
-#[derive(Clone, Copy)]
-struct Read {
-    max_bytes: usize,
-    /// Also where the status says that it is an error.
-    errors: bool,
-}
-
-impl Read {
-    const ALL: Self = Self {
-        max_bytes: MAX_RESPONSE_BYTES,
-        errors: true,
-    };
 }
 
 /// What every client of the provider keeps to.
@@ -422,9 +338,8 @@ async fn traced(
     method: &'static str,
     url: &Url,
     request: RequestBuilder,
-    read: Read,
 ) -> Result<ProviderResponse, ProviderError> {
-    let answer = async { complete(endpoint, begin(endpoint, request).await?, read).await };
+    let answer = async { complete(endpoint, begin(endpoint, request).await?).await };
     let span = span::of_request(endpoint, method, url);
     if span.is_disabled() {
         return answer.await;
@@ -462,11 +377,7 @@ async fn begin(endpoint: &'static str, request: RequestBuilder) -> Result<Respon
     request.send().await.map_err(|source| failed(endpoint, source))
 }
 
-async fn complete(
-    endpoint: &'static str,
-    mut response: Response,
-    read: Read,
-) -> Result<ProviderResponse, ProviderError> {
+async fn complete(endpoint: &'static str, mut response: Response) -> Result<ProviderResponse, ProviderError> {
     let failed = |source| failed(endpoint, source);
     let header = |name| {
         response
@@ -481,19 +392,15 @@ async fn complete(
         location: given(LOCATION),
         max_age_secs: max_age(header(CACHE_CONTROL)),
         dpop_nonce: given(DPOP_NONCE),
-        retry_after: given(RETRY_AFTER),
         challenge: header(WWW_AUTHENTICATE).to_owned(),
         body: Vec::new(),
         endpoint,
     };
-    if !read.errors && !response.status().is_success() {
-        return Ok(answer);
-    }
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        if answer.body.len() + chunk.len() > read.max_bytes {
+        if answer.body.len() + chunk.len() > MAX_RESPONSE_BYTES {
             return Err(ProviderError::TooLarge {
                 endpoint,
-                limit: read.max_bytes,
+                limit: MAX_RESPONSE_BYTES,
             });
         }
         answer.body.extend_from_slice(&chunk);

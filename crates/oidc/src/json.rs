@@ -48,14 +48,6 @@ pub(crate) fn strict_claims(bytes: &[u8]) -> Option<Map<String, Value>> {
     Some(claims)
 }
 
-/// A count of seconds, as a number or, as some write it, as a text; `None` also for nothing.
-pub(crate) fn seconds_or_text(value: Option<&Value>) -> Option<u64> {
-    match value? {
-        Value::String(text) => text.trim().parse().ok(),
-        value => seconds(value),
-    }
-}
-
 /// A numeric date or count of seconds: a JSON number that is not negative, its fraction cut.
 pub(crate) fn seconds(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {

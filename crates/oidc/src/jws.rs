@@ -14,21 +14,11 @@ pub(crate) const MAX_TOKEN_BYTES: usize = 64 * 1024;
 /// The `iss` a token claims to be of, before anything of it is verified: good for choosing the keys that verify it, and for
 /// nothing else. `None` when it cannot be read.
 pub fn unverified_issuer(raw: &str) -> Option<String> {
-    unverified_text(raw, "iss")
-}
-
-/// The `jti` a token claims to have, before anything of it is verified: good for comparing it with the name it was sent under, and
-/// for nothing else. `None` when it cannot be read.
-pub fn unverified_token_id(raw: &str) -> Option<String> {
-    unverified_text(raw, "jti")
-}
-
-fn unverified_text(raw: &str, claim: &str) -> Option<String> {
     if raw.len() > MAX_TOKEN_BYTES {
         return None;
     }
     let claims = object(raw.split('.').nth(1)?)?;
-    claims.get(claim)?.as_str().map(str::to_owned)
+    claims.get("iss")?.as_str().map(str::to_owned)
 }
 
 /// A token whose signature has not been looked at.

@@ -66,18 +66,12 @@ mod security_event_types;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
-mod signal_access;
-mod signal_management;
-mod signal_poll;
-mod signal_stream;
 mod span;
 mod subject_identifier;
 mod tenants;
 mod token_set;
 mod token_target;
 mod transmitter;
-mod transmitter_credentials;
-mod transmitter_error;
 mod transmitter_metadata;
 mod userinfo;
 
@@ -102,7 +96,7 @@ pub use error::{
 };
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;
-pub use jws::{unverified_issuer, unverified_token_id};
+pub use jws::unverified_issuer;
 pub use logout_template::{LogoutTemplate, LogoutTemplateError};
 pub use logout_token::LogoutToken;
 pub use metadata::{DISCOVERY_DOCUMENT, Metadata};
@@ -124,15 +118,9 @@ pub use security_event_signer::{SecurityEventSigner, SigningFault, UnusableSigni
 pub use security_event_token::{MAX_SECURITY_EVENT_BYTES, SecurityEventToken};
 pub use security_event_types::SECURITY_EVENT_TYPES;
 pub use settings::{Credentials, DEFAULT_TOKEN_LIFETIME_SECS, Par, ProviderSettings, ResponseMode};
-pub use signal_poll::{LONG_POLL, MAX_POLLED_EVENTS, PollRequest, PollResponse, PolledEvent, RefusedEvent};
-pub use signal_stream::{
-    NewStream, StreamChange, StreamConfiguration, StreamDelivery, ToldStatus, WantedDelivery,
-};
 pub use subject_identifier::{ComplexSubject, EventSubject, SimpleSubject, SubjectError, SubjectIdentifier};
 pub use tenants::{AllowedTenants, TenantRule};
 pub use token_set::{RefreshedTokens, TokenSet};
 pub use token_target::{ApiTokenGrant, TokenTarget, is_resource};
 pub use transmitter::{Transmitter, TransmitterSettings};
-pub use transmitter_credentials::{ClientCredentials, TransmitterCredentials};
-pub use transmitter_error::TransmitterError;
-pub use transmitter_metadata::{DefaultSubjects, TRANSMITTER_CONFIGURATION, TransmitterMetadata};
+pub use transmitter_metadata::{TRANSMITTER_CONFIGURATION, TransmitterMetadata};

@@ -12,18 +12,13 @@ const MAX_DEPTH: usize = 16;
 
 /// Parses an object; `None` when it is no object, is nested too deep, has trailing text or a name twice in any object.
 pub(crate) fn nested_object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    match nested_value(bytes)? {
-        Value::Object(members) => Some(members),
-        _ => None,
-    }
-}
-
-/// The same for a value of any kind.
-pub(crate) fn nested_value(bytes: &[u8]) -> Option<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Levels(MAX_DEPTH).deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
-    Some(value)
+    match value {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
 }
 
 /// Reads a value in which objects and arrays are nested so many levels at most.

@@ -69,8 +69,7 @@ pub enum SecurityEventError {
     StreamSubject,
 }
 
-/// What a transmitter is told of a security event that was not taken: the `err` of an answer to a push (RFC 8935 section 2.3) and
-/// of `setErrs` in a poll (RFC 8936 section 2.6).
+/// The `err` of the answer to a push that is refused (RFC 8935 section 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecurityEventErrorCode {
     /// It cannot be parsed, or the event does not conform to its definition.
@@ -83,10 +82,6 @@ pub enum SecurityEventErrorCode {
     InvalidAudience,
     /// Whoever has sent it is not known: for the endpoint it was sent to.
     AuthenticationFailed,
-    /// Whoever has sent it may not: for the endpoint it was sent to.
-    AccessDenied,
-    /// `state` of a verification is not the one that was given (SSF 1.0 section 8.1.4.1): for whoever has given it.
-    InvalidState,
 }
 
 impl SecurityEventErrorCode {
@@ -99,15 +94,12 @@ impl SecurityEventErrorCode {
             Self::InvalidIssuer => "invalid_issuer",
             Self::InvalidAudience => "invalid_audience",
             Self::AuthenticationFailed => "authentication_failed",
-            Self::AccessDenied => "access_denied",
-            Self::InvalidState => "invalid_state",
         }
     }
 }
 
 impl SecurityEventError {
-    /// What the transmitter is told; `None` where nothing was found out about the token, which is an error of HTTP (RFC 8935
-    /// section 2.3) or, in a poll, a token that is neither acknowledged nor refused.
+    /// The code of the answer; `None` if the token could not be judged, which is an error of HTTP (RFC 8935 section 2.3).
     #[must_use]
     pub fn code(&self) -> Option<SecurityEventErrorCode> {
         Some(match self {
@@ -244,8 +236,6 @@ mod tests {
             Code::InvalidIssuer,
             Code::InvalidAudience,
             Code::AuthenticationFailed,
-            Code::AccessDenied,
-            Code::InvalidState,
         ];
         assert_eq!(
             codes.map(Code::name),
@@ -255,8 +245,6 @@ mod tests {
                 "invalid_issuer",
                 "invalid_audience",
                 "authentication_failed",
-                "access_denied",
-                "invalid_state",
             ]
         );
     }

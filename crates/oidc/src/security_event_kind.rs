@@ -204,24 +204,3 @@ pub enum StreamStatus {
     /// Events are neither sent nor held.
     Disabled,
 }
-
-impl StreamStatus {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Enabled, Self::Paused, Self::Disabled];
-
-    /// The status of this word.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
-    /// The word for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Enabled => "enabled",
-            Self::Paused => "paused",
-            Self::Disabled => "disabled",
-        }
-    }
-}

@@ -1,18 +1,15 @@
-//! Whoever sends security events (OpenID Shared Signals Framework 1.0): who it is, and whether an event is its.
+//! A transmitter of security events (OpenID Shared Signals Framework 1.0), and the verification of its tokens.
 //!
-//! Its metadata and keys are its own, also where it is the provider that people sign in at; they are kept, refreshed and looked
-//! for as those of a provider are.
+//! A transmitter has metadata and keys of its own, even if it is also the sign-in provider. They are cached and refreshed as those of a
+//! provider are.
 //!
-//! Its streams are managed by the methods of `signal_management`, and events are polled by those of `signal_poll`.
-//!
-//! Deliberately absent: the endpoint that events are pushed to (RFC 8935), which is the caller's; algorithms under a shared secret,
-//! since a transmitter shares none.
+//! Deliberately absent: the endpoint that receives pushes (RFC 8935), which belongs to the caller; the management of streams, which belongs
+//! to the operator; polling (RFC 8936); algorithms with a shared secret.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -22,11 +19,10 @@ use crate::issuer_settings::{IssuerSettings, check_issuer};
 use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::{Documents, ProviderCache};
 use crate::security_event_token::{self, ExpectedEvent, SecurityEventToken};
-use crate::transmitter_credentials::{HeldCredentials, TransmitterCredentials};
 use crate::transmitter_metadata::{TRANSMITTER_CONFIGURATION, TransmitterMetadata};
 use crate::{
     AcceptedAlgorithms, BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, ProviderSettings,
-    RequestObserver, SecurityEventError,
+    SecurityEventError,
 };
 
 /// What has to be configured about a transmitter before the first request to it.
@@ -46,12 +42,8 @@ pub struct TransmitterSettings {
     pub clock_tolerance_secs: u64,
     /// PEM file of the certification authorities trusted for the transmitter instead of the public ones.
     pub ca_file: Option<PathBuf>,
-    /// How the receiver proves who it is where it manages streams and polls.
-    pub credentials: TransmitterCredentials,
     /// The proxy calls to the transmitter go through.
     pub proxy: Option<ForwardProxy>,
-    /// Whoever measures requests to the transmitter.
-    pub observer: Option<RequestObserver>,
 }
 
 impl TransmitterSettings {
@@ -72,27 +64,19 @@ impl TransmitterSettings {
             http_timeout,
             clock_tolerance_secs,
             ca_file: None,
-            credentials: TransmitterCredentials::none(),
             proxy: None,
-            observer: None,
         }
     }
 
-    /// The client of the transmitter; a certificate proves who it is on each connection.
-    fn http_client(
-        &self,
-        proxy: Option<ForwardProxy>,
-        credentials: &TransmitterCredentials,
-    ) -> Result<HttpClient, BuildError> {
+    fn http_client(&self) -> Result<HttpClient, BuildError> {
         let mut reached = ProviderSettings::new(self.issuer.clone(), "");
         reached.http_timeout = self.http_timeout;
         reached.ca_file.clone_from(&self.ca_file);
-        reached.observer.clone_from(&self.observer);
         let credentials = Credentials {
-            auth: credentials.client_auth().cloned().unwrap_or(ClientAuth::None),
+            auth: ClientAuth::None,
             request_keys: None,
             dpop_key: None,
-            proxy,
+            proxy: self.proxy.clone(),
         };
         HttpClient::new(&reached, &credentials)
     }
@@ -125,15 +109,8 @@ impl IssuerSettings for TransmitterSettings {
 #[derive(Clone)]
 pub struct Transmitter {
     settings: Arc<TransmitterSettings>,
-    reach: Arc<ArcSwap<Reach>>,
+    http: HttpClient,
     cache: Arc<ProviderCache<TransmitterSettings>>,
-}
-
-/// How the transmitter is reached; replaced as a whole.
-pub(crate) struct Reach {
-    pub(crate) http: HttpClient,
-    pub(crate) credentials: Arc<HeldCredentials>,
-    proxy: Option<ForwardProxy>,
 }
 
 impl Transmitter {
@@ -153,14 +130,9 @@ impl Transmitter {
         if bytes > 0 {
             return Err(BuildError::SymmetricSecret { bytes });
         }
-        let reach = Reach {
-            http: settings.http_client(settings.proxy.clone(), &settings.credentials)?,
-            credentials: Arc::new(HeldCredentials::new(settings.credentials.clone())),
-            proxy: settings.proxy.clone(),
-        };
         Ok(Self {
+            http: settings.http_client()?,
             settings: Arc::new(settings),
-            reach: Arc::new(ArcSwap::from_pointee(reach)),
             cache: Arc::default(),
         })
     }
@@ -170,51 +142,13 @@ impl Transmitter {
         &self.settings
     }
 
-    /// Takes over a changed proxy and re-reads the certification authorities; requests under way go on.
-    ///
-    /// # Errors
-    /// A file of certification authorities without any.
-    pub fn reload(&self, proxy: Option<ForwardProxy>) -> Result<(), BuildError> {
-        let credentials = Arc::clone(&self.reach().credentials);
-        self.reach_anew(proxy, credentials)
-    }
-
-    /// Takes over changed credentials; requests under way go on with those they were begun with.
-    ///
-    /// # Errors
-    /// A certificate that can not be used.
-    pub fn replace_credentials(&self, credentials: TransmitterCredentials) -> Result<(), BuildError> {
-        let credentials = Arc::new(HeldCredentials::new(credentials));
-        self.reach_anew(self.reach().proxy.clone(), credentials)
-    }
-
-    fn reach_anew(
-        &self,
-        proxy: Option<ForwardProxy>,
-        credentials: Arc<HeldCredentials>,
-    ) -> Result<(), BuildError> {
-        self.reach.store(Arc::new(Reach {
-            http: self
-                .settings
-                .http_client(proxy.clone(), credentials.credentials())?,
-            credentials,
-            proxy,
-        }));
-        Ok(())
-    }
-
-    /// How it is reached now.
-    pub(crate) fn reach(&self) -> Arc<Reach> {
-        self.reach.load_full()
-    }
-
     /// The transmitter's metadata, from the cache when fresh, stale when the transmitter is down.
     ///
     /// # Errors
     /// It cannot be had, or must not be used.
     pub async fn metadata(&self) -> Result<Arc<TransmitterMetadata>, ProviderError> {
         self.cache
-            .metadata(Documents::First, &self.reach().http, &self.settings)
+            .metadata(Documents::First, &self.http, &self.settings)
             .await
     }
 
@@ -241,7 +175,7 @@ impl Transmitter {
         let token = SecurityEventToken::validate(&claims, &expected, now)?;
         self.cache
             .verify(
-                &self.reach().http,
+                &self.http,
                 &self.settings,
                 &unverified,
                 TokenOrigin::Unauthenticated,

@@ -51,8 +51,6 @@
 //! # }
 //! ```
 //!
-//! [`ScriptedTransmitter`] is the same for security events: a transmitter of the Shared Signals Framework with its streams.
-//!
 //! What it does when well-behaved: discovery (endpoints at unconventional paths), JWKS, `authorize` (302 back at
 //! once with `code`, `state`, `iss`; an auto-submitting form for `response_mode=form_post`), `token` (client
 //! authentication, PKCE S256, codes used once, refresh tokens rotated with reuse detection), `userinfo`,
@@ -77,13 +75,11 @@ mod server;
 mod signing;
 mod state;
 mod token;
-mod transmitter;
 mod userinfo;
 
 pub use provider::{Gate, ScriptedProvider};
 pub use recorded::{Endpoint, Recorded};
 pub use script::{Answer, Claims, IdTokenShape, Script};
-pub use transmitter::{HeldRequests, ScriptedTransmitter, TransmitterEndpoint, TransmitterScript};
 
 /// The client every scripted provider knows.
 pub const CLIENT_ID: &str = "vestibule";

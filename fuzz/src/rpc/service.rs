@@ -190,9 +190,8 @@ fn framed(input: &[u8]) -> Bytes {
 pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     let listen = address.to_string();
     let transmitters = tempfile::NamedTempFile::new().unwrap();
-    let table = format!(
-        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"us\"\ndelivery = \"push\"\nemail = true\n"
-    );
+    let table =
+        format!("[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"us\"\nemail = true\n");
     std::fs::write(transmitters.path(), table).unwrap();
     let transmitters_path = transmitters.path().display().to_string();
     let pairs = [

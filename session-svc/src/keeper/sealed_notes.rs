@@ -9,14 +9,8 @@ pub(crate) const REVOCATION: &str = "revocation";
 /// Demands for a sign-in (`demands`).
 pub(crate) const DEMAND: &str = "demand";
 
-/// Streams of security events (`receiver`).
-pub(crate) const SIGNAL_STREAM: &str = "signal stream";
-
 /// What receivers are to be told (`transmitter`).
 pub(crate) const SIGNAL: &str = "signal";
-
-/// The state of a receiver's stream (`transmitter`).
-pub(crate) const TOLD_STREAM: &str = "told stream";
 
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";

@@ -5,12 +5,12 @@
 //! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `pause` | nothing: it waits |
-//! | `signals list`, `create`, `show`, `verify`, `pause`, `resume`, `delete` | streams at transmitters, and their records in the store |
+//! | `receivers metadata`, `keys` | the file of `SESSION_RECEIVERS`: prints what the operator publishes |
 //! | `check-store` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
 //! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
-//! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session or stream, 78 wrong settings.
+//! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
 //! - No token, session ID, key or sealed text is ever shown.
 //!
 //! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
@@ -20,10 +20,10 @@ mod doctor;
 mod memory_size;
 mod output;
 mod pause;
+mod receivers;
 mod round_trip;
 mod service;
 mod sessions;
-mod signals;
 mod store_access;
 mod store_report;
 mod table;
@@ -33,8 +33,8 @@ use chassis::tool::Tool;
 /// All commands.
 pub static TOOLS: [&dyn Tool; 5] = [
     &sessions::SessionsTool,
-    &signals::SignalsTool,
     &check_store::CheckStoreTool,
     &doctor::DoctorTool,
     &pause::PauseTool,
+    &receivers::ReceiversTool,
 ];

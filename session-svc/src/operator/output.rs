@@ -21,7 +21,7 @@ pub(super) enum Exit {
     Failed,
     /// The command was not understood.
     Usage,
-    /// There is no such session, or stream.
+    /// There is no such session.
     NotFound,
 }
 

@@ -1,13 +1,10 @@
-//! Reads the file of the transmitters that are listened to.
+//! Reads the file of trusted transmitters.
 //!
 //! ```toml
 //! [[transmitter]]
 //! id = "idp"
 //! issuer = "https://id.example.com"
 //! audience = "https://login.example.com/signals"
-//! delivery = "push"
-//! push_url = "https://login.example.com/api/auth/events"
-//! token_file = "/run/secrets/idp-signals-token"
 //!
 //! [policy]
 //! credential-change = "end"
@@ -24,85 +21,45 @@ use url::Url;
 
 use super::policy::EventPolicy;
 
-/// The most transmitters of one file: keys are kept of each.
+/// The most transmitters of one file: the service caches keys of each.
 const MAX_TRANSMITTERS: usize = 100;
 
 /// The longest id: it stands in logs and metrics.
 const MAX_ID_BYTES: usize = 32;
 
-/// Whom we listen to, and what is done about what they say.
+/// Trusted transmitters, and what their events do.
 #[derive(Clone, Debug)]
 pub struct TransmittersFile {
-    /// The transmitters: at least one, no two of one issuer.
+    /// The transmitters: at least one, no two with the same issuer.
     pub transmitters: Vec<ConfiguredTransmitter>,
-    /// What is done about which event.
+    /// What each event does.
     pub(super) policy: EventPolicy,
 }
 
 impl TransmittersFile {
-    /// Whether somebody is known to a transmitter by an email address.
+    /// Whether a transmitter may name people by email address.
     pub(crate) fn has_email(&self) -> bool {
         self.transmitters.iter().any(|one| one.by_email)
     }
 }
 
-/// The file, and what it says.
-#[derive(Clone, Debug)]
-pub struct ListenedTransmitters {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What it says.
-    pub file: TransmittersFile,
-}
-
 /// A transmitter as configured.
 #[derive(Clone, Debug)]
 pub struct ConfiguredTransmitter {
-    /// What it is called here.
+    /// Its name in logs and metrics.
     pub id: String,
-    /// Who it is, and how it is reached.
+    /// Its issuer, and how its keys are fetched.
     pub settings: TransmitterSettings,
-    /// Our names, one of which its events are for.
+    /// Our names; a token has to be for one of them.
     pub audience: Vec<String>,
     /// Issuer of the provider whose sessions its events are about.
     pub provider: String,
-    /// How its events come.
-    pub(super) delivery: DeliveryMethod,
-    /// Whether people are found by their verified email address.
+    /// Whether verified email addresses find people.
     pub by_email: bool,
-    /// What is done about its events where that is not what is done about those of others.
+    /// The rows that differ from the policy of the file.
     pub(super) policy: EventPolicy,
-    /// What we prove with to it that we may manage our stream.
-    pub(super) credentials: Option<StreamCredentials>,
-    /// The file of the Authorization header its pushes come with; without one the operator's tool makes one for each stream.
+    /// The file with the Authorization header of its pushes; `None` accepts any.
     pub authorization_file: Option<PathBuf>,
-}
-
-/// How events come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum DeliveryMethod {
-    /// The transmitter sends each to an edge (RFC 8935), at this address.
-    Push(Option<Url>),
-    /// We ask for them (RFC 8936).
-    Poll,
-}
-
-/// What proves to a transmitter who manages a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum StreamCredentials {
-    /// A bearer token in this file.
-    Token(PathBuf),
-    /// A grant of client credentials (RFC 6749, section 4.4).
-    Client {
-        /// Where the token is requested.
-        token_endpoint: Url,
-        /// Who requests it.
-        client_id: String,
-        /// The file of the client's secret.
-        client_secret_file: PathBuf,
-        /// What is requested, separated by spaces.
-        scope: Option<String>,
-    },
 }
 
 /// Reads the file.
@@ -147,8 +104,6 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     let configuration_url = table.get("configuration_url").map(address);
     let audience = table.required("audience").and_then(texts);
     let provider = table.get("provider").and_then(Value::string);
-    let delivery = delivery(table);
-    let credentials = credentials(table);
     let authorization_file = table.get("authorization_file").and_then(path);
     let ca_file = table.get("ca_file").and_then(path);
     // An address that the provider has verified names the person unless the file says otherwise.
@@ -170,68 +125,10 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
         settings,
         audience: audience?,
         provider: provider.unwrap_or(issuer),
-        delivery: delivery?,
         by_email,
         policy,
-        credentials: credentials?,
         authorization_file,
     })
-}
-
-fn delivery(table: &Table<'_>) -> Option<DeliveryMethod> {
-    let push_url = table.get("push_url");
-    let is_push = table
-        .required("delivery")?
-        .one_of(&[("push", true), ("poll", false)])?;
-    if !is_push {
-        if let Some(value) = push_url {
-            value.wrong("push_url is for delivery = \"push\": leave it out");
-            return None;
-        }
-        return Some(DeliveryMethod::Poll);
-    }
-    match push_url {
-        Some(value) => address(value).map(|url| DeliveryMethod::Push(Some(url))),
-        None => Some(DeliveryMethod::Push(None)),
-    }
-}
-
-/// What proves who we are, none where nothing is named; `None` where what is named is wrong.
-fn credentials(table: &Table<'_>) -> Option<Option<StreamCredentials>> {
-    let token = table.get("token_file");
-    let (endpoint, client) = (table.get("token_endpoint"), table.get("client_id"));
-    let (secret, scope) = (table.get("client_secret_file"), table.get("scope"));
-    if let Some(token) = token {
-        for (name, value) in [
-            ("token_endpoint", endpoint),
-            ("client_id", client),
-            ("client_secret_file", secret),
-            ("scope", scope),
-        ] {
-            if let Some(value) = value {
-                value.wrong(format!(
-                    "{name} and token_file exclude each other: a token that is given is not requested"
-                ));
-            }
-        }
-        return path(token).map(|path| Some(StreamCredentials::Token(path)));
-    }
-    if endpoint.is_none() && client.is_none() && secret.is_none() && scope.is_none() {
-        return Some(None);
-    }
-    let (Some(endpoint), Some(client), Some(secret)) = (endpoint, client, secret) else {
-        table.wrong("token_endpoint, client_id and client_secret_file are needed together");
-        return None;
-    };
-    Some(Some(StreamCredentials::Client {
-        token_endpoint: address(endpoint)?,
-        client_id: client.string()?,
-        client_secret_file: path(secret)?,
-        scope: match scope {
-            Some(scope) => Some(scope.string()?),
-            None => None,
-        },
-    }))
 }
 
 fn id(value: Value<'_>) -> Option<String> {

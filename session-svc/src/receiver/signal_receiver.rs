@@ -1,89 +1,69 @@
-//! An event that was delivered: verified, judged by the policy, acted upon.
+//! Receives pushed events: verifies them, judges them by the policy, acts.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chassis::audit::{AuditRecord, Event, Outcome};
+use chassis::files::read_bounded;
 use chassis::secret::{Reloading, Secret};
 use oidc::{
-    MAX_SECURITY_EVENT_BYTES, SecurityEventError, SecurityEventErrorCode, SecurityEventKind,
-    SecurityEventToken, unverified_issuer,
+    BuildError, MAX_SECURITY_EVENT_BYTES, SecurityEventError, SecurityEventErrorCode, SecurityEventKind,
+    SecurityEventToken, Transmitter, unverified_issuer,
 };
 use prometheus::Registry;
 
-use super::configured::{Delivery, ReadyTransmitter, UnusableTransmitter};
 use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
 use super::received::Received;
-use super::settings::{ConfiguredTransmitter, DeliveryMethod, TransmittersFile};
-use super::stream_record::{Confirmed, StreamRecord, StreamRecords};
+use super::settings::{ConfiguredTransmitter, TransmittersFile};
 use super::subjects::SubjectNames;
-use crate::keeper::{Keeper, KeeperError};
 use crate::sessions::{EventOrder, Sessions, SessionsError};
 
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
 
-/// Whom we listen to. Clones share it.
+/// The receiver of a running service. Clones share it.
 #[derive(Clone)]
-pub struct SignalReceiver(Arc<Listening>);
+pub struct SignalReceiver(Arc<ReceiverState>);
 
-struct Listening {
-    transmitters: Vec<Arc<HeardTransmitter>>,
+struct ReceiverState {
+    transmitters: Vec<TrustedTransmitter>,
     policy: EventPolicy,
-    keeper: Keeper,
     counts: EventCounts,
 }
 
-/// A transmitter we listen to.
-pub(super) struct HeardTransmitter {
-    pub(super) configured: ConfiguredTransmitter,
-    pub(super) ready: ReadyTransmitter,
-    /// The Authorization header its pushes come with, where it is in a file.
+/// A transmitter of the file, ready to verify its events.
+struct TrustedTransmitter {
+    configured: ConfiguredTransmitter,
+    transmitter: Transmitter,
+    /// The Authorization header of its pushes, if a file has it.
     authorization: Option<Reloading<Secret<String>>>,
 }
 
 impl SignalReceiver {
-    /// Listens to the transmitters of a file; what is known of their streams is in the keeper's store.
+    /// Prepares the transmitters of a file, without any network.
     ///
     /// # Errors
-    /// Settings by which one cannot be reached, or metrics that are registered already.
-    pub fn new(file: &TransmittersFile, keeper: Keeper, registry: &Registry) -> Result<Self, NotListening> {
+    /// A transmitter with settings that cannot be used, or metrics that are registered already.
+    pub fn new(file: &TransmittersFile, registry: &Registry) -> Result<Self, ReceiverError> {
         let counts = EventCounts::new(registry, file.transmitters.iter().map(|one| one.id.as_str()))?;
-        let transmitters = file
-            .transmitters
-            .iter()
-            .map(|one| HeardTransmitter::new(one).map(Arc::new));
-        Ok(Self(Arc::new(Listening {
+        let transmitters = file.transmitters.iter().map(TrustedTransmitter::new);
+        Ok(Self(Arc::new(ReceiverState {
             transmitters: transmitters.collect::<Result<_, _>>()?,
             policy: file.policy.clone(),
-            keeper,
             counts,
         })))
     }
 
-    pub(super) fn transmitters(&self) -> &[Arc<HeardTransmitter>] {
-        &self.0.transmitters
+    /// Follows the files of Authorization headers. Needs a tokio runtime; ends with it.
+    pub(crate) fn follow_files(&self) {
+        self.0
+            .transmitters
+            .iter()
+            .for_each(TrustedTransmitter::follow_file);
     }
 
-    pub(super) fn keeper(&self) -> &Keeper {
-        &self.0.keeper
-    }
-
-    pub(super) fn records(&self) -> StreamRecords<'_> {
-        StreamRecords::of(&self.0.keeper)
-    }
-
-    /// What is kept of the stream of a transmitter; none of a transmitter that had this id before.
-    pub(super) async fn stream_of(
-        &self,
-        heard: &HeardTransmitter,
-    ) -> Result<Option<StreamRecord>, KeeperError> {
-        let kept = self.records().load(heard.id()).await?;
-        let stream = kept.map(|kept| kept.stream);
-        Ok(stream.filter(|stream| stream.issuer == heard.issuer()))
-    }
-
-    /// Takes an event that was pushed, with the Authorization header it came with.
+    /// Receives a pushed event, with the Authorization header of the push.
     pub(crate) async fn receive(
         &self,
         sessions: &Sessions,
@@ -92,94 +72,47 @@ impl SignalReceiver {
     ) -> Result<Received, SessionsError> {
         let issuer = Some(token).filter(|token| token.len() <= MAX_SECURITY_EVENT_BYTES);
         let issuer = issuer.and_then(unverified_issuer);
-        let named = |one: &&Arc<HeardTransmitter>| issuer.as_deref() == Some(one.issuer());
-        let Some(heard) = self.0.transmitters.iter().find(named) else {
+        let named = |one: &&TrustedTransmitter| issuer.as_deref() == Some(one.issuer());
+        let Some(trusted) = self.0.transmitters.iter().find(named) else {
             self.0.counts.count(None, None, EventResult::Refused);
             return Ok(Received::of(&match issuer {
                 Some(_) => SecurityEventError::Issuer,
                 None => SecurityEventError::Malformed,
             }));
         };
-        if heard.configured.delivery == DeliveryMethod::Poll {
-            self.0.counts.count(Some(heard.id()), None, EventResult::Refused);
-            return Ok(Received::Refused {
-                code: SecurityEventErrorCode::AccessDenied,
-                description: "events of this issuer are fetched, and not pushed".to_owned(),
-            });
-        }
-        let stream = self.stream_of(heard).await?;
-        if !heard.is_authorized(stream.as_ref(), authorization) {
-            self.0.counts.count(Some(heard.id()), None, EventResult::Refused);
+        let id = trusted.id();
+        if !trusted.is_authorized(authorization) {
+            self.0.counts.count(Some(id), None, EventResult::Refused);
             return Ok(Received::Refused {
                 code: SecurityEventErrorCode::AuthenticationFailed,
-                description: "the Authorization header is not the one of the stream".to_owned(),
+                description: "the Authorization header is not the configured one".to_owned(),
             });
         }
-        self.take(sessions, heard, stream, token).await
-    }
-
-    /// Takes an event that was fetched from this transmitter.
-    pub(super) async fn receive_polled(
-        &self,
-        sessions: &Sessions,
-        heard: &HeardTransmitter,
-        token: &str,
-    ) -> Result<Received, SessionsError> {
-        let stream = self.stream_of(heard).await.inspect_err(|error| {
-            let (transmitter, error) = (heard.id(), error as &dyn std::error::Error);
-            tracing::warn!(transmitter, error, "a security event cannot be judged now");
-            self.0
-                .counts
-                .count(Some(heard.id()), None, EventResult::Undecided);
-        })?;
-        self.take(sessions, heard, stream, token).await
-    }
-
-    /// Verifies an event, and does what it says of the stream, or what the policy says of it.
-    async fn take(
-        &self,
-        sessions: &Sessions,
-        heard: &HeardTransmitter,
-        stream: Option<StreamRecord>,
-        token: &str,
-    ) -> Result<Received, SessionsError> {
-        let id = heard.id();
-        let now_ms = sessions.now_ms();
-        let audience = &heard.configured.audience;
-        let verified = heard
-            .ready
-            .transmitter
-            .verify(token, audience, now_ms / SECOND_MS);
-        let event = match verified.await {
+        let now = sessions.now_ms() / SECOND_MS;
+        let audience = &trusted.configured.audience;
+        let event = match trusted.transmitter.verify(token, audience, now).await {
             Ok(event) => event,
             Err(error) => return Ok(self.not_taken(id, &error)),
         };
         let name = event.event.name();
-        let done = match event.stream_id() {
-            Some(stream_id) => self.about_stream(heard, stream_id, &event.event.kind).await,
-            None => self.act(sessions, heard, &event).await,
-        };
-        let result = match &done {
-            Ok((result, _)) => *result,
-            Err(error) => {
-                let error = error as &dyn std::error::Error;
-                tracing::warn!(
-                    transmitter = id,
-                    event = name,
-                    error,
-                    "a security event could not be acted upon"
-                );
-                EventResult::Undecided
-            }
-        };
-        self.0.counts.count(Some(id), Some(name), result);
-        if stream.is_some_and(|stream| stream.is_event_news(now_ms))
-            && let Err(error) = self.records().note_event(id).await
-        {
-            let error = &error as &dyn std::error::Error;
-            tracing::debug!(transmitter = id, error, "when an event came is not noted");
+        if event.stream_id().is_some() {
+            log_stream_event(id, &event.event.kind);
+            self.0.counts.count(Some(id), Some(name), EventResult::Noted);
+            return Ok(Received::Taken);
         }
-        done.map(|(_, received)| received)
+        let done = self.act(sessions, trusted, &event).await;
+        let result = *done.as_ref().unwrap_or_else(|error| {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(
+                transmitter = id,
+                event = name,
+                error,
+                "a security event could not be acted upon"
+            );
+            &EventResult::Undecided
+        });
+        self.0.counts.count(Some(id), Some(name), result);
+        done.map(|_| Received::Taken)
     }
 
     fn not_taken(&self, id: &str, error: &SecurityEventError) -> Received {
@@ -206,72 +139,21 @@ impl SignalReceiver {
         received
     }
 
-    /// An event about the stream it came on (OpenID Shared Signals Framework 1.0, sections 8.1.4.1 and 8.1.5). One about a stream that was
-    /// made by hand, of which nothing is known here, says that it works and is taken.
-    async fn about_stream(
-        &self,
-        heard: &HeardTransmitter,
-        stream_id: &str,
-        kind: &SecurityEventKind,
-    ) -> Result<(EventResult, Received), SessionsError> {
-        let (id, issuer) = (heard.id(), heard.issuer());
-        match kind {
-            SecurityEventKind::Verification { state } => {
-                let confirmed = self.records().confirm(id, issuer, stream_id, state.as_deref());
-                let is_ours = match confirmed.await? {
-                    Confirmed::Yes => true,
-                    Confirmed::OtherStream => state.is_none(),
-                    Confirmed::OtherState => false,
-                };
-                if !is_ours {
-                    tracing::warn!(
-                        transmitter = id,
-                        "a verification repeats nothing that was asked for"
-                    );
-                    return Ok((
-                        EventResult::Refused,
-                        Received::Refused {
-                            code: SecurityEventErrorCode::InvalidState,
-                            description: "state is not the one that was given".to_owned(),
-                        },
-                    ));
-                }
-                tracing::info!(transmitter = id, "a stream of security events is verified");
-            }
-            SecurityEventKind::StreamUpdated { status, reason } => {
-                let updated = self.records().edit(id, |stream| {
-                    if stream.stream_id == stream_id && stream.issuer == issuer {
-                        stream.status = *status;
-                    }
-                });
-                let _no_such_record = updated.await?;
-                tracing::warn!(
-                    transmitter = id,
-                    ?status,
-                    reason = reason.as_deref(),
-                    "a transmitter has changed the status of its stream"
-                );
-            }
-            _ => {}
-        }
-        Ok((EventResult::Noted, Received::Taken))
-    }
-
     async fn act(
         &self,
         sessions: &Sessions,
-        heard: &HeardTransmitter,
+        trusted: &TrustedTransmitter,
         token: &SecurityEventToken,
-    ) -> Result<(EventResult, Received), SessionsError> {
-        let configured = &heard.configured;
+    ) -> Result<EventResult, SessionsError> {
+        let configured = &trusted.configured;
         let names = SubjectNames {
-            transmitter: heard.issuer(),
+            transmitter: trusted.issuer(),
             provider: &configured.provider,
             by_email: configured.by_email,
         };
         let (action, word) = configured.policy.action(&self.0.policy, &token.event);
         let order = EventOrder {
-            transmitter: heard.issuer().to_owned(),
+            transmitter: trusted.issuer().to_owned(),
             token_id: token.jti.clone(),
             provider: configured.provider.clone(),
             subjects: names.selectors(&token.subject),
@@ -282,7 +164,7 @@ impl SignalReceiver {
         // What its transmitter's people look for it by, and what they say.
         let reason = token.event.reason_admin.get("en");
         tracing::info!(
-            transmitter = heard.id(),
+            transmitter = trusted.id(),
             event = token.event.name(),
             jti = token.jti,
             txn = token.txn,
@@ -293,7 +175,7 @@ impl SignalReceiver {
             "took a security event"
         );
         if outcome.is_repeated {
-            return Ok((EventResult::Repeated, Received::Taken));
+            return Ok(EventResult::Repeated);
         }
         let person = order.subjects.iter().find_map(|one| one.subject.as_deref());
         AuditRecord {
@@ -305,81 +187,130 @@ impl SignalReceiver {
             ..AuditRecord::new(Event::SecurityEvent, Outcome::Success)
         }
         .write();
-        let result = match (word, outcome.sessions) {
+        Ok(match (word, outcome.sessions) {
             ("note", _) => EventResult::Noted,
             (_, 0) => EventResult::Nobody,
             _ => EventResult::Acted,
-        };
-        Ok((result, Received::Taken))
+        })
     }
 }
 
-impl HeardTransmitter {
-    pub(super) fn new(configured: &ConfiguredTransmitter) -> Result<Self, NotListening> {
-        let ready = ReadyTransmitter::new(configured)?;
-        let authorization = match &ready.delivery {
-            Delivery::Push {
-                authorization: Some(header),
-                ..
-            } => Some(Reloading::new(header.clone())),
-            Delivery::Push { .. } | Delivery::Poll => None,
-        };
+/// Logs an event about its stream (OpenID Shared Signals Framework 1.0, sections 8.1.4.1 and 8.1.5). The operator manages streams, so the
+/// state of a verification is for the operator to compare.
+fn log_stream_event(transmitter: &str, kind: &SecurityEventKind) {
+    match kind {
+        SecurityEventKind::Verification { state } => {
+            let state = state.as_deref();
+            tracing::info!(transmitter, state, "a transmitter has verified its stream");
+        }
+        SecurityEventKind::StreamUpdated { status, reason } => {
+            let reason = reason.as_deref();
+            tracing::warn!(
+                transmitter,
+                ?status,
+                reason,
+                "a transmitter has changed the status of its stream"
+            );
+        }
+        _ => {}
+    }
+}
+
+impl TrustedTransmitter {
+    fn new(configured: &ConfiguredTransmitter) -> Result<Self, ReceiverError> {
+        let id = &configured.id;
+        let header = configured.authorization_file.as_deref();
+        let header = header.map(|path| read_header(id, path)).transpose()?;
+        let transmitter = Transmitter::new(configured.settings.clone());
         Ok(Self {
             configured: configured.clone(),
-            ready,
-            authorization,
+            transmitter: transmitter.map_err(|source| ReceiverError::Settings {
+                id: id.clone(),
+                source,
+            })?,
+            authorization: header.map(Reloading::new),
         })
     }
 
-    /// What it is called here.
-    pub(super) fn id(&self) -> &str {
+    fn id(&self) -> &str {
         &self.configured.id
     }
 
-    /// Who it is.
-    pub(super) fn issuer(&self) -> &str {
+    fn issuer(&self) -> &str {
         &self.configured.settings.issuer
     }
 
-    /// Whether a push comes with what was agreed on, if anything was: as the file says now, else as when the stream was created.
-    fn is_authorized(&self, stream: Option<&StreamRecord>, given: &str) -> bool {
-        let agreed_then = || stream.and_then(|stream| stream.push_authorization.as_ref());
-        match &self.authorization {
-            Some(agreed) => agreed.load().is(given),
-            None => agreed_then().is_none_or(|agreed| agreed.is(given)),
-        }
+    /// Whether a push has the header that the file has now. Without a file every push passes: the signature decides.
+    fn is_authorized(&self, given: &str) -> bool {
+        let header = self.authorization.as_ref();
+        header.is_none_or(|header| header.load().is(given))
     }
 
-    /// Follows the files of the transmitter's secrets, from within a runtime.
-    pub(super) fn follow(&self) {
-        let id = self.configured.id.clone();
-        if let Some(credentials) = self.configured.credentials.clone() {
-            let _ends_with_the_runtime = credentials.follow(id, self.ready.transmitter.clone());
-        }
+    fn follow_file(&self) {
         if let (Some(header), Some(path)) = (&self.authorization, &self.configured.authorization_file) {
-            header.follow("authorization_file", path, |text| {
-                let text = text.trim();
-                if text.is_empty() {
-                    Err(EmptyFile)
-                } else {
-                    Ok(Secret::new(text.to_owned()))
-                }
-            });
+            header.follow("authorization_file", path, parse_header);
         }
     }
 }
 
-/// There is nothing in a file.
-#[derive(Debug, thiserror::Error)]
-#[error("the file is empty: write the value of the Authorization header into it")]
-struct EmptyFile;
+fn read_header(id: &str, path: &Path) -> Result<Secret<String>, ReceiverError> {
+    let bytes = read_bounded(path).map_err(|source| ReceiverError::Unreadable {
+        id: id.to_owned(),
+        path: path.to_owned(),
+        source,
+    })?;
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    parse_header(text).map_err(|source| ReceiverError::Header {
+        id: id.to_owned(),
+        path: path.to_owned(),
+        source,
+    })
+}
 
-/// Why nobody can be listened to.
+fn parse_header(text: &str) -> Result<Secret<String>, EmptyFile> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(EmptyFile);
+    }
+    Ok(Secret::new(text.to_owned()))
+}
+
+/// A file without a header.
 #[derive(Debug, thiserror::Error)]
-pub enum NotListening {
-    /// A transmitter.
-    #[error(transparent)]
-    Transmitter(#[from] UnusableTransmitter),
+#[error("the file is empty or no text: write the value of the Authorization header into it")]
+pub struct EmptyFile;
+
+/// Why the receiver cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiverError {
+    /// The settings of a transmitter.
+    #[error("transmitter {id:?}: its settings cannot be used")]
+    Settings {
+        /// Its name.
+        id: String,
+        /// Why.
+        source: BuildError,
+    },
+    /// A file that cannot be read.
+    #[error("transmitter {id:?}: the file {path} cannot be read")]
+    Unreadable {
+        /// Name of the transmitter.
+        id: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file without an Authorization header.
+    #[error("transmitter {id:?}: {path}")]
+    Header {
+        /// Name of the transmitter.
+        id: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: EmptyFile,
+    },
     /// The metrics.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),

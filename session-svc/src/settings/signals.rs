@@ -1,17 +1,15 @@
-//! Whom we listen to for security events; whom we tell of endings, and where they come to us.
+//! Transmitters of security events, and receivers of ours.
 
 use chassis::settings::{Reader, Topic, setting};
-use chassis::tls::TlsFiles;
 
 use oidc::ForwardProxy;
 use provider_settings::ConfiguredProviders;
 
-use crate::receiver::{self, ListenedTransmitters};
-use crate::transmitter::{self, SignalTransmitterSettings};
+use crate::receiver::{self, TransmittersFile};
+use crate::transmitter::{self, Receivers};
 
 const TRANSMITTERS: &str = "SESSION_TRANSMITTERS";
-const LISTEN: &str = "SESSION_SIGNALS_LISTEN";
-const RECEIVERS: &str = "SESSION_RECEIVERS";
+pub(crate) const RECEIVERS: &str = "SESSION_RECEIVERS";
 
 pub(super) static TOPIC: Topic = Topic {
     title: "Shared Signals",
@@ -20,81 +18,41 @@ pub(super) static TOPIC: Topic = Topic {
             TRANSMITTERS,
             "",
             "FILE",
-            "TOML list of whom to listen to for security events (OpenID Shared Signals): a [[transmitter]] table for each, and a [policy] of what is done about which event. Edges take what is pushed, at /api/auth/events.",
+            "TOML list of trusted transmitters of security events (OpenID Shared Signals): a [[transmitter]] table for each, and a [policy] that says what each event does. Transmitters push to the edge, at /api/auth/events (docs/signals.md).",
         ),
         setting(
             RECEIVERS,
             "",
             "FILE",
-            "TOML list of systems that are told of endings by signed events (OpenID Shared Signals): issuer, signing_key_file and a [[receiver]] table for each, docs/signals.md. Without it nobody is told.",
-        ),
-        setting(
-            LISTEN,
-            "off",
-            "ADDRESS",
-            "Where receivers find our metadata and keys, manage their streams and fetch events, over HTTP; required with SESSION_RECEIVERS. TLS is that of SESSION_TLS_CERT_FILE, without certificates of clients.",
+            "TOML list of systems that get signed events of endings (OpenID Shared Signals): issuer, signing_key_file and a [[receiver]] table for each (docs/signals.md).",
         ),
     ],
 };
 
-/// The transmitter; the mistakes of its file are mistakes of the setting.
-pub(super) fn transmitter(
-    reader: &mut Reader<'_>,
-    tls: Option<&TlsFiles>,
-) -> Option<SignalTransmitterSettings> {
-    let listen = reader.socket_addr(LISTEN);
-    let Some(path) = reader.path(RECEIVERS) else {
-        if listen.is_some() {
-            reader.wrong(LISTEN, "needs SESSION_RECEIVERS: there is nobody who would come");
-        }
-        return None;
-    };
-    let receivers = reader.toml_file(RECEIVERS, &path, transmitter::parse);
-    if listen.is_none() && !reader.is_wrong(LISTEN) {
-        reader.wrong(
-            LISTEN,
-            "is required with SESSION_RECEIVERS: receivers verify events by the keys that are there",
-        );
-    }
-    let listen = listen?;
-    if tls.is_none() && !listen.ip().is_loopback() && !reader.flag("SESSION_INSECURE") {
-        reader.wrong(
-            LISTEN,
-            "is not loopback: set SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE, or SESSION_INSECURE to allow plaintext",
-        );
-    }
-    Some(SignalTransmitterSettings {
-        listen,
-        tls: tls.map(|files| TlsFiles {
-            client_ca: None,
-            ..files.clone()
-        }),
-        receivers: receivers?,
-    })
+/// The receivers; mistakes of the file are mistakes of the setting.
+pub(crate) fn receivers(reader: &mut Reader<'_>) -> Option<Receivers> {
+    let path = reader.path(RECEIVERS)?;
+    reader.toml_file(RECEIVERS, &path, transmitter::parse)
 }
 
-/// Whom to listen to, through this proxy; mistakes of the file are mistakes of the setting.
-pub(crate) fn transmitters(
+/// The trusted transmitters, whose keys are fetched through the proxy; mistakes of the file are mistakes of the setting.
+pub(super) fn transmitters(
     reader: &mut Reader<'_>,
     proxy: Option<&ForwardProxy>,
-    providers: Option<&ConfiguredProviders>,
-) -> Option<ListenedTransmitters> {
+    providers: &ConfiguredProviders,
+) -> Option<TransmittersFile> {
     let path = reader.path(TRANSMITTERS)?;
     let mut file = reader.toml_file(TRANSMITTERS, &path, receiver::parse)?;
     for transmitter in &mut file.transmitters {
         transmitter.settings.proxy = proxy.cloned();
-        let is_known = |providers: &ConfiguredProviders| {
-            providers
-                .settings()
-                .any(|settings| settings.issuer == transmitter.provider)
-        };
-        if !providers.is_none_or(is_known) {
+        let mut issuers = providers.settings().map(|settings| &settings.issuer);
+        if !issuers.any(|issuer| *issuer == transmitter.provider) {
             let (id, provider) = (&transmitter.id, &transmitter.provider);
             reader.warn(
                 TRANSMITTERS,
-                format!("transmitter {id:?} tells of sessions of {provider}, which is no provider that is configured: set provider to the issuer people sign in at"),
+                format!("transmitter {id:?} reports on sessions of {provider}, which is not a configured provider: set provider to the issuer people sign in at"),
             );
         }
     }
-    Some(ListenedTransmitters { path, file })
+    Some(file)
 }

@@ -1,6 +1,6 @@
 //! Telling one receiver: the task that each replica has for each, and that tells while it holds the receiver's lease.
 //!
-//! Invariant: a note goes once it is acknowledged or refused for good, is not to be told any more, or is too old or one too many (`clearing`).
+//! Invariant: a note is removed once its event is acknowledged or refused for good, or it is too old or one too many (`clearing`).
 
 mod clearing;
 mod pushing;
@@ -16,8 +16,7 @@ use super::Context;
 use super::holder::Holder;
 use super::push::BackOff;
 use super::queue::Queue;
-use super::receiver::{Delivery, Receiver};
-use super::stream::StreamState;
+use super::receiver::Receiver;
 use super::unreached::Unreached;
 use crate::keeper::KeeperError;
 
@@ -39,9 +38,6 @@ const AT_ONCE: usize = 16;
 /// How often it is logged that nothing can be looked through.
 const WARNED_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long an event waits to be fetched before its receiver counts as one that cannot be told.
-const FETCHED_WITHIN_MS: u64 = 60_000;
-
 /// Tells one receiver.
 pub(super) struct Deliverer {
     context: Arc<Context>,
@@ -55,7 +51,6 @@ pub(super) struct Deliverer {
     /// Until when the receiver is left to other replicas, which may reach it.
     yielded_until: Option<Instant>,
     unexplained: Unexplained,
-    state: Option<(Instant, Arc<StreamState>)>,
     warned_at: Option<Instant>,
 }
 
@@ -71,7 +66,6 @@ impl Deliverer {
             retry_at: None,
             yielded_until: None,
             unexplained: Unexplained::default(),
-            state: None,
             warned_at: None,
         }
     }
@@ -116,7 +110,6 @@ impl Deliverer {
         // Whatever comes of this round: a time that is past would be waited for without a pause.
         self.retry_at = self.retry_at.filter(|at| now < *at);
         self.yielded_until = self.yielded_until.filter(|until| now < *until);
-        let state = self.state().await?;
         let keeper = self.context.keeper.clone();
         if self.yielded_until.is_some() {
             holder.release(&keeper).await;
@@ -129,35 +122,15 @@ impl Deliverer {
             return Ok(false);
         }
         self.queue.look(keeper.store()).await?;
-        self.clear(&state).await?;
-        if state.is_told() {
-            let receiver = Arc::clone(&self.receiver);
-            match &receiver.delivery {
-                Delivery::Push(to) => self.push_all(to, holder).await?,
-                Delivery::Poll => self.watch_fetching(),
-            }
-        }
+        self.clear().await?;
+        self.push_all(holder).await?;
         let waits_ms = self
             .queue
             .oldest_ms()
             .map_or(0, |at_ms| keeper.now_ms().saturating_sub(at_ms));
         let measures = &self.context.measures;
         measures.waiting(&self.receiver.id, self.queue.len(), waits_ms);
-        let is_pushed = matches!(self.receiver.delivery, Delivery::Push(_));
-        Ok(is_pushed && state.is_told() && self.retry_at.is_none())
-    }
-
-    /// The stream's state, no older than a look.
-    async fn state(&mut self) -> Result<Arc<StreamState>, KeeperError> {
-        if let Some((read_at, _)) = &self.state
-            && read_at.elapsed() < LOOK_PAUSE / 2
-        {
-            // What this replica changed itself it knows at once.
-            return Ok(self.context.streams.known(&self.receiver));
-        }
-        let state = self.context.streams.read(&self.receiver).await?;
-        self.state = Some((Instant::now(), Arc::clone(&state)));
-        Ok(state)
+        Ok(self.retry_at.is_none())
     }
 
     /// Nobody is told while the store cannot be read, or what is in it.
@@ -173,17 +146,5 @@ impl Deliverer {
             error,
             "notes for a receiver cannot be looked through: it is not told meanwhile"
         );
-    }
-
-    /// Whether a receiver that fetches its events does.
-    fn watch_fetching(&self) {
-        let now_ms = self.context.keeper.now_ms();
-        let oldest_ms = self.queue.oldest_ms();
-        let id = &self.receiver.id;
-        if oldest_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) > FETCHED_WITHIN_MS) {
-            self.unreached.failed(id);
-        } else {
-            self.unreached.reached(id);
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! - The name follows from receiver and `jti`, one-way: an acknowledgement finds its note, and nobody else's.
 
 use prost::Message as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::receiver::{EventType, Receiver};
 use crate::keeper::sealed_notes::SIGNAL;
@@ -19,12 +19,6 @@ pub(super) const KEPT_MS: u64 = 7 * 86_400_000;
 /// How much longer the store keeps a note: whoever drops it for its age counts it.
 const UNCOUNTED_MS: u64 = 86_400_000;
 
-/// How metrics call what is about a stream.
-const ABOUT_STREAM: &str = "verification";
-
-/// How tokens call it.
-const VERIFICATION: &str = "https://schemas.openid.net/secevent/ssf/event-type/verification";
-
 /// What a note says, before it is sealed.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct SignalNote {
@@ -36,7 +30,7 @@ pub(super) struct SignalNote {
     pub(super) event_uri: String,
     #[prost(string, tag = "3")]
     pub(super) jti: String,
-    /// What it has in common with notes of the same event for others; empty for none.
+    /// The same in all notes of an event.
     #[prost(string, tag = "4")]
     pub(super) txn: String,
     /// Whom it is about: JSON.
@@ -80,20 +74,6 @@ impl SignalNote {
             claims: claims.to_string(),
             ending: what.ending.map(|handle| handle.to_string()).unwrap_or_default(),
             renewed_at_ms: 0,
-        }
-    }
-
-    /// Of a verification of a receiver's stream, asked for at `now_ms` (SSF 1.0, section 8.1.4.1).
-    pub(super) fn of_stream(receiver: &Receiver, now_ms: u64, claims: &Value) -> Self {
-        let at = now_ms.to_be_bytes();
-        let jti = index::hashed(&[b"signal verification", receiver.id.as_bytes(), &at]);
-        Self {
-            event: ABOUT_STREAM.to_owned(),
-            event_uri: VERIFICATION.to_owned(),
-            jti: jti.to_string(),
-            sub_id: json!({"format": "opaque", "id": receiver.stream_id}).to_string(),
-            claims: claims.to_string(),
-            ..Self::default()
         }
     }
 

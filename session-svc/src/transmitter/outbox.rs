@@ -16,7 +16,6 @@ use super::event;
 use super::measures::{Measures, SignalOutcome};
 use super::note::{SessionEvent, SignalNote};
 use super::receiver::{EventType, Receiver, Receivers};
-use super::stream::Streams;
 use crate::keeper::{Keeper, KeeperError};
 use crate::session::Session;
 use crate::sessions::ports::{SessionEnding, SignalOutbox};
@@ -39,7 +38,6 @@ const WRITE_ATTEMPTS: usize = 8;
 pub(super) struct Outbox {
     receivers: Arc<[Arc<Receiver>]>,
     keeper: Keeper,
-    streams: Streams,
     measures: Measures,
     /// Changes when there may be something to tell.
     wakes: watch::Sender<()>,
@@ -50,11 +48,10 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(receivers: &Receivers, keeper: Keeper, streams: Streams, measures: Measures) -> Self {
+    pub(super) fn new(receivers: &Receivers, keeper: Keeper, measures: Measures) -> Self {
         Self {
             receivers: receivers.all.clone().into(),
             keeper,
-            streams,
             measures,
             wakes: watch::Sender::new(()),
             made_up: Arc::new(Semaphore::new(MADE_UP_MAX)),
@@ -96,13 +93,9 @@ impl Outbox {
 
     /// Who is to hear of an event of a session.
     fn hearing(&self, event: EventType, session: &Session) -> impl Iterator<Item = &Arc<Receiver>> {
-        self.receivers.iter().filter(move |receiver| {
-            let state = self.streams.known(receiver);
-            receiver.events.contains(&event)
-                && receiver.hears_of(&session.issuer)
-                && state.takes_notes()
-                && state.wants(event)
-        })
+        self.receivers
+            .iter()
+            .filter(move |receiver| receiver.events.contains(&event) && receiver.hears_of(&session.issuer))
     }
 
     /// Notes an event of a session for everybody who is to hear of it.

@@ -1,22 +1,19 @@
-//! Whom we tell, of what, and how they are known.
+//! The receivers, and the events each of them gets.
 
 use std::sync::Arc;
 
-use chassis::secret::Secret;
 use oidc::{SecurityEventPush, SecurityEventSigner};
 
-use crate::session::index;
-
-/// What receivers can be told.
+/// The types of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// A session ended because somebody chose so.
+    /// A session ended by a decision.
     SessionRevoked,
     /// A session began.
     SessionEstablished,
     /// A session was used, as often as its use is written down.
     SessionPresented,
-    /// A person signed in anew at another level of assurance.
+    /// A person signed in again at another level of assurance.
     AssuranceLevelChange,
 }
 
@@ -59,82 +56,39 @@ pub enum SubjectFormat {
     Email,
 }
 
-/// How events reach a receiver.
-#[derive(Clone, Debug)]
-pub enum Delivery {
-    /// We push them (RFC 8935).
-    Push(SecurityEventPush),
-    /// It fetches them (RFC 8936).
-    Poll,
-}
-
-/// Somebody we tell.
+/// A receiver of events.
 #[derive(Debug)]
 pub struct Receiver {
     /// Its name in the file, metrics and logs.
     pub id: String,
     /// Its name in tokens.
     pub audience: String,
-    /// Its stream.
-    pub stream_id: String,
-    /// How events reach it.
-    pub delivery: Delivery,
-    /// What it may be told.
+    /// Where and how events are pushed.
+    pub push: SecurityEventPush,
+    /// The events it gets.
     pub events: Vec<EventType>,
     /// How people are named to it.
     pub subject: SubjectFormat,
-    /// Issuers of whose sessions it is told; all where there is none.
+    /// Issuers whose sessions it gets events of; empty for all.
     pub providers: Vec<String>,
-    /// What it shows at the API: any of these.
-    pub tokens: Vec<Secret<String>>,
 }
 
 impl Receiver {
-    /// Whether this is a token of the receiver.
-    pub(super) fn is_known_by(&self, token: &str) -> bool {
-        self.tokens.iter().any(|own| own.is(token))
-    }
-
-    /// Whether it is told of sessions of this provider.
+    /// Whether it gets events of sessions of this provider.
     pub(super) fn hears_of(&self, issuer: &str) -> bool {
         self.providers.is_empty() || self.providers.iter().any(|other| other == issuer)
     }
-
-    /// The stream of the receiver of this id.
-    pub(super) fn stream_id(id: &str) -> String {
-        index::hashed(&[b"signal stream id", id.as_bytes()]).to_string()
-    }
 }
 
-/// Whom we tell, and in whose name.
+/// The receivers, and the identity of the transmitter.
 #[derive(Clone, Debug)]
 pub struct Receivers {
-    /// Our address as a transmitter.
+    /// Our issuer as a transmitter.
     pub issuer: String,
-    /// Signs what we tell.
+    /// Signs events.
     pub signer: SecurityEventSigner,
-    /// Everybody.
+    /// All receivers.
     pub all: Vec<Arc<Receiver>>,
-    /// How many events wait for each at most; the oldest go first.
+    /// How many events wait for each at most; the oldest are dropped first.
     pub queued_max: usize,
-}
-
-impl Receivers {
-    /// Whose token this is.
-    pub(super) fn known_by(&self, token: &Secret<String>) -> Option<&Arc<Receiver>> {
-        self.all
-            .iter()
-            .find(|receiver| receiver.is_known_by(token.expose()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stream_is_named_alike_on_every_replica_and_in_every_release() {
-        assert_eq!(Receiver::stream_id("files"), "3c052228943bca16a2882d156de497a0");
-        assert_ne!(Receiver::stream_id("files"), Receiver::stream_id("mail"));
-    }
 }

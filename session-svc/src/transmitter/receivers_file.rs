@@ -1,4 +1,4 @@
-//! Reads the file of those who are told.
+//! Reads the file of receivers.
 //!
 //! ```toml
 //! issuer = "https://sessions.example"
@@ -7,8 +7,6 @@
 //! [[receiver]]
 //! id = "files"
 //! audience = "https://files.example"
-//! token_file = "/run/secrets/files-token"
-//! delivery = "push"
 //! url = "https://files.example/signals"
 //! ```
 //!
@@ -19,23 +17,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chassis::files;
-use chassis::secret::{Secret, split_list};
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use oidc::{SecurityEventPush, SecurityEventSigner, endpoint_is_secure};
 use url::Url;
 
 use super::delivery::QUEUED_MAX;
 use super::push::PUSH_TIMEOUT;
-use super::receiver::{Delivery, EventType, Receiver, Receivers, SubjectFormat};
+use super::receiver::{EventType, Receiver, Receivers, SubjectFormat};
 
 /// The most receivers of one file: each has a task, a lease and notes of its own.
 const MAX_RECEIVERS: usize = 100;
 
 /// Longest id: a label of metrics.
 const ID_BYTES_MAX: usize = 32;
-
-/// Shortest token of a receiver, beyond guessing.
-const TOKEN_BYTES_MIN: usize = 16;
 
 /// Reads the file.
 ///
@@ -45,11 +39,11 @@ pub fn parse(text: &str) -> Result<Receivers, FileMistakes> {
     let receivers = toml_file::parse(text, |file| {
         let issuer = file.required("issuer").and_then(issuer);
         let signer = file.required("signing_key_file").and_then(signer);
-        let mut seen = Seen::default();
+        let mut ids = HashSet::new();
         let mut tables = 0;
         let all = file.tables("receiver", MAX_RECEIVERS, |table| {
             tables += 1;
-            receiver(table, &mut seen).map(Arc::new)
+            receiver(table, &mut ids).map(Arc::new)
         });
         if tables == 0 {
             file.wrong(
@@ -66,32 +60,17 @@ pub fn parse(text: &str) -> Result<Receivers, FileMistakes> {
     receivers.ok_or_else(|| FileMistakes::of_file("the file cannot be used"))
 }
 
-/// What no two receivers have in common.
-#[derive(Default)]
-struct Seen {
-    ids: HashSet<String>,
-    tokens: Vec<Secret<String>>,
-}
-
-fn receiver(table: &Table<'_>, seen: &mut Seen) -> Option<Receiver> {
+fn receiver(table: &Table<'_>, ids: &mut HashSet<String>) -> Option<Receiver> {
     let id = table.required("id").and_then(id);
     if let Some(id) = &id
-        && !seen.ids.insert(id.clone())
+        && !ids.insert(id.clone())
     {
         table.wrong(format!(
-            "the id \"{id}\" is there twice: its stream is named by it"
+            "the id \"{id}\" is there twice: its notes are named by it"
         ));
     }
     let audience = table.required("audience").and_then(Value::string);
-    let tokens = table.required("token_file").and_then(|value| {
-        let tokens = tokens(value)?;
-        if tokens.iter().any(|token| seen.tokens.contains(token)) {
-            value.wrong("another receiver has the same token: each sees its own stream alone");
-        }
-        seen.tokens.extend(tokens.iter().cloned());
-        Some(tokens)
-    });
-    let delivery = delivery(table);
+    let push = push(table);
     let events = match table.get("events") {
         None => Some(vec![EventType::SessionRevoked]),
         Some(value) => events(value),
@@ -108,16 +87,13 @@ fn receiver(table: &Table<'_>, seen: &mut Seen) -> Option<Receiver> {
         None => Some(Vec::new()),
         Some(value) => value.strings(),
     };
-    let id = id?;
     Some(Receiver {
-        stream_id: Receiver::stream_id(&id),
-        id,
+        id: id?,
         audience: audience?,
-        delivery: delivery?,
+        push: push?,
         events: events?,
         subject: subject?,
         providers: providers?,
-        tokens: tokens?,
     })
 }
 
@@ -181,63 +157,25 @@ fn signer(value: Value<'_>) -> Option<SecurityEventSigner> {
         .ok()
 }
 
-/// One token, or several while one takes the place of another.
-fn tokens(value: Value<'_>) -> Option<Vec<Secret<String>>> {
-    let tokens = split_list(&file(value)?);
-    let fits =
-        |token: &str| token.len() >= TOKEN_BYTES_MIN && token.bytes().all(|byte| byte.is_ascii_graphic());
-    if tokens.is_empty() || !tokens.iter().all(|token| fits(token.expose())) {
-        value.wrong(format!(
-            "token_file has to hold a token of at least {TOKEN_BYTES_MIN} visible characters: make one with `openssl rand -hex 32`"
-        ));
-        return None;
-    }
-    Some(tokens)
-}
-
-#[derive(Clone, Copy)]
-enum Way {
-    Push,
-    Poll,
-}
-
-fn delivery(table: &Table<'_>) -> Option<Delivery> {
-    let way = table
-        .required("delivery")
-        .and_then(|value| value.one_of(&[("push", Way::Push), ("poll", Way::Poll)]));
-    let url = table.get("url");
+fn push(table: &Table<'_>) -> Option<SecurityEventPush> {
+    let url = table.required("url");
     let authorization = table.get("authorization_file");
-    let ca_file = table.get("ca_file");
-    match way? {
-        Way::Poll => {
-            for value in [url, authorization, ca_file].into_iter().flatten() {
-                value.wrong("is for delivery = \"push\": who polls comes to us");
-            }
-            Some(Delivery::Poll)
-        }
-        Way::Push => {
-            let Some(url) = url else {
-                table.wrong("the receiver has no url: events are pushed there");
-                return None;
-            };
-            let ca = ca_file.map(|value| (value, value.string()));
-            let target = secure_url(url)?;
-            let path = ca.as_ref().and_then(|(_, path)| path.clone()).map(PathBuf::from);
-            let push = SecurityEventPush::new(target, path, PUSH_TIMEOUT)
-                .map_err(|error| {
-                    let value = ca.as_ref().map_or(url, |(value, _)| *value);
-                    value.wrong(format!("{error}"));
-                })
-                .ok()?;
-            let Some(value) = authorization else {
-                return Some(Delivery::Push(push));
-            };
-            let push = push.authorized(file(value)?.trim());
-            push.map_err(|error| value.wrong(format!("authorization_file {error}")))
-                .ok()
-                .map(Delivery::Push)
-        }
-    }
+    let ca = table.get("ca_file").map(|value| (value, value.string()));
+    let url = url?;
+    let target = secure_url(url)?;
+    let path = ca.as_ref().and_then(|(_, path)| path.clone()).map(PathBuf::from);
+    let push = SecurityEventPush::new(target, path, PUSH_TIMEOUT)
+        .map_err(|error| {
+            let value = ca.as_ref().map_or(url, |(value, _)| *value);
+            value.wrong(format!("{error}"));
+        })
+        .ok()?;
+    let Some(value) = authorization else {
+        return Some(push);
+    };
+    let push = push.authorized(file(value)?.trim());
+    push.map_err(|error| value.wrong(format!("authorization_file {error}")))
+        .ok()
 }
 
 fn events(value: Value<'_>) -> Option<Vec<EventType>> {

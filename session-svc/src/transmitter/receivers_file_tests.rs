@@ -6,14 +6,12 @@ use super::*;
 
 const KEY: &str = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
 
-/// A directory with a key and tokens.
+/// A directory with a key and a header.
 fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("key.pem", KEY),
-        ("one", "first-token-of-one\nsecond-token-of-one\n"),
-        ("two", "the-token-of-two\n"),
-        ("short", "short\n"),
+        ("no-key", "no key\n"),
         ("header", "Bearer secret\n"),
     ] {
         std::fs::write(directory.path().join(name), text).unwrap();
@@ -36,16 +34,13 @@ signing_key_file = "@key.pem"
 [[receiver]]
 id = "one"
 audience = "https://one.example"
-token_file = "@one"
-delivery = "push"
 url = "https://one.example/events"
 authorization_file = "@header"
 
 [[receiver]]
 id = "two"
 audience = "two"
-token_file = "@two"
-delivery = "poll"
+url = "https://two.example/events"
 events = ["session-established", "assurance-level-change"]
 subject = "email"
 providers = ["https://idp.example"]
@@ -58,11 +53,8 @@ providers = ["https://idp.example"]
     assert_eq!(one.events, [EventType::SessionRevoked]);
     assert_eq!(one.subject, SubjectFormat::IssSub);
     assert!(one.hears_of("https://any.example") && !two.hears_of("https://any.example"));
-    assert!(one.is_known_by("first-token-of-one") && one.is_known_by("second-token-of-one"));
-    assert!(!one.is_known_by("the-token-of-two") && two.is_known_by("the-token-of-two"));
-    assert!(matches!(two.delivery, Delivery::Poll));
     let shown = format!("{receivers:?}");
-    for secret in ["first-token", "Bearer", "the-token", "PRIVATE"] {
+    for secret in ["Bearer", "PRIVATE"] {
         assert!(!shown.contains(secret), "{secret} is shown");
     }
 }
@@ -72,16 +64,14 @@ fn every_mistake_is_named_at_once_with_its_line() {
     let directory = directory();
     let text = r#"
 issuer = "http://sessions.example"
-signing_key_file = "@one"
+signing_key_file = "@no-key"
 [[receiver]]
 id = "One"
-token_file = "@missing"
-delivery = "pull"
+url = "https://one.example"
+authorization_file = "@missing"
 [[receiver]]
 id = "two"
 audience = "two"
-token_file = "@short"
-delivery = "poll"
 url = "https://two.example"
 events = ["session-gone", "session-revoked", "session-revoked"]
 subject = "phone"
@@ -89,13 +79,9 @@ colour = "red"
 [[receiver]]
 id = "two"
 audience = "two"
-token_file = "@two"
-delivery = "push"
 [[receiver]]
 id = "four"
 audience = "four"
-token_file = "@two"
-delivery = "push"
 url = "http://four.example"
 "#;
     let mistakes = parse(&at(directory.path(), text)).unwrap_err();
@@ -108,18 +94,14 @@ url = "http://four.example"
         (3, "signing_key_file is not a PEM"),
         (4, "no audience"),
         (5, "has to be of a-z"),
-        (6, "cannot be read"),
-        (7, "delivery \"pull\" is unknown"),
-        (11, "at least 16"),
-        (13, "who polls comes to us"),
-        (14, "\"session-gone\" is unknown"),
-        (14, "is there twice"),
-        (15, "subject \"phone\" is unknown"),
-        (16, "colour"),
-        (17, "the id \"two\" is there twice"),
-        (17, "has no url"),
-        (25, "another receiver has the same token"),
-        (27, "under https"),
+        (7, "cannot be read"),
+        (12, "\"session-gone\" is unknown"),
+        (12, "is there twice"),
+        (13, "subject \"phone\" is unknown"),
+        (14, "colour"),
+        (15, "the id \"two\" is there twice"),
+        (15, "has no url"),
+        (21, "under https"),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {

@@ -17,17 +17,14 @@ impl Receivers {
     ) -> Result<String, SigningFault> {
         // Both were written by us as JSON.
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-        let mut claims = json!({
+        self.signer.sign(&json!({
             "iss": self.issuer,
             "aud": receiver.audience,
             "iat": now_ms / 1000,
             "jti": note.jti,
+            "txn": note.txn,
             "sub_id": json(&note.sub_id),
             "events": { &note.event_uri: json(&note.claims) },
-        });
-        if !note.txn.is_empty() {
-            claims["txn"] = json!(note.txn);
-        }
-        self.signer.sign(&claims)
+        }))
     }
 }

@@ -331,6 +331,7 @@ async fn service(
         provider: provider.clone(),
         lifetime,
         transmitters,
+        receivers: None,
         limits,
     };
     let runtime = Runtime {
@@ -341,7 +342,7 @@ async fn service(
         workers: Workers::here(),
     };
     tokio::spawn(async move {
-        serve(AccessPolicy::anyone(), parts, None, listener, runtime)
+        serve(AccessPolicy::anyone(), parts, listener, runtime)
             .await
             .unwrap()
     });

@@ -73,7 +73,7 @@ fn listed(file: &str) -> RefreshProviders {
 fn listened(provider: &ScriptedProvider, lines: &str) -> TransmittersFile {
     let issuer = provider.issuer();
     session_svc::receiver::parse(&format!(
-        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"{EVENTS_AUDIENCE}\"\ndelivery = \"push\"\n\
+        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"{EVENTS_AUDIENCE}\"\n\
          configuration_url = \"{issuer}/.well-known/openid-configuration\"\n{lines}\n"
     ))
     .unwrap()

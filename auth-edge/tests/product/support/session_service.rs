@@ -107,12 +107,11 @@ impl SessionService {
             max_per_subject: 0,
             watch_heartbeat: heartbeat,
         };
-        let keeper_of_streams = keeper.clone();
         let sessions =
             Sessions::new(keeper, Arc::new(refresher), limits).with_demands(transmitters.is_some());
         let receiver = transmitters
             .as_ref()
-            .map(|file| SignalReceiver::new(file, keeper_of_streams, &prometheus::Registry::new()).unwrap());
+            .map(|file| SignalReceiver::new(file, &prometheus::Registry::new()).unwrap());
         let measured = CallContext::new(
             session_svc::callers::Callers::anyone(),
             &prometheus::Registry::new(),

@@ -84,27 +84,3 @@ async fn while_the_keys_cannot_be_had_there_is_no_verdict_and_known_ones_outlive
     later(Duration::from_secs(3_600)).await;
     assert!(bench.verify(&raw).await.is_ok(), "by the keys that are known");
 }
-
-#[tokio::test]
-async fn whoever_measures_is_told_of_each_request() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let teller = Arc::clone(&told);
-    let bench = bench_with("", |settings| {
-        settings.observer = Some(RequestObserver::new(move |endpoint, outcome, _| {
-            let mut told = teller.lock().unwrap_or_else(PoisonError::into_inner);
-            told.push((endpoint, outcome.name()));
-        }));
-    })
-    .await;
-    bench.transmitter.reload(None).expect("no files to read");
-    assert!(bench.verify(&bench.event(&json!({}))).await.is_ok());
-    let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert_eq!(
-        told,
-        [
-            ("transmitter configuration", "answered"),
-            ("jwks_uri", "answered")
-        ]
-    );
-    assert_eq!(bench.transmitter.settings().issuer, bench.issuer);
-}

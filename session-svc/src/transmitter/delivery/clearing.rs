@@ -1,4 +1,4 @@
-//! Dropping what a receiver is not to be told any more, and what is too old or one too many: the oldest first, and counted.
+//! Drops notes that are too old or too many: the oldest first, and counted.
 
 use std::sync::Arc;
 
@@ -9,21 +9,11 @@ use crate::store::StoreError;
 use crate::transmitter::measures::SignalOutcome;
 use crate::transmitter::note::{KEPT_MS, SignalNote};
 use crate::transmitter::queue::QueueEntry;
-use crate::transmitter::stream::StreamState;
 
 impl Deliverer {
-    /// Drops what is not to be told any more, and what is too old or too much.
-    pub(super) async fn clear(&mut self, state: &StreamState) -> Result<(), StoreError> {
+    /// Drops notes that are too old or too many.
+    pub(super) async fn clear(&mut self) -> Result<(), StoreError> {
         let now_ms = self.context.keeper.now_ms();
-        let unwanted = |entry: &QueueEntry| !state.takes_notes() || entry.noted_at_ms < state.since_ms;
-        loop {
-            let mut oldest = self.queue.oldest(PAGE);
-            oldest.retain(unwanted);
-            if oldest.is_empty() {
-                break;
-            }
-            self.drop_notes(&oldest, false).await?;
-        }
         let mut dropped = 0;
         loop {
             let beyond = self.queue.len().saturating_sub(self.queued_max);
@@ -35,7 +25,7 @@ impl Deliverer {
                 break;
             }
             dropped += oldest.len();
-            self.drop_notes(&oldest, true).await?;
+            self.drop_notes(&oldest).await?;
         }
         if dropped > 0 {
             tracing::warn!(
@@ -47,11 +37,7 @@ impl Deliverer {
         Ok(())
     }
 
-    pub(super) async fn drop_notes(
-        &mut self,
-        entries: &[QueueEntry],
-        is_missed: bool,
-    ) -> Result<(), StoreError> {
+    async fn drop_notes(&mut self, entries: &[QueueEntry]) -> Result<(), StoreError> {
         let context = Arc::clone(&self.context);
         let keeper = &context.keeper;
         let mut removed = stream::iter(entries.iter().copied())
@@ -59,12 +45,12 @@ impl Deliverer {
             .buffer_unordered(AT_ONCE);
         while let Some((entry, removed)) = removed.next().await {
             match removed {
-                Ok(Some(record)) if is_missed => {
+                Ok(Some(record)) => {
                     let note = SignalNote::open(&record, keeper).unwrap_or_default();
                     let measures = &context.measures;
                     measures.signal(&self.receiver.id, &note.event, SignalOutcome::Dropped);
                 }
-                Ok(_) | Err(StoreError::Corrupt) => {}
+                Ok(None) | Err(StoreError::Corrupt) => {}
                 Err(error) => return Err(error),
             }
             self.queue.forget(&entry);

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use oidc::SecurityEventPush;
 use tokio::time::Instant;
 
 use super::{AT_ONCE, Deliverer, PAGE};
@@ -35,11 +34,7 @@ struct ToldNote {
 
 impl Deliverer {
     /// Pushes everything that waits, as long as it goes well.
-    pub(super) async fn push_all(
-        &mut self,
-        to: &SecurityEventPush,
-        holder: &mut Holder,
-    ) -> Result<(), KeeperError> {
+    pub(super) async fn push_all(&mut self, holder: &mut Holder) -> Result<(), KeeperError> {
         if self.retry_at.is_some() {
             self.unreached.failed(&self.receiver.id);
             return Ok(());
@@ -53,7 +48,7 @@ impl Deliverer {
                 break;
             }
             let read = read(&self.context, &self.receiver, &page).await?;
-            let told = self.push_page(to, read, holder.begins_until()).await;
+            let told = self.push_page(read, holder.begins_until()).await;
             if !self.take_over(told).await {
                 break;
             }
@@ -63,12 +58,7 @@ impl Deliverer {
     }
 
     /// Pushes what is ready of a page.
-    async fn push_page(
-        &mut self,
-        to: &SecurityEventPush,
-        page: Vec<(QueueEntry, Read)>,
-        until: Option<Instant>,
-    ) -> Vec<ToldNote> {
+    async fn push_page(&mut self, page: Vec<(QueueEntry, Read)>, until: Option<Instant>) -> Vec<ToldNote> {
         let mut ready = Vec::new();
         for (entry, read) in page {
             match read {
@@ -85,7 +75,7 @@ impl Deliverer {
             let pushed = if is_late || is_over {
                 None
             } else {
-                Some(this.push_one(to, &note).await)
+                Some(this.push_one(&note).await)
             };
             if matches!(pushed, Some(Pushed::Again { .. })) {
                 is_stopped.store(true, Ordering::Relaxed);
@@ -99,10 +89,10 @@ impl Deliverer {
         pushes.buffer_unordered(AT_ONCE).collect().await
     }
 
-    async fn push_one(&self, to: &SecurityEventPush, note: &SignalNote) -> Pushed {
+    async fn push_one(&self, note: &SignalNote) -> Pushed {
         let now_ms = self.context.keeper.now_ms();
         let pushed = match self.context.receivers.token(&self.receiver, note, now_ms) {
-            Ok(token) => push(to, token, now_ms / SECOND_MS).await,
+            Ok(token) => push(&self.receiver.push, token, now_ms / SECOND_MS).await,
             Err(fault) => {
                 return Pushed::Again {
                     why: fault.into(),

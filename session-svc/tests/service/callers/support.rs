@@ -166,6 +166,7 @@ async fn start_measured(
     let port = listener.local_addr().unwrap().port();
     let parts = ServiceParts {
         transmitters: None,
+        receivers: None,
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
         provider: AnyProvider,
@@ -191,7 +192,7 @@ async fn start_measured(
         metrics,
         workers: Workers::here(),
     };
-    tokio::spawn(async move { serve(access, parts, None, listener, runtime).await.unwrap() });
+    tokio::spawn(async move { serve(access, parts, listener, runtime).await.unwrap() });
     (port, shutdown)
 }
 

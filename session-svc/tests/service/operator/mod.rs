@@ -7,5 +7,4 @@ mod documents;
 mod pause;
 mod restart;
 mod sessions;
-mod signals;
 pub(crate) mod support;

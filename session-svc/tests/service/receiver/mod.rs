@@ -3,6 +3,5 @@
 mod demands;
 mod ending;
 mod refused;
-mod streams;
 mod subjects;
 mod support;

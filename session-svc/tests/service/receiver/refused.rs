@@ -145,6 +145,38 @@ async fn a_push_without_the_header_of_its_stream_is_refused() {
     let answer = pushed(&mut listening.one, &token, "Bearer of-the-stream").await;
     assert_eq!(answer.unwrap(), "");
     assert!(!listening.is_there(&id).await);
+    let verification = listening.about_stream("verification", &json!({}));
+    std::fs::write(file.path(), "Bearer of-today\n").unwrap();
+    within(async {
+        while pushed(&mut listening.one, &verification, "Bearer of-today")
+            .await
+            .unwrap()
+            != ""
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let before = pushed(&mut listening.one, &verification, "Bearer of-the-stream").await;
+    assert_eq!(before.unwrap(), "authentication_failed");
+}
+
+#[tokio::test]
+async fn an_event_about_the_stream_is_accepted_and_ends_nothing() {
+    let mut listening = listening().await;
+    let id = listening.alice().await;
+    for (name, said) in [
+        ("verification", json!({ "state": "abc" })),
+        ("verification", json!({})),
+        (
+            "stream-updated",
+            json!({ "status": "paused", "reason": "maintenance" }),
+        ),
+    ] {
+        let token = listening.about_stream(name, &said);
+        assert_eq!(listening.push(&token).await.unwrap(), "", "{name} {said}");
+    }
+    assert!(listening.is_there(&id).await);
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ async fn a_verified_address_finds_its_person_unless_addresses_are_switched_off()
         ("email = false", json!(true), false),
         // Of another transmitter alone.
         (
-            "email = false\n[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\ndelivery = \"poll\"\nemail = true",
+            "email = false\n[[transmitter]]\nid = \"other\"\nissuer = \"https://other.example\"\naudience = \"a\"\nemail = true",
             json!(true),
             false,
         ),

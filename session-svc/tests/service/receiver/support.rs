@@ -14,6 +14,7 @@ use crate::support::*;
 
 pub(super) const OURS: &str = "https://edge.example/signals";
 const CAEP: &str = "https://schemas.openid.net/secevent/caep/event-type/";
+const SSF: &str = "https://schemas.openid.net/secevent/ssf/event-type/";
 const RISC: &str = "https://schemas.openid.net/secevent/risc/event-type/";
 
 /// A world in which two replicas listen to a transmitter.
@@ -35,7 +36,7 @@ pub(super) fn table(transmitter: &ScriptedProvider, lines: &str) -> String {
     let issuer = transmitter.issuer();
     let provider = if lines == IS_PROVIDER { issuer } else { ISSUER };
     format!(
-        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\nprovider = \"{provider}\"\naudience = \"{OURS}\"\ndelivery = \"push\"\n\
+        "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\nprovider = \"{provider}\"\naudience = \"{OURS}\"\n\
          configuration_url = \"{issuer}/.well-known/openid-configuration\"\n{lines}\n"
     )
 }
@@ -124,6 +125,13 @@ impl Listening {
             claims[name] = value.clone();
         }
         self.transmitter.security_event(claims)
+    }
+
+    /// A token about a stream.
+    pub(super) fn about_stream(&self, name: &str, said: &Value) -> String {
+        let sub_id = json!({ "format": "opaque", "id": "stream-1" });
+        let events = json!({ "events": { (format!("{SSF}{name}")): said } });
+        self.patched("session-revoked", &sub_id, &json!({}), &events)
     }
 
     /// Has an event happen to Alice; it is taken.

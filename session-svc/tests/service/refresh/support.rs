@@ -88,6 +88,7 @@ pub(crate) async fn replica(
     let (shutdown, metrics) = (CancellationToken::new(), Registry::new());
     let parts = ServiceParts {
         transmitters: None,
+        receivers: None,
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap()),
         provider: providers.into(),
@@ -106,7 +107,7 @@ pub(crate) async fn replica(
         workers: Workers::here(),
     };
     let serving = tokio::spawn(async move {
-        serve(AccessPolicy::anyone(), parts, None, listener, runtime)
+        serve(AccessPolicy::anyone(), parts, listener, runtime)
             .await
             .unwrap()
     });

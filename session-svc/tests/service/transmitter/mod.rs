@@ -1,11 +1,8 @@
-//! Systems that are told of endings by signed events: what they are told and when, how they fetch it, what they may change, and what
-//! survives.
+//! Receivers of signed events: what they get and when, and what survives failures.
 
 mod endings;
 mod peer;
-mod polling;
 mod process;
 mod pushing;
-mod streams;
 mod support;
 mod surviving;

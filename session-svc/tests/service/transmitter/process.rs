@@ -1,11 +1,11 @@
 //! The program itself: by its settings, killed, and with another key afterwards.
 
+use serde_json::{Value, json};
 use session_proto::client::ClientSettings;
 
 use super::peer::{Peer, accepts, status};
 use super::support::*;
-use crate::operator::support::{NEW_KEY, OLD_KEY, Service, file_in};
-use crate::redis_server::free_port;
+use crate::operator::support::{NEW_KEY, OLD_KEY, Service, file_in, program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_killed_before_it_has_told_loses_nothing_nor_does_a_change_of_keys() {
@@ -13,11 +13,7 @@ async fn a_process_that_is_killed_before_it_has_told_loses_nothing_nor_does_a_ch
     peer.always(status(503));
     let setting = Setting::new().await.pushed("files", &peer.url, "");
     let (store, receivers) = (file_in(setting.path()), setting.file());
-    let address = format!("127.0.0.1:{}", free_port());
-    let more = [
-        ("SESSION_RECEIVERS", receivers.to_str().unwrap()),
-        ("SESSION_SIGNALS_LISTEN", address.as_str()),
-    ];
+    let more = [("SESSION_RECEIVERS", receivers.to_str().unwrap())];
     let client = ClientSettings::new(["http://unused"]);
     let service = Service::start_with(&store, OLD_KEY, &more, &client).await;
     let (secret, _) = service.create("ada", "sid-1", "").await;
@@ -34,8 +30,27 @@ async fn a_process_that_is_killed_before_it_has_told_loses_nothing_nor_does_a_ch
     let (told, before) = (claims_of(&pushed[tried].token), claims_of(&first[0].token));
     assert_eq!(told["jti"], before["jti"]);
     assert_eq!(told["sub_id"], before["sub_id"]);
-    for secret in [&token_of("files"), "PRIVATE KEY"] {
-        assert!(!service.told().contains(secret));
-    }
+    assert!(!service.told().contains("PRIVATE KEY"));
     service.stop().await;
+}
+
+#[tokio::test]
+async fn the_tool_prints_metadata_and_public_keys_for_the_operator_to_publish() {
+    let setting = Setting::new().await.pushed("files", "https://files.example", "");
+    let printed = |name: &str| {
+        let mut command = program();
+        command.args(["receivers", name]);
+        let output = command.env("SESSION_RECEIVERS", setting.file()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let (metadata, keys) = (printed("metadata"), printed("keys"));
+    assert_eq!(metadata["issuer"], json!(setting.issuer));
+    assert_eq!(
+        metadata["jwks_uri"],
+        json!(format!("{}/jwks.json", setting.issuer))
+    );
+    assert!(keys["keys"][0]["kid"].is_string() && keys["keys"][0].get("d").is_none());
+    let without = program().args(["receivers", "keys"]).output().unwrap();
+    assert_eq!(without.status.code(), Some(78));
 }

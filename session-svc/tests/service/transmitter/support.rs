@@ -1,4 +1,4 @@
-//! Services that tell receivers, and the receivers' side of their API.
+//! Services that push events to receivers, and the documents that receivers verify them by.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,24 +9,20 @@ use chassis::clock::ManualClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use oidc::{SecurityEventToken, TransmitterSettings};
 use prometheus::Registry;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use serde_json::{Value, json};
+use serde_json::Value;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_svc::sessions::SessionLimits;
-use session_svc::start::{AccessPolicy, ServiceParts, TransmitterParts, serve};
+use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::transmitter;
 use session_svc::vault::KeyRing;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -35,20 +31,15 @@ pub(crate) use crate::support::*;
 
 pub(crate) const REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
-/// What the receiver of this id shows at the API.
-pub(crate) fn token_of(id: &str) -> String {
-    format!("the-secret-token-of-{id}")
-}
-
-/// The settings of all replicas: where they keep keys and tokens, and whom they tell.
+/// The settings of all replicas: keys and receivers.
 pub(crate) struct Setting {
     directory: TempDir,
     pub(crate) clock: ManualClock,
     pub(crate) provider: TestProvider,
     pub(crate) limits: SessionLimits,
-    /// The address of the first replica, and so of all.
+    /// Where metadata and keys are published.
     pub(crate) issuer: String,
-    listener: Option<TcpListener>,
+    publisher: Option<TcpListener>,
     receivers: String,
     pub(crate) queued_max: Option<usize>,
     /// What the next replica seals with.
@@ -66,7 +57,7 @@ impl Setting {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self {
             issuer: format!("http://{}/ssf", listener.local_addr().unwrap()),
-            listener: Some(listener),
+            publisher: Some(listener),
             directory,
             clock: ManualClock::new(START_MS),
             provider: TestProvider::new(),
@@ -82,23 +73,11 @@ impl Setting {
     }
 
     /// One more receiver, with these lines in its table.
-    pub(crate) fn receiver(mut self, id: &str, lines: &str) -> Self {
-        let path = self.directory.path().join(id);
-        std::fs::write(&path, token_of(id)).unwrap();
+    pub(crate) fn pushed(mut self, id: &str, url: &str, lines: &str) -> Self {
         self.receivers.push_str(&format!(
-            "[[receiver]]\nid = \"{id}\"\naudience = \"https://{id}.example\"\ntoken_file = {path:?}\n{lines}\n"
+            "[[receiver]]\nid = \"{id}\"\naudience = \"https://{id}.example\"\nurl = \"{url}\"\n{lines}\n"
         ));
         self
-    }
-
-    /// One more that is pushed to.
-    pub(crate) fn pushed(self, id: &str, url: &str, lines: &str) -> Self {
-        self.receiver(id, &format!("delivery = \"push\"\nurl = \"{url}\"\n{lines}"))
-    }
-
-    /// One more that polls.
-    pub(crate) fn polling(self, id: &str, lines: &str) -> Self {
-        self.receiver(id, &format!("delivery = \"poll\"\n{lines}"))
     }
 
     /// The file of receivers.
@@ -126,15 +105,14 @@ impl Setting {
     pub(crate) async fn replica(&mut self, store: Arc<dyn SessionStore>) -> Replica {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let signals = match self.listener.take() {
-            Some(listener) => listener,
-            None => TcpListener::bind("127.0.0.1:0").await.unwrap(),
-        };
-        let api = format!("http://{}", signals.local_addr().unwrap());
         let mut receivers = transmitter::parse(&self.text()).unwrap();
         receivers.queued_max = self.queued_max.unwrap_or(receivers.queued_max);
+        if let Some(publisher) = self.publisher.take() {
+            tokio::spawn(publish(publisher, receivers.metadata(), receivers.keys()));
+        }
         let parts = ServiceParts {
             transmitters: None,
+            receivers: Some(receivers),
             store,
             keys: Reloading::new(KeyRing::parse(&[Secret::new(self.key.repeat(32))]).unwrap()),
             provider: self.provider.clone(),
@@ -149,25 +127,13 @@ impl Setting {
             metrics: metrics.clone(),
             workers: Workers::here(),
         };
-        let transmitter = TransmitterParts {
-            listener: signals,
-            tls: None,
-            receivers,
-        };
         let serving = tokio::spawn(async move {
-            serve(
-                AccessPolicy::anyone(),
-                parts,
-                Some(transmitter),
-                listener,
-                runtime,
-            )
-            .await
-            .unwrap();
+            serve(AccessPolicy::anyone(), parts, listener, runtime)
+                .await
+                .unwrap();
         });
         Replica {
             client: SessionServiceClient::connect(address).await.unwrap(),
-            api,
             metrics,
             shutdown,
             serving,
@@ -191,7 +157,6 @@ impl Setting {
 /// One service; told to stop when dropped.
 pub(crate) struct Replica {
     pub(crate) client: Client,
-    pub(crate) api: String,
     pub(crate) metrics: Registry,
     shutdown: CancellationToken,
     serving: JoinHandle<()>,
@@ -203,12 +168,23 @@ impl Drop for Replica {
     }
 }
 
-/// An answer of the API.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: http::HeaderMap,
-    pub(crate) body: Value,
+/// Serves metadata and keys as files, as an operator publishes them.
+async fn publish(listener: TcpListener, metadata: Value, keys: Value) {
+    while let Ok((mut connection, _)) = listener.accept().await {
+        let mut head = [0; 4_096];
+        let length = connection.read(&mut head).await.unwrap_or_default();
+        let head = String::from_utf8_lossy(&head[..length]);
+        let body = match head.split(' ').nth(1) {
+            Some("/.well-known/ssf-configuration/ssf") => metadata.to_string(),
+            Some("/ssf/jwks.json") => keys.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        connection.write_all(answer.as_bytes()).await.unwrap();
+    }
 }
 
 impl Replica {
@@ -245,56 +221,6 @@ impl Replica {
         let user = serde_json::json!({"sub": subject});
         let id = self.sign_in(user, &format!("sid-{subject}")).await;
         self.sign_out(&id).await;
-    }
-
-    /// A request to the API with this token, if there is one.
-    pub(crate) async fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &Value) -> Answer {
-        let http: HttpClient<HttpConnector, Full<Bytes>> =
-            HttpClient::builder(TokioExecutor::new()).build_http();
-        let mut request = http::Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.api));
-        if let Some(token) = token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
-        let body = match body {
-            Value::Null => Bytes::new(),
-            Value::String(text) => Bytes::from(text.clone()),
-            body => Bytes::from(body.to_string()),
-        };
-        let answer = within(http.request(request.body(Full::new(body)).unwrap()))
-            .await
-            .unwrap();
-        let (head, body) = answer.into_parts();
-        let body = within(body.collect()).await.unwrap().to_bytes();
-        Answer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body: serde_json::from_slice(&body).unwrap_or_default(),
-        }
-    }
-
-    /// The same as the receiver of this id.
-    pub(crate) async fn ask_as(&self, id: &str, method: &str, path: &str, body: &Value) -> Answer {
-        self.ask(method, path, Some(&token_of(id)), body).await
-    }
-
-    /// The stream of the receiver of this id.
-    pub(crate) async fn stream_of(&self, id: &str) -> String {
-        let answer = self.ask_as(id, "GET", "/ssf/streams", &Value::Null).await;
-        answer.body[0]["stream_id"].as_str().unwrap().to_owned()
-    }
-
-    /// What the receiver of this id is given.
-    pub(crate) async fn poll(&self, id: &str, request: &Value) -> Answer {
-        let path = format!("/ssf/poll/{}", self.stream_of(id).await);
-        self.ask_as(id, "POST", &path, request).await
-    }
-
-    /// How many events wait for the receiver of this id to fetch them.
-    pub(crate) async fn waiting(&self, id: &str) -> usize {
-        let given = self.poll(id, &json!({"returnImmediately": true})).await;
-        given.body["sets"].as_object().unwrap().len()
     }
 
     /// How often the store was asked for lists.

@@ -47,23 +47,49 @@ async fn a_restart_between_an_ending_and_its_delivery_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_could_not_be_told_and_is_paused_then_is_looked_after_as_seldom_as_others() {
+async fn a_receiver_that_could_not_be_told_once_is_looked_after_as_seldom_as_others() {
     let peer = Peer::start().await;
-    peer.always(status(503));
+    peer.next(status(503));
     let mut setting = Setting::new().await.pushed("files", &peer.url, "");
     let store = Arc::new(setting.memory());
     let replica = setting.replica(store).await;
     replica.come_and_go("alice").await;
-    peer.wait_for(1).await;
-    let body = json!({"stream_id": replica.stream_of("files").await, "status": "paused"});
-    let paused = replica.ask_as("files", "POST", "/ssf/status", &body).await;
-    assert_eq!(paused.status, 200);
-    // Until it would have been tried again.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    until("the event is counted", async || {
+        replica.counted("files", "delivered") == 1
+    })
+    .await;
     let before = replica.lists_read();
     tokio::time::sleep(Duration::from_secs(3)).await;
     let looks = replica.lists_read() - before;
     assert!(before > 0 && looks < 30, "{looks} looks in three seconds");
+}
+
+#[tokio::test]
+async fn of_more_events_than_may_wait_the_oldest_are_dropped_and_counted() {
+    let peer = Peer::start().await;
+    peer.always(status(503));
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
+    setting.queued_max = Some(3);
+    let store = Arc::new(setting.memory());
+    let replica = setting.replica(store).await;
+    for number in 0..5 {
+        replica.come_and_go(&format!("user-{number}")).await;
+        setting.clock.advance_ms(1);
+    }
+    until("two are dropped", async || {
+        replica.counted("files", "dropped") == 2
+    })
+    .await;
+    let tried = peer.got().len();
+    peer.always(super::peer::accepts());
+    until("three are told", async || {
+        replica.counted("files", "delivered") == 3
+    })
+    .await;
+    let told = &peer.got()[tried..];
+    let mut subjects: Vec<String> = told.iter().map(|one| subject_of(&one.token)).collect();
+    subjects.sort();
+    assert_eq!(subjects, ["user-2", "user-3", "user-4"]);
 }
 
 #[tokio::test]
@@ -86,28 +112,38 @@ async fn an_ending_goes_on_where_its_event_cannot_be_noted_which_is_made_up_for(
     assert_eq!(replica.counted("files", "lost"), 0);
 }
 
+/// The users of the first events.
+async fn subjects(peer: &Peer, count: usize) -> Vec<String> {
+    let pushed = peer.wait_for(count).await;
+    pushed.iter().map(|one| subject_of(&one.token)).collect()
+}
+
 #[tokio::test]
-async fn an_ending_that_failed_is_told_to_nobody_and_the_next_one_is() {
+async fn an_ending_that_failed_is_not_reported_and_the_next_one_is() {
     let world = world().await;
-    let mut setting = Setting::new().await.polling("files", "");
+    let peer = Peer::start().await;
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
     let failing = FailingStore::over(&world);
     let replica = setting.replica(Arc::new(failing.clone())).await;
     let id = replica.sign_in(json!({"sub": "alice"}), "").await;
     failing.refuses_removals(true);
     replica.client.clone().end_session(end(&id)).await.unwrap_err();
-    assert_eq!(replica.waiting("files").await, 0);
-    // Long after the call.
     failing.refuses_removals(false);
+    replica.come_and_go("bob").await;
+    assert_eq!(subjects(&peer, 1).await, ["bob"]);
+    // Long after the call.
     world.clock.advance_ms(130_000);
-    assert_eq!(replica.waiting("files").await, 0);
+    replica.come_and_go("carol").await;
+    assert_eq!(subjects(&peer, 2).await, ["bob", "carol"]);
     replica.sign_out(&id).await;
-    assert_eq!(replica.waiting("files").await, 1);
+    assert_eq!(subjects(&peer, 3).await, ["bob", "carol", "alice"]);
 }
 
 #[tokio::test]
 async fn the_note_of_an_ending_that_failed_is_not_dropped_under_the_next_one() {
     let world = world().await;
-    let mut setting = Setting::new().await.polling("files", "");
+    let peer = Peer::start().await;
+    let mut setting = Setting::new().await.pushed("files", &peer.url, "");
     let failing = FailingStore::over(&world);
     let replica = setting.replica(Arc::new(failing.clone())).await;
     let created = replica.client.clone().create_session(alice()).await.unwrap();
@@ -120,16 +156,18 @@ async fn the_note_of_an_ending_that_failed_is_not_dropped_under_the_next_one() {
     let ended = replica.client.clone().end_session(end(&created.session_id)).await;
     ended.unwrap_err();
     failing.refuses_removals(false);
-    assert_eq!(replica.waiting("files").await, 0);
+    replica.come_and_go("bob").await;
+    assert_eq!(subjects(&peer, 1).await, ["bob"]);
     let name = Name::parse(&created.session.unwrap().handle).unwrap();
     world.store.remove(name, Vec::new()).await.unwrap().unwrap();
-    assert_eq!(replica.waiting("files").await, 1);
+    assert_eq!(subjects(&peer, 2).await, ["bob", "alice"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_redis_what_a_stream_held_is_told_once_when_it_is_enabled() {
+async fn on_redis_what_waited_for_a_receiver_is_delivered_once_when_it_is_back() {
     let server = RedisServer::start(&[]);
     let peer = Peer::start().await;
+    peer.always(status(503));
     let mut setting = Setting::new().await.pushed("files", &peer.url, "");
     let url = format!("redis://127.0.0.1:{}", server.port);
     let settings: StoreSettings = url.parse().unwrap();
@@ -138,12 +176,6 @@ async fn on_redis_what_a_stream_held_is_told_once_when_it_is_enabled() {
         .replica(open(&settings, Arc::clone(&clock)).await.unwrap())
         .await;
     let two = setting.replica(open(&settings, clock).await.unwrap()).await;
-    let stream = one.stream_of("files").await;
-    let set = async |status: &str| {
-        let body = json!({"stream_id": stream, "status": status});
-        one.ask_as("files", "POST", "/ssf/status", &body).await.status
-    };
-    assert_eq!(set("paused").await, 200);
     let mut ending = tokio::task::JoinSet::new();
     for lane in 0..10 {
         let client = two.client.clone();
@@ -164,11 +196,10 @@ async fn on_redis_what_a_stream_held_is_told_once_when_it_is_enabled() {
         });
     }
     ending.join_all().await;
-    assert_eq!(set("enabled").await, 200);
+    peer.always(super::peer::accepts());
     let told = || (one.counted("files", "delivered") + two.counted("files", "delivered")) as usize;
     until("all are told", async || told() == COUNT).await;
     let mut subjects: Vec<String> = peer.got().iter().map(|one| subject_of(&one.token)).collect();
-    assert_eq!(subjects.len(), COUNT);
     subjects.sort();
     subjects.dedup();
     assert_eq!(subjects.len(), COUNT);

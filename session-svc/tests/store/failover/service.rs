@@ -67,6 +67,7 @@ impl Service {
         let shutdown = CancellationToken::new();
         let parts = ServiceParts {
             transmitters: None,
+            receivers: None,
             store,
             keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
             provider: NoProvider,
@@ -92,7 +93,7 @@ impl Service {
             workers: Workers::here(),
         };
         tokio::spawn(async move {
-            serve(AccessPolicy::anyone(), parts, None, listener, runtime)
+            serve(AccessPolicy::anyone(), parts, listener, runtime)
                 .await
                 .unwrap()
         });

@@ -1,0 +1,57 @@
+//! `receivers`: prints the documents by which receivers verify our events, for the operator to publish.
+//!
+//! Invariant: no private key is in the output.
+
+use chassis::settings::{Reader, SettingsError, Warning};
+use chassis::tool::{Tool, Work};
+use clap::{ArgMatches, Command};
+
+use super::output::{self, CommandOutput, Exit};
+use crate::settings::signals;
+
+const KEYS: &str = "keys";
+const METADATA: &str = "metadata";
+
+/// The command.
+pub(super) struct ReceiversTool;
+
+impl Tool for ReceiversTool {
+    fn command(&self) -> Command {
+        let metadata = Command::new(METADATA)
+            .about("Prints the metadata: publish it at /.well-known/ssf-configuration of the issuer's host");
+        let keys =
+            Command::new(KEYS).about("Prints the public keys: publish them at jwks.json below the issuer");
+        Command::new("receivers")
+            .about("Prints the documents by which receivers verify events")
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommands([metadata, keys].map(|command| {
+                command.after_help(
+                    "Reads SESSION_RECEIVERS and the signing keys it names. Exit codes: 0 done, 2 used wrongly, 78 wrong settings.",
+                )
+            }))
+    }
+
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+        let receivers = signals::receivers(&mut reader);
+        if receivers.is_none() && !reader.is_wrong(signals::RECEIVERS) {
+            reader.wrong(signals::RECEIVERS, "is required: it names the signing keys");
+        }
+        let (receivers, warnings) = reader.finish(receivers)?;
+        let document = receivers.map(|receivers| match given.subcommand_name() {
+            Some(KEYS) => receivers.keys(),
+            _ => receivers.metadata(),
+        });
+        let json = document.unwrap_or_default();
+        let output = CommandOutput {
+            text: format!("{json:#}\n"),
+            json,
+            exit: Exit::Done,
+        };
+        Ok((Box::pin(async { output::conclude(false, Ok(output)) }), warnings))
+    }
+}
