@@ -20,39 +20,32 @@ pub(super) fn sites_of(sites: &Sites, at: usize) -> Vec<&Site> {
 pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Section {
     let sites = settings.sites();
     let of_provider = sites_of(&sites, at);
-    let mut findings = Vec::new();
+    let mut addresses = Vec::new();
     for site in &of_provider {
-        let uri = site.at(&settings.callback_path(provider));
-        findings.push(Finding::information("redirect_uri", uri));
+        addresses.push(("redirect_uri", site.at(&settings.callback_path(provider))));
     }
     if settings.sign_in.provider_logout != ProviderLogout::Off {
-        for site in &of_provider {
-            let uri = landing(settings, site, sites.main());
-            findings.push(Finding::information("post_logout_redirect_uri", uri));
-        }
-        for uri in &settings.sign_in.logout_return_to_allowed {
-            findings.push(Finding::information("post_logout_redirect_uri", uri.as_str()));
-        }
+        let landings = of_provider
+            .iter()
+            .map(|site| landing(settings, site, sites.main()));
+        let allowed = settings.sign_in.logout_return_to_allowed.iter();
+        let allowed = allowed.map(|uri| uri.as_str().to_owned());
+        addresses.extend(
+            landings
+                .chain(allowed)
+                .map(|uri| ("post_logout_redirect_uri", uri)),
+        );
     }
     let main = sites.main();
-    findings.push(Finding::information(
-        "backchannel_logout_uri",
-        main.at(BACK_CHANNEL_PATH),
-    ));
+    addresses.push(("backchannel_logout_uri", main.at(BACK_CHANNEL_PATH)));
     if settings.sign_in.frontchannel_logout {
-        findings.push(Finding::information(
-            "frontchannel_logout_uri",
-            main.at(FRONT_CHANNEL_PATH),
-        ));
+        addresses.push(("frontchannel_logout_uri", main.at(FRONT_CHANNEL_PATH)));
     }
-    findings.push(Finding::information(
-        "initiate_login_uri",
-        main.login_url(None, None),
-    ));
+    addresses.push(("initiate_login_uri", main.login_url(None, None)));
     let signs = matches!(provider.settings.client_auth, ClientAuth::PrivateKeyJwt(_))
         || provider.settings.request_keys.is_some();
     if signs {
-        findings.push(Finding::information("jwks_uri", main.at(client_keys::PATH)));
+        addresses.push(("jwks_uri", main.at(client_keys::PATH)));
     }
     let whose = if settings.providers.listed {
         format!(" {:?}", provider.id)
@@ -64,6 +57,9 @@ pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &Configu
             "Register at the provider{whose}, letter by letter, for client {:?}",
             provider.settings.client_id
         ),
-        findings,
+        checks: addresses
+            .into_iter()
+            .map(|(id, uri)| (id, Finding::information(uri)))
+            .collect(),
     }
 }

@@ -3,170 +3,180 @@
 use std::path::Path;
 use std::time::Duration;
 
-use chassis::findings::{Finding, Remedy, chain};
-use chassis::tls::names_in;
+use chassis::files::read_bounded;
+use chassis::findings::{Check, Finding, chain};
+use chassis::tls::{TlsFault, names_in};
+use provider_settings::checkup::{ConnectionSettings, describe_fault, root};
 use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
-use session_proto::v1::{
-    AbandonSignInRequest, BeginSignInRequest, BindSessionRequest, CreateSessionRequest, EndSessionRequest,
-    EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest, ListSessionsRequest,
-    ReceiveSecurityEventRequest, RollSessionRequest, RotateCookieRequest, UpdateSessionRequest,
-    WatchSessionsRequest, get_session_request,
-};
+use session_proto::v1::{ErrorReason, GetSessionRequest, get_session_request};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use super::trouble;
 use crate::settings::EdgeSettings;
 
 /// How long a call may take: a service that is well answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(3);
 
+const SETTINGS: ConnectionSettings = ConnectionSettings {
+    url: "EDGE_SESSION_SVC_URL",
+    ca: "EDGE_SESSION_SVC_CA_FILE",
+    certificate: "EDGE_SESSION_SVC_CERT_FILE",
+};
+
 /// What was found of it.
-pub(super) async fn examined(settings: &EdgeSettings) -> Vec<Finding> {
+pub(super) async fn examined(settings: &EdgeSettings) -> Vec<Check> {
+    let id = "session_service";
     let client = match client(settings) {
         Ok(client) => client,
-        Err(finding) => return vec![finding],
+        Err(found) => {
+            let advice = "EDGE_SESSION_SVC_CA_FILE: name the PEM file of the authority that the service's certificate comes from: https needs it";
+            return vec![(id, Finding::problem(found, advice))];
+        }
     };
-    let mut findings = Vec::new();
-    match nobody(&client).await {
-        None => findings.push(Finding::fits("session_service", "answers")),
+    let answers = match ask_for_nobody(&client).await {
         Some(error) if error.reason == ErrorReason::ErrStoreUnavailable => {
-            findings.push(Finding::problem(
-                "session_service",
-                "answers, and its store does not",
-                Remedy::elsewhere("ask it: `session-svc doctor`"),
-            ));
+            Finding::problem("answers, and its store does not", "ask it: `session-svc doctor`")
         }
         Some(error) if error.is_unavailable() => {
-            let mut found = Vec::new();
+            let mut checks = Vec::new();
             for address in &settings.session_service {
-                found.push(trouble::of(settings, address).await);
+                let (found, advice) = find_fault(settings, address).await;
+                checks.push((id, Finding::problem(format!("{address}: {found}"), advice)));
             }
-            return found;
+            return checks;
         }
         // Why it does not let us ask is told below.
-        Some(_) => findings.push(Finding::fits("session_service", "answers")),
-    }
-    findings.push(identity(settings));
-    findings.push(rights(&client).await);
-    findings
+        Some(_) | None => Finding::fits("answers"),
+    };
+    vec![
+        (id, answers),
+        ("session_service_identity", identity(settings)),
+        ("session_service_rights", rights(&client).await),
+    ]
 }
 
-fn client(settings: &EdgeSettings) -> Result<SessionClient, Finding> {
-    let id = "session_service";
+fn client(settings: &EdgeSettings) -> Result<SessionClient, String> {
     let identity = settings.session_service_identity.clone();
     let ca = settings.session_service_ca.clone();
     let tls = ca.map(|ca| ClientTls::from_files(ca, identity)).transpose();
-    let tls = tls.map_err(|error| {
-        let remedy = Remedy::set(
-            "EDGE_SESSION_SVC_CA_FILE",
-            "see that the certificate files can be read",
-        );
-        Finding::problem(id, error.to_string(), remedy)
-    })?;
     let client = ClientSettings {
-        tls,
+        tls: tls.map_err(|error| error.to_string())?,
         deadline: DEADLINE,
         ..ClientSettings::new(settings.session_service.clone())
     };
-    SessionClient::new(client).map_err(|error| {
-        let remedy = Remedy::set(
-            "EDGE_SESSION_SVC_CA_FILE",
-            "name the PEM file of the authority that the service's certificate comes from: https needs it",
-        );
-        Finding::problem(id, chain(&error), remedy)
-    })
+    SessionClient::new(client).map_err(|error| chain(&error))
 }
 
 /// Asks for a session that cannot be there; `None` is the answer that it is not.
-async fn nobody(client: &SessionClient) -> Option<SessionError> {
+async fn ask_for_nobody(client: &SessionClient) -> Option<SessionError> {
     let by = Some(get_session_request::By::Handle("0".repeat(32)));
     let error = client.get_session(GetSessionRequest { by }).await.err()?;
     (error.reason != ErrorReason::ErrMissingSession).then_some(error)
 }
 
-/// By which names the service may know us.
-fn identity(settings: &EdgeSettings) -> Finding {
-    let id = "session_service_identity";
-    let secure = settings
-        .session_service
-        .iter()
-        .all(|address| address.starts_with("https://"));
-    let Some((certificate, _)) = settings.session_service_identity.as_ref().filter(|_| secure) else {
-        return Finding::information(
-            id,
-            match secure {
-                true => "no certificate of ours: the service knows us as anybody its network lets in",
-                false => "plain http: the service knows us as anybody its network lets in",
-            },
-        );
-    };
-    let names = read(certificate).map(|pem| names_in(&pem)).unwrap_or_default();
-    if names.is_empty() {
-        return Finding::warning(
-            id,
-            "our certificate has no name that SESSION_CALLERS can hold",
-            Remedy::set(
-                "EDGE_SESSION_SVC_CERT_FILE",
-                "use a certificate with a DNS name or a SPIFFE ID as subject alternative name",
+/// What is wrong with an address that does not answer, and what mends it.
+async fn find_fault(settings: &EdgeSettings, address: &str) -> (String, String) {
+    match (connect(settings, address).await, address.starts_with("https://")) {
+        (Err(error), _) => match TlsFault::of(&error) {
+            Some(fault) => describe_fault(fault, SETTINGS),
+            None => (
+                root(&error),
+                "EDGE_SESSION_SVC_URL: start session-svc, and write host and port of its SESSION_LISTEN, in Kubernetes the name of its Service; see that firewalls and network policies let this host through".to_owned(),
             ),
-        );
+        },
+        (Ok(()), true) => (
+            "the connection ends after the TLS handshake".to_owned(),
+            "EDGE_SESSION_SVC_CERT_FILE: name our certificate, and EDGE_SESSION_SVC_KEY_FILE: a service with SESSION_CLIENT_CA_FILE lets in who has one of that authority that has not expired".to_owned(),
+        ),
+        (Ok(()), false) => (
+            "something listens there and does not answer plain gRPC".to_owned(),
+            "EDGE_SESSION_SVC_URL: if the service has SESSION_TLS_CERT_FILE, write https:// and set EDGE_SESSION_SVC_CA_FILE; otherwise see that the port is that of SESSION_LISTEN".to_owned(),
+        ),
     }
-    Finding::fits(id, names.join(", "))
 }
 
-fn read(path: &Path) -> Option<Vec<u8>> {
-    chassis::files::read_bounded(path).ok()
+/// A connection like those of calls, for its error.
+async fn connect(settings: &EdgeSettings, address: &str) -> Result<(), tonic::transport::Error> {
+    let read = |path: &Path| read_bounded(path).unwrap_or_default();
+    let mut tls = ClientTlsConfig::new();
+    if let Some(ca) = &settings.session_service_ca {
+        tls = tls.ca_certificate(Certificate::from_pem(read(ca)));
+    }
+    if let Some((certificate, key)) = &settings.session_service_identity {
+        tls = tls.identity(Identity::from_pem(read(certificate), read(key)));
+    }
+    let mut endpoint = Endpoint::from_shared(address.to_owned())?
+        .connect_timeout(DEADLINE)
+        .timeout(DEADLINE);
+    if address.starts_with("https://") {
+        endpoint = endpoint.tls_config(tls)?;
+    }
+    endpoint.connect().await.map(|_channel| ())
+}
+
+/// By which names the service may know us.
+fn identity(settings: &EdgeSettings) -> Finding {
+    let mut addresses = settings.session_service.iter();
+    if !addresses.all(|address| address.starts_with("https://")) {
+        return Finding::information("plain http: the service knows us as anybody its network lets in");
+    }
+    let Some((certificate, _)) = &settings.session_service_identity else {
+        return Finding::information(
+            "no certificate of ours: the service knows us as anybody its network lets in",
+        );
+    };
+    let names = names_in(&read_bounded(certificate).unwrap_or_default());
+    if names.is_empty() {
+        return Finding::warning(
+            "our certificate has no name that SESSION_CALLERS can hold",
+            "EDGE_SESSION_SVC_CERT_FILE: use a certificate with a DNS name or a SPIFFE ID as subject alternative name",
+        );
+    }
+    Finding::fits(names.join(", "))
 }
 
 /// What the service lets us call: each method is called with a request that none would fulfil, for who may not call is turned
 /// away before the request is read.
 async fn rights(client: &SessionClient) -> Finding {
-    let id = "session_service_rights";
     let mut refused = Vec::new();
     let mut unknown = false;
-    let mut note = |name: &'static str, outcome: Option<ErrorReason>| match outcome {
+    let mut note = |name: &'static str, outcome: Option<SessionError>| match outcome.map(|error| error.reason)
+    {
         Some(ErrorReason::ErrCallerNotAllowed) => refused.push(name),
         Some(ErrorReason::ErrUnknownCaller) => unknown = true,
         _ => {}
     };
     macro_rules! call {
-        ($name:literal, $method:ident, $request:ty) => {
-            let called = client.$method(<$request>::default()).await;
-            note($name, called.err().map(|error| error.reason));
+        ($($name:literal $method:ident,)*) => {
+            $(note($name, client.$method(Default::default()).await.err());)*
         };
     }
-    call!("BeginSignIn", begin_sign_in, BeginSignInRequest);
-    call!("AbandonSignIn", abandon_sign_in, AbandonSignInRequest);
-    call!("CreateSession", create_session, CreateSessionRequest);
-    call!("GetSession", get_session, GetSessionRequest);
-    call!("RollSession", roll_session, RollSessionRequest);
-    call!("BindSession", bind_session, BindSessionRequest);
-    call!("RotateCookie", rotate_cookie, RotateCookieRequest);
-    call!("UpdateSession", update_session, UpdateSessionRequest);
-    call!("GetAccessToken", get_access_token, GetAccessTokenRequest);
-    call!("EndSession", end_session, EndSessionRequest);
-    call!("EndSessions", end_sessions, EndSessionsRequest);
-    call!(
-        "ReceiveSecurityEvent",
-        receive_security_event,
-        ReceiveSecurityEventRequest
-    );
-    call!("ListSessions", list_sessions, ListSessionsRequest);
-    call!("WatchSessions", watch_sessions, WatchSessionsRequest);
+    call! {
+        "BeginSignIn" begin_sign_in,
+        "AbandonSignIn" abandon_sign_in,
+        "CreateSession" create_session,
+        "GetSession" get_session,
+        "RollSession" roll_session,
+        "BindSession" bind_session,
+        "RotateCookie" rotate_cookie,
+        "UpdateSession" update_session,
+        "GetAccessToken" get_access_token,
+        "EndSession" end_session,
+        "EndSessions" end_sessions,
+        "ReceiveSecurityEvent" receive_security_event,
+        "ListSessions" list_sessions,
+        "WatchSessions" watch_sessions,
+    }
     if unknown {
         return Finding::problem(
-            id,
             "the service does not know us",
-            Remedy::elsewhere(
-                "add one of our names to the file of SESSION_CALLERS, with rpcs = [\"*\"]; without a certificate (EDGE_SESSION_SVC_CERT_FILE) nobody is known",
-            ),
+            "add one of our names to the file of SESSION_CALLERS, with rpcs = [\"*\"]; without a certificate (EDGE_SESSION_SVC_CERT_FILE) nobody is known",
         );
     }
     if refused.is_empty() {
-        return Finding::fits(id, "everything the edge calls");
+        return Finding::fits("everything the edge calls");
     }
     Finding::problem(
-        id,
         format!("we may not call {}", refused.join(", ")),
-        Remedy::elsewhere("allow them to us in the file of SESSION_CALLERS: the edge calls every method"),
+        "allow them to us in the file of SESSION_CALLERS: the edge calls every method",
     )
 }

@@ -44,105 +44,75 @@ impl Verdict {
     }
 }
 
-/// What mends something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remedy {
-    /// The setting to change, if it is one.
-    pub setting: Option<String>,
-    /// What to do, as an imperative.
-    pub advice: String,
-}
-
-impl Remedy {
-    /// A change of a setting.
-    #[must_use]
-    pub fn set(setting: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            setting: Some(setting.into()),
-            advice: advice.into(),
-        }
-    }
-
-    /// Something to do elsewhere: at the provider, at a server, in a file.
-    #[must_use]
-    pub fn elsewhere(advice: impl Into<String>) -> Self {
-        Self {
-            setting: None,
-            advice: advice.into(),
-        }
-    }
-}
-
-/// One thing that was looked at.
+/// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, in lower case with underscores.
-    pub id: &'static str,
     /// How it stands.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
-    /// What to do.
-    pub remedy: Option<Remedy>,
+    /// What to do, as an imperative. If it is a setting to change, the advice begins with its name and a colon.
+    pub advice: Option<String>,
 }
 
+/// A check by its id, in lower case with underscores, and what it found.
+pub type Check = (&'static str, Finding);
+
 impl Finding {
-    fn new(id: &'static str, verdict: Verdict, found: impl Into<String>, remedy: Option<Remedy>) -> Self {
+    fn new(verdict: Verdict, found: impl Into<String>, advice: Option<String>) -> Self {
+        let found = found.into();
         Self {
-            id,
             verdict,
-            found: found.into(),
-            remedy,
+            found,
+            advice,
         }
     }
 
     /// As it should be.
     #[must_use]
-    pub fn fits(id: &'static str, found: impl Into<String>) -> Self {
-        Self::new(id, Verdict::Fits, found, None)
+    pub fn fits(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Fits, found, None)
     }
 
     /// To be known.
     #[must_use]
-    pub fn information(id: &'static str, found: impl Into<String>) -> Self {
-        Self::new(id, Verdict::Information, found, None)
+    pub fn information(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Information, found, None)
     }
 
     /// Could not be found out.
     #[must_use]
-    pub fn unknown(id: &'static str, found: impl Into<String>) -> Self {
-        Self::new(id, Verdict::Unknown, found, None)
+    pub fn unknown(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Unknown, found, None)
     }
 
     /// To be looked at.
     #[must_use]
-    pub fn warning(id: &'static str, found: impl Into<String>, remedy: Remedy) -> Self {
-        Self::new(id, Verdict::Warning, found, Some(remedy))
+    pub fn warning(found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(Verdict::Warning, found, Some(advice.into()))
     }
 
     /// Does not work.
     #[must_use]
-    pub fn problem(id: &'static str, found: impl Into<String>, remedy: Remedy) -> Self {
-        Self::new(id, Verdict::Problem, found, Some(remedy))
+    pub fn problem(found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(Verdict::Problem, found, Some(advice.into()))
     }
 
-    /// The same finding with something one may do.
+    /// The same finding with something an operator may do.
     #[must_use]
-    pub fn with(self, remedy: Remedy) -> Self {
-        Self {
-            remedy: Some(remedy),
-            ..self
-        }
+    pub fn advise(self, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { advice, ..self }
     }
 }
 
-/// Findings about one thing.
+/// Checks of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// What they are about.
     pub title: String,
-    /// The findings, in the order in which one needs the other.
-    pub findings: Vec<Finding>,
+    /// The checks, in the order in which one needs the other.
+    pub checks: Vec<Check>,
 }
 
 /// Everything that was found.
@@ -153,32 +123,30 @@ pub struct Report {
 }
 
 impl Report {
-    fn fits(&self) -> bool {
-        self.count(Verdict::Problem) == 0
-    }
-
     fn count(&self, verdict: Verdict) -> usize {
-        let findings = self.sections.iter().flat_map(|section| &section.findings);
-        findings.filter(|finding| finding.verdict == verdict).count()
+        let checks = self.sections.iter().flat_map(|section| &section.checks);
+        checks.filter(|(_, finding)| finding.verdict == verdict).count()
     }
 
-    /// A line for each finding, and below it what to do.
+    /// A line for each check, and below it what to do.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         for section in &self.sections {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}\n", shown(&section.title));
-            for finding in &section.findings {
-                let (result, found) = (finding.verdict.word(), shown(&finding.found));
-                let _ = writeln!(
-                    text,
-                    "  {result:<RESULT_WIDTH$}  {:<CHECK_WIDTH$}  {found}",
-                    finding.id
-                );
-                if let Some(Remedy { setting, advice }) = &finding.remedy {
-                    let setting = setting.as_ref().map(|setting| format!("{setting}: "));
-                    let advice = shown(&format!("{}{advice}", setting.unwrap_or_default()));
+            for (
+                id,
+                Finding {
+                    verdict,
+                    found,
+                    advice,
+                },
+            ) in &section.checks
+            {
+                let (result, found) = (verdict.word(), shown(found));
+                let _ = writeln!(text, "  {result:<RESULT_WIDTH$}  {id:<CHECK_WIDTH$}  {found}");
+                if let Some(advice) = advice.as_deref().map(shown) {
                     let _ = writeln!(text, "  {:RESULT_WIDTH$}  {:CHECK_WIDTH$}  → {advice}", "", "");
                 }
             }
@@ -197,9 +165,9 @@ impl Report {
     pub fn print(&self) -> ExitCode {
         // A reader that hung up is no failure of ours.
         let _ = std::io::stdout().write_all(self.text().as_bytes());
-        match self.fits() {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
+        match self.count(Verdict::Problem) {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
         }
     }
 }
@@ -223,21 +191,18 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 mod tests {
     use super::*;
 
-    fn text(findings: Vec<Finding>) -> String {
+    fn text(checks: Vec<Check>) -> String {
         let title = "Provider".to_owned();
-        let sections = vec![Section { title, findings }];
+        let sections = vec![Section { title, checks }];
         Report { sections }.text()
     }
 
     #[test]
     fn what_does_not_fit_is_followed_by_what_to_do() {
+        let refused = Finding::problem("the secret is refused", "OIDC_CLIENT_SECRET: copy it again");
         let text = text(vec![
-            Finding::fits("issuer", "https://op.example"),
-            Finding::problem(
-                "client_authentication",
-                "the secret is refused",
-                Remedy::set("OIDC_CLIENT_SECRET", "copy it again"),
-            ),
+            ("issuer", Finding::fits("https://op.example")),
+            ("client_authentication", refused),
         ]);
         assert_eq!(
             text,
@@ -251,15 +216,14 @@ mod tests {
 
     #[test]
     fn a_warning_alone_is_counted_and_an_unknown_fits() {
-        let remedy = Remedy::elsewhere("check NTP");
-        let warned = text(vec![Finding::warning("clock", "12 s apart", remedy)]);
+        let warned = text(vec![("clock", Finding::warning("12 s apart", "check NTP"))]);
         assert!(warned.ends_with("problems: 0, warnings: 1\n"), "{warned}");
-        let fine = text(vec![Finding::unknown("claims", "the provider does not say")]);
+        let fine = text(vec![("claims", Finding::unknown("the provider does not say"))]);
         assert!(fine.ends_with("everything fits\n"), "{fine}");
     }
 
     #[test]
     fn what_a_provider_says_cannot_steer_the_terminal() {
-        assert!(text(vec![Finding::fits("issuer", "a\x1b[2J")]).contains("a·[2J"));
+        assert!(text(vec![("issuer", Finding::fits("a\x1b[2J"))]).contains("a·[2J"));
     }
 }

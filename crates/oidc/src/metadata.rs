@@ -64,7 +64,10 @@ pub struct Metadata {
 impl Metadata {
     /// Judges a discovery document: byte-exact issuer, every endpoint under the https rule.
     /// With `mutual_tls` the endpoints are those for clients with a certificate, where there are any (RFC 8705 section 5).
-    pub(crate) fn from_document(
+    ///
+    /// # Errors
+    /// Another issuer, or an endpoint that is missing or breaks the https rule.
+    pub fn from_document(
         document: &Map<String, Value>,
         issuer: &str,
         mutual_tls: bool,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::key_set::ProviderKeySet;
-use crate::{Metadata, OAuthError, ProviderError, SigningAlgorithm};
+use crate::{OAuthError, ProviderError, SigningAlgorithm};
 
 /// A clock is told in whole seconds, and rounded on both sides (RFC 9110 section 5.6.7).
 const GRANULARITY_SECS: i64 = 1;
@@ -35,13 +35,6 @@ impl DiscoveryProbe {
             clock_offset_secs: None,
             certificate: None,
         }
-    }
-
-    /// What this product makes of the document, were `issuer` configured; `None` without one.
-    #[must_use]
-    pub fn metadata(&self, issuer: &str, mutual_tls: bool) -> Option<Result<Metadata, ProviderError>> {
-        let document = self.document.as_ref().ok()?;
-        Some(Metadata::from_document(document, issuer, mutual_tls))
     }
 }
 

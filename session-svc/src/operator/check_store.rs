@@ -7,10 +7,10 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::memory_size;
 use super::output::{self, CommandFailure, CommandOutput};
-use super::round_trip;
-use super::store_access::{OpenedStore, StoreAccess};
+use super::store_access::{self, StoreAccess};
 use super::store_report::{Check, answered};
-use crate::store::fact::{Assessment, Fact};
+use crate::store::SessionStore;
+use crate::store::fact::Assessment;
 
 /// A clock this far from the store's is worth a look: replicas may be as far apart from each other.
 const CLOCK_WARNING_MS: u64 = 1_000;
@@ -56,32 +56,36 @@ impl Tool for CheckStoreTool {
 }
 
 async fn checked(access: &StoreAccess, server_memory: Option<u64>) -> Result<CommandOutput, CommandFailure> {
-    let opened = access.open().await?;
-    let mut checks = vec![Check::new("reachable", access.kind(), Assessment::Fine)];
-    checks.extend(round_trip::made(&opened).await.into_iter().map(stepped));
-    checks.push(clock(&opened));
-    checks.extend(engine_checks(&opened, server_memory).await);
+    let store = access.open().await?;
+    let rights = store_access::try_rights(&*store).await;
+    let acknowledged = store.confirm_removed(&[]).await;
+    let mut checks = vec![
+        Check::new("reachable", access.kind(), Assessment::Fine),
+        tried(
+            "rights",
+            rights.err(),
+            "the service cannot work with a store that refuses this",
+        ),
+        tried(
+            "acknowledge",
+            acknowledged.err().map(|error| output::chain(&error)),
+            "sign-outs fail: SESSION_ENDING_REPLICAS needs the right +wait and as many replicas near their master",
+        ),
+        clock(&*store),
+    ];
+    checks.extend(engine_checks(&*store, server_memory).await);
     Ok(answered(access.kind(), &checks))
 }
 
-fn stepped(step: round_trip::Step) -> Check {
-    let took = format!("{:.1} ms", step.took.as_secs_f64() * 1_000.0);
-    match step.failed {
-        None => Check::new(step.name, took, Assessment::Fine),
-        Some(why) => {
-            let advice = match step.name {
-                round_trip::ACKNOWLEDGE => {
-                    "sign-outs fail: SESSION_ENDING_REPLICAS needs the right +wait and as many replicas near their master"
-                }
-                _ => "the service cannot work with a store that refuses this",
-            };
-            Check::new(step.name, why, Assessment::Problem(advice))
-        }
+fn tried(name: &'static str, failed: Option<String>, advice: &'static str) -> Check {
+    match failed {
+        None => Check::new(name, "works", Assessment::Fine),
+        Some(why) => Check::new(name, why, Assessment::Problem(advice)),
     }
 }
 
-fn clock(opened: &OpenedStore) -> Check {
-    let (ours, stores) = (SystemClock.now_ms(), opened.store.now_ms());
+fn clock(store: &dyn SessionStore) -> Check {
+    let (ours, stores) = (SystemClock.now_ms(), store.now_ms());
     let standing = if ours.abs_diff(stores) > CLOCK_WARNING_MS {
         Assessment::Warning("this machine's clock is off the store's, which decides: check NTP")
     } else {
@@ -95,17 +99,11 @@ fn clock(opened: &OpenedStore) -> Check {
     )
 }
 
-async fn engine_checks(opened: &OpenedStore, server_memory: Option<u64>) -> Vec<Check> {
-    match opened.store.facts(server_memory).await {
+async fn engine_checks(store: &dyn SessionStore, server_memory: Option<u64>) -> Vec<Check> {
+    match store.facts(server_memory).await {
         Ok(facts) => facts
             .into_iter()
-            .map(
-                |Fact {
-                     name,
-                     value,
-                     standing,
-                 }| Check::new(name, value, standing),
-            )
+            .map(|fact| Check::new(fact.name, fact.value, fact.standing))
             .collect(),
         Err(error) => vec![Check::new(
             "engine",

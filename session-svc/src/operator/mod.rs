@@ -21,7 +21,6 @@ mod memory_size;
 mod output;
 mod pause;
 mod receivers;
-mod round_trip;
 mod service;
 mod sessions;
 mod store_access;

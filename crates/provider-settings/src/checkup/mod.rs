@@ -15,14 +15,17 @@ mod request;
 mod tests;
 mod tokens;
 
-use chassis::findings::{Finding, Remedy, Verdict};
+use chassis::findings::{Check, Finding, Verdict, chain};
 use oidc::{
-    AuthorizationProbe, ClientAuth, ClientVerdict, ProviderError, ProviderSettings, RedirectUrl, RelyingParty,
+    AuthorizationProbe, ClientAuth, ClientVerdict, Metadata, ProviderError, ProviderSettings, RedirectUrl,
+    RelyingParty,
 };
 use serde_json::{Map, Value};
 
+pub use self::connection::{ConnectionSettings, describe_fault, root};
+
+use self::document::DiscoveryDocument;
 use crate::ConfiguredProvider;
-use document::DiscoveryDocument;
 
 /// Which part of the product has to do with the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,86 +50,86 @@ pub enum UserinfoReading {
     Never,
 }
 
-/// What became of an examination.
-#[derive(Debug)]
-pub struct Examined {
-    /// What was found.
-    pub findings: Vec<Finding>,
-    /// Whether the provider can be spoken to: there is a document, of this issuer, that names the endpoints.
-    pub usable: bool,
+/// Asks a provider who it is and what it offers, and judges that. Gives the client to try if the provider can be spoken to: there is a
+/// document, of this issuer, that names the endpoints. `now` is in seconds since the Unix epoch.
+pub async fn examine(
+    settings: &ProviderSettings,
+    part: Part,
+    now: u64,
+) -> (Vec<Check>, Option<RelyingParty>) {
+    let party = match RelyingParty::new(settings.clone()) {
+        Ok(party) => party,
+        Err(error) => {
+            let advice = "OIDC_ISSUER_URL: see that the files named by the settings are still there";
+            return (vec![("discovery", Finding::problem(chain(&error), advice))], None);
+        }
+    };
+    let (mut checks, is_usable) = examine_document(&party, part, now).await;
+    if is_usable {
+        return (checks, Some(party));
+    }
+    let untried = Finding::unknown("not tried: what is above has to fit first");
+    checks.push(("client_credentials", untried));
+    (checks, None)
 }
 
-/// Asks the provider who it is and what it offers, and judges that. `now` is in seconds since the Unix epoch.
-pub async fn examine(party: &RelyingParty, part: Part, now: u64) -> Examined {
+async fn examine_document(party: &RelyingParty, part: Part, now: u64) -> (Vec<Check>, bool) {
     let settings = party.settings();
     let Some(probe) = party.probe_discovery(now).await else {
-        let remedy = Remedy::set("OIDC_ISSUER_URL", "write an absolute URL");
-        return Examined {
-            findings: vec![Finding::problem("discovery", "the issuer is no URL", remedy)],
-            usable: false,
-        };
+        let finding = Finding::problem("the issuer is no URL", "OIDC_ISSUER_URL: write an absolute URL");
+        return (vec![("discovery", finding)], false);
     };
-    let mut findings = connection::judge(settings, &probe, now);
+    let mut checks = connection::judge(settings, &probe, now);
     let Ok(document) = &probe.document else {
-        return Examined {
-            findings,
-            usable: false,
-        };
+        return (checks, false);
     };
     let said = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
     let mutual_tls = matches!(settings.client_auth, ClientAuth::TlsClientAuth { .. });
-    let metadata = probe.metadata(said, mutual_tls);
-    findings.push(tokens::issuer(DiscoveryDocument(document), settings));
-    if let Some(Err(error)) = &metadata {
-        findings.push(endpoints(error));
+    let metadata = Metadata::from_document(document, said, mutual_tls);
+    checks.push(("issuer", tokens::issuer(DiscoveryDocument(document), settings)));
+    if let Err(error) = &metadata {
+        let advice = "the discovery document has to name authorization_endpoint, token_endpoint and jwks_uri, all of them https outside this machine";
+        checks.push(("endpoints", Finding::problem(chain(error), advice)));
     }
     let accepted = tokens::accepted(DiscoveryDocument(document), settings);
-    let algorithm = tokens::algorithm(DiscoveryDocument(document), settings);
+    let algorithm = tokens::algorithm(DiscoveryDocument(document), &accepted);
     // Keys for an algorithm the provider does not use say nothing more.
     let keys_matter = algorithm.verdict != Verdict::Problem;
-    findings.push(algorithm);
-    if let (Some(Ok(metadata)), true) = (&metadata, keys_matter) {
-        let keys = party.probe_keys(&metadata.jwks_uri).await;
-        findings.extend(tokens::keys(&keys, &accepted));
+    checks.push(("id_token_algorithm", algorithm));
+    if let (Ok(metadata), true) = (&metadata, keys_matter) {
+        let keys = tokens::keys(&party.probe_keys(&metadata.jwks_uri).await, &accepted);
+        checks.extend(keys.map(|finding| ("signing_keys", finding)));
     }
-    findings.extend(judge(document, settings, part));
-    let usable = said == settings.issuer_of_metadata() && matches!(metadata, Some(Ok(_)));
-    Examined { findings, usable }
-}
-
-/// An endpoint that is missing or must not be used.
-fn endpoints(error: &ProviderError) -> Finding {
-    Finding::problem(
-        "endpoints",
-        chassis::findings::chain(error),
-        Remedy::elsewhere(
-            "the discovery document has to name authorization_endpoint, token_endpoint and jwks_uri, all of them https outside this machine",
-        ),
-    )
+    checks.extend(judge(document, settings, part));
+    (checks, said == settings.issuer_of_metadata() && metadata.is_ok())
 }
 
 /// Judges a discovery document by the settings, as far as a part of the product needs it.
-fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part) -> Vec<Finding> {
+fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part) -> Vec<Check> {
     let document = DiscoveryDocument(document);
     let methods = document
         .list("token_endpoint_auth_methods_supported")
         .unwrap_or_default();
     let methods: Vec<String> = methods.into_iter().map(str::to_owned).collect();
     let auth = settings.client_auth.for_methods(&methods);
-    let mut findings = vec![tokens::client_authentication(document, &auth)];
+    let authentication = tokens::client_authentication(document, &auth);
+    let mut checks = vec![("client_authentication", authentication)];
     if let Part::SignIn { userinfo } = part {
-        findings.push(request::code_flow(document));
-        findings.push(request::response_mode(document, settings));
-        findings.push(request::pushed_requests(document, settings));
-        findings.extend(request::signed_requests(document, settings));
-        findings.push(request::scope(document, settings));
-        findings.push(request::claims(document, settings));
-        findings.push(request::userinfo(document, userinfo));
-        findings.push(request::back_channel_logout(document));
+        checks.extend([
+            ("code_flow", request::code_flow(document)),
+            ("response_mode", request::response_mode(document, settings)),
+            ("pushed_requests", request::pushed_requests(document, settings)),
+            ("scope", request::scope(document, settings)),
+            ("claims", request::claims(document, settings)),
+            ("profile_claims", request::userinfo(document, userinfo)),
+            ("back_channel_logout", request::back_channel_logout(document)),
+        ]);
+        let signed = request::signed_requests(document, settings);
+        checks.extend(signed.map(|finding| ("signed_requests", finding)));
     }
-    findings.extend(tokens::bound_tokens(document, settings));
-    findings.extend(tokens::refresh(document, settings));
-    findings
+    checks.extend(tokens::bound_tokens(document, settings).map(|finding| ("bound_tokens", finding)));
+    checks.extend(tokens::refresh(document, settings));
+    checks
 }
 
 /// What a sign-in uses besides the provider's settings.
@@ -139,29 +142,34 @@ pub struct SignInUris<'a> {
 }
 
 /// Shows the provider who this client is, and what a sign-in and a sign-out ask for. Nobody is signed in or out.
-pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) -> Vec<Finding> {
+pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) -> Vec<Check> {
     let redirect_uri = uris.redirect_uri.as_str();
     let asked = party.probe_authorization(uris.redirect_uri, now).await;
     let verdict = client_verdict(party, Some(redirect_uri), now).await;
     let is_believed = matches!(verdict, Ok(ClientVerdict::Believed));
     let is_alike = is_answered_alike(party, &asked, redirect_uri, now).await;
-    let mut findings = vec![
-        client::credentials(party.settings(), &verdict),
-        client::sign_in_request(&asked, redirect_uri, is_believed, is_alike),
+    let sign_in = client::sign_in_request(&asked, redirect_uri, is_believed, is_alike);
+    let mut checks = vec![
+        (
+            "client_credentials",
+            client::credentials(party.settings(), &verdict),
+        ),
+        ("sign_in_request", sign_in),
     ];
     if let Some(landing) = uris.landing {
-        findings.push(client::sign_out_request(
-            &party.probe_end_session(landing).await,
-            landing,
-        ));
+        let asked = party.probe_end_session(landing).await;
+        checks.push(("sign_out_request", client::sign_out_request(&asked, landing)));
     }
-    findings
+    checks
 }
 
 /// Shows the provider who this client is, as a refresh does.
-pub async fn try_refresh(party: &RelyingParty, now: u64) -> Finding {
+pub async fn try_refresh(party: &RelyingParty, now: u64) -> Check {
     let verdict = client_verdict(party, None, now).await;
-    client::credentials(party.settings(), &verdict)
+    (
+        "client_credentials",
+        client::credentials(party.settings(), &verdict),
+    )
 }
 
 /// What the provider makes of this client. Some judge a code before the client, so a made-up refresh token is shown first. Only a

@@ -1,56 +1,47 @@
 //! Tokens: whose they are, what signs them, how we show who we are to get them, what they are bound to.
 
-use chassis::findings::{Finding, Remedy};
+use chassis::findings::{Check, Finding, chain};
 use oidc::{ClientAuth, KeySetProbe, ProviderError, ProviderSettings, SigningAlgorithm};
 
 use super::document::{DiscoveryDocument, shown};
+use super::request::signing_key;
 
 /// Whether the document is the configured issuer's, byte for byte (OpenID Connect Discovery 4.3).
 pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
-    let id = "issuer";
     let ours = settings.issuer_of_metadata();
-    let ours = ours.as_ref();
-    let Some(said) = document.text("issuer") else {
-        return Finding::problem(
-            id,
-            "the document names no issuer",
-            Remedy::set("OIDC_ISSUER_URL", "copy the issuer from the provider's console"),
-        );
-    };
+    let said = document.text("issuer").unwrap_or_default();
     if said == ours {
-        return Finding::fits(id, said);
+        return Finding::fits(said);
+    }
+    if said.contains('{') {
+        return Finding::problem(
+            format!("the document is for many tenants: it calls its issuer {said}"),
+            "OIDC_ISSUER_URL: write the address with your own tenant's id, or name the tenants in OIDC_TENANTS",
+        );
     }
     let bare = |url: &str| {
         let url = url.to_ascii_lowercase();
-        let rest = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
-        rest.unwrap_or(&url).trim_end_matches('/').to_owned()
+        url.trim_start_matches("https://")
+            .trim_start_matches("http://")
+            .trim_end_matches('/')
+            .to_owned()
     };
-    let (found, advice) = if said.contains('{') {
-        (
-            format!("the document is for many tenants: it calls its issuer {said}"),
-            "write the address with your own tenant's id, or name the tenants in OIDC_TENANTS".to_owned(),
-        )
-    } else if said.trim_end_matches('/') == ours.trim_end_matches('/') {
-        (
-            format!("{ours} is configured and the provider calls itself {said}: the slash at the end counts"),
+    let (counts, advice) = match bare(said) == bare(&ours) {
+        true => (
+            ": every letter counts, the slash at the end too",
             format!("write {said}"),
-        )
-    } else if bare(said) == bare(ours) {
-        (
-            format!("{ours} is configured and the provider calls itself {said}: every letter counts"),
-            format!("write {said}"),
-        )
-    } else {
-        (
-            format!("{ours} is configured and the provider calls itself {said}"),
+        ),
+        false => (
+            "",
             format!(
                 "if that is your provider, write {said}; if not, the provider does not know by which name it is reached"
             ),
-        )
+        ),
     };
-    Finding::problem(id, found, Remedy::set("OIDC_ISSUER_URL", advice))
+    Finding::problem(
+        format!("{ours} is configured and the provider calls itself {said}{counts}"),
+        format!("OIDC_ISSUER_URL: {advice}"),
+    )
 }
 
 /// The algorithms that are accepted of this provider.
@@ -65,70 +56,57 @@ pub(super) fn accepted(
     settings.signing_algs.shared_with(&listed)
 }
 
+fn names(algorithms: &[SigningAlgorithm]) -> Vec<&'static str> {
+    algorithms.iter().map(|algorithm| algorithm.name()).collect()
+}
+
 /// Whether the provider signs ID tokens by an algorithm we accept.
-pub(super) fn algorithm(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
-    let id = "id_token_algorithm";
-    let setting = "OIDC_ID_TOKEN_SIGNING_ALG";
-    let accepted = accepted(document, settings);
-    let ours: Vec<&str> = accepted.iter().map(|algorithm| algorithm.name()).collect();
+pub(super) fn algorithm(document: DiscoveryDocument<'_>, accepted: &[SigningAlgorithm]) -> Finding {
+    let ours = names(accepted);
     let Some(listed) = document.list("id_token_signing_alg_values_supported") else {
-        let found = format!(
+        return Finding::unknown(format!(
             "{} is accepted; the provider does not say what it signs with",
             shown(&ours)
-        );
-        return Finding::unknown(id, found);
+        ));
     };
-    if ours.is_empty() {
-        return Finding::problem(
-            id,
+    let is_listed = |name: &&str| listed.contains(name);
+    let shared: Vec<&str> = ours.iter().copied().filter(is_listed).collect();
+    match (ours.is_empty(), shared.is_empty()) {
+        (true, _) => Finding::problem(
             format!(
                 "the provider lists {}, none of which a public key verifies",
                 shown(&listed)
             ),
-            Remedy::set(
-                setting,
-                "have the client registered for RS256 or ES256 (id_token_signed_response_alg), or name HS256, HS384 or HS512 here",
-            ),
-        );
-    }
-    let shared: Vec<&str> = ours
-        .iter()
-        .copied()
-        .filter(|name| listed.contains(name))
-        .collect();
-    if shared.is_empty() {
-        return Finding::problem(
-            id,
+            "OIDC_ID_TOKEN_SIGNING_ALG: have the client registered for RS256 or ES256 (id_token_signed_response_alg), or name HS256, HS384 or HS512 here",
+        ),
+        (false, true) => Finding::problem(
             format!(
                 "{} is accepted, and the provider signs with {}",
                 shown(&ours),
                 shown(&listed)
             ),
-            Remedy::set(setting, "write auto, which accepts what the provider lists"),
-        );
+            "OIDC_ID_TOKEN_SIGNING_ALG: write auto, which accepts what the provider lists",
+        ),
+        (false, false) => Finding::fits(shown(&shared)),
     }
-    Finding::fits(id, shown(&shared))
 }
 
-/// Whether the provider publishes a key for an algorithm we accept.
+/// Whether the provider publishes a key for an algorithm we accept; nothing where tokens are signed with the client secret.
 pub(super) fn keys(
     keys: &Result<KeySetProbe, ProviderError>,
     accepted: &[SigningAlgorithm],
 ) -> Option<Finding> {
-    let id = "signing_keys";
-    let public = |algorithm: &&SigningAlgorithm| !algorithm.name().starts_with("HS");
-    let accepted: Vec<SigningAlgorithm> = accepted.iter().filter(public).copied().collect();
+    let mut accepted = accepted.to_vec();
+    accepted.retain(|algorithm| !algorithm.name().starts_with("HS"));
     if accepted.is_empty() {
-        return None; // tokens are signed with the client secret
+        return None;
     }
-    let names: Vec<&str> = accepted.iter().map(|algorithm| algorithm.name()).collect();
     let keys = match keys {
         Ok(keys) => keys,
         Err(error) => {
             return Some(Finding::problem(
-                id,
-                chassis::findings::chain(error),
-                Remedy::elsewhere("the jwks_uri of the discovery document has to be reachable from here"),
+                chain(error),
+                "the jwks_uri of the discovery document has to be reachable from here",
             ));
         }
     };
@@ -139,112 +117,61 @@ pub(super) fn keys(
         .map(|(count, name)| format!("{count} for {name}"))
         .collect();
     if !fitting.is_empty() {
-        return Some(Finding::fits(id, fitting.join(", ")));
+        return Some(Finding::fits(fitting.join(", ")));
     }
     let kinds: Vec<&str> = keys.kinds.iter().map(String::as_str).collect();
     Some(Finding::problem(
-        id,
-        format!("no key for {}; the key set has {}", shown(&names), shown(&kinds)),
-        Remedy::set(
-            "OIDC_ID_TOKEN_SIGNING_ALG",
-            "write the algorithm of the keys there, or have the provider publish a key for this one",
+        format!(
+            "no key for {}; the key set has {}",
+            shown(&names(&accepted)),
+            shown(&kinds)
         ),
+        "OIDC_ID_TOKEN_SIGNING_ALG: write the algorithm of the keys there, or have the provider publish a key for this one",
     ))
 }
 
 /// Whether the token endpoint takes our way to show who we are.
 pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Finding {
-    let id = "client_authentication";
     let ours = auth.method();
     let listed = document.list("token_endpoint_auth_methods_supported");
     // What is not said is this (RFC 8414 section 2).
     let listed = listed.unwrap_or_else(|| vec!["client_secret_basic"]);
     let is_listed = listed.contains(&ours)
         || ours == "tls_client_auth" && listed.contains(&"self_signed_tls_client_auth");
-    if is_listed {
-        return assertion_algorithm(document, auth).unwrap_or_else(|| Finding::fits(id, ours));
-    }
-    if ours == "none" {
+    match auth {
+        ClientAuth::PrivateKeyJwt(keys) if is_listed => {
+            let Some(listed) = document.list("token_endpoint_auth_signing_alg_values_supported") else {
+                return Finding::fits(ours);
+            };
+            let algorithm = keys.signing_by(&listed).algorithm().name();
+            signing_key("private_key_jwt,", algorithm, &listed, "OIDC_CLIENT_KEY_FILE")
+        }
+        _ if is_listed => Finding::fits(ours),
         // Many take public clients without saying so.
-        return Finding::unknown(
-            id,
+        ClientAuth::None => Finding::unknown(
             "none: a public client, which the provider does not list and may take all the same",
-        );
-    }
-    let known = [
-        "private_key_jwt",
-        "tls_client_auth",
-        "client_secret_basic",
-        "client_secret_post",
-        "none",
-    ];
-    let usable: Vec<&str> = known
-        .into_iter()
-        .filter(|method| listed.contains(method))
-        .collect();
-    Finding::problem(
-        id,
-        format!("{ours}, and the provider takes {}", shown(&listed)),
-        Remedy::set(
-            "OIDC_CLIENT_AUTH_METHOD",
-            format!(
-                "write the one the client is registered for, of {}",
-                shown(&usable)
-            ),
         ),
-    )
-}
-
-fn assertion_algorithm(document: DiscoveryDocument<'_>, auth: &ClientAuth) -> Option<Finding> {
-    let ClientAuth::PrivateKeyJwt(keys) = auth else {
-        return None;
-    };
-    let listed = document.list("token_endpoint_auth_signing_alg_values_supported")?;
-    let ours = keys.signing_by(&listed).algorithm().name();
-    (!listed.contains(&ours)).then(|| {
-        Finding::problem(
-            "client_authentication",
-            format!(
-                "assertions are signed with {ours}, and the provider takes {}",
-                shown(&listed)
-            ),
-            Remedy::set(
-                "OIDC_CLIENT_KEY_FILE",
-                "use a key of another kind: P-256 signs ES256, Ed25519 signs EdDSA",
-            ),
-        )
-    })
+        _ => Finding::problem(
+            format!("{ours}, and the provider takes {}", shown(&listed)),
+            "OIDC_CLIENT_AUTH_METHOD: write the one the client is registered for",
+        ),
+    }
 }
 
 /// Whether tokens can be bound to a key (RFC 9449); nothing where they are not to be.
 pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Option<Finding> {
-    let id = "bound_tokens";
     let ours = settings.dpop_key.as_ref()?.algorithm().name();
-    let off = |advice: &str| Remedy::set("OIDC_DPOP", advice);
     Some(match document.list("dpop_signing_alg_values_supported") {
         None => Finding::problem(
-            id,
             "OIDC_DPOP is on, and the provider offers no DPoP",
-            off("write off: tokens of this provider are bearer tokens"),
+            "OIDC_DPOP: write off: tokens of this provider are bearer tokens",
         ),
-        Some(listed) if !listed.contains(&ours) => Finding::problem(
-            id,
-            format!(
-                "proofs are signed with {ours}, and the provider takes {}",
-                shown(&listed)
-            ),
-            Remedy::set(
-                "OIDC_DPOP_KEY_FILE",
-                "use a key of another kind: RSA signs RS256, P-256 signs ES256, Ed25519 signs EdDSA",
-            ),
-        ),
-        Some(_) => Finding::fits(id, format!("DPoP ({ours})")),
+        Some(listed) => signing_key("DPoP proofs", ours, &listed, "OIDC_DPOP_KEY_FILE"),
     })
 }
 
 /// Whether tokens can be refreshed, and taken back.
-pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Vec<Finding> {
-    let id = "refresh";
+pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> [Check; 2] {
     let asked = settings.scope.split(' ').any(|scope| scope == "offline_access");
     let grants = document.list("grant_types_supported");
     let offered = document
@@ -253,43 +180,25 @@ pub(super) fn refresh(document: DiscoveryDocument<'_>, settings: &ProviderSettin
     let refresh = match grants {
         Some(grants) if !grants.contains(&"refresh_token") => {
             let found = "the provider does not list the grant refresh_token: sessions go on when the access token has expired, and calls that need one ask for a sign-in";
-            if asked {
-                Finding::warning(
-                    id,
-                    found,
-                    Remedy::set(
-                        "OIDC_SCOPE",
-                        "leave out offline_access, or have the provider allow refresh tokens",
-                    ),
-                )
-            } else {
-                Finding::information(id, found)
+            let advice = "OIDC_SCOPE: leave out offline_access, or have the provider allow refresh tokens";
+            match asked {
+                true => Finding::warning(found, advice),
+                false => Finding::information(found),
             }
         }
         _ if !asked && offered => Finding::information(
-            id,
             "the provider offers offline_access, and OIDC_SCOPE does not ask for it: it may give no refresh token",
         )
-        .with(Remedy::set(
-            "OIDC_SCOPE",
-            "add offline_access if applications need access tokens for longer than one lasts",
-        )),
-        None => Finding::unknown(id, "the provider does not say whether it gives refresh tokens"),
-        Some(_) => Finding::fits(
-            id,
-            if asked {
-                "asked for by offline_access"
-            } else {
-                "as the provider grants it"
-            },
-        ),
+        .advise("OIDC_SCOPE: add offline_access if applications need access tokens for longer than one lasts"),
+        None => Finding::unknown("the provider does not say whether it gives refresh tokens"),
+        Some(_) if asked => Finding::fits("asked for by offline_access"),
+        Some(_) => Finding::fits("as the provider grants it"),
     };
     let revocation = match document.text("revocation_endpoint") {
-        Some(_) => Finding::fits("revocation", "tokens are taken back when a session ends"),
+        Some(_) => Finding::fits("tokens are taken back when a session ends"),
         None => Finding::information(
-            "revocation",
             "not in the discovery document: unless the one of RFC 8414 names it, tokens of ended sessions live until they expire",
         ),
     };
-    vec![refresh, revocation]
+    [("refresh", refresh), ("revocation", revocation)]
 }

@@ -9,14 +9,13 @@ mod callers;
 mod store;
 
 use chassis::clock::{Clock as _, SystemClock};
-use chassis::findings::{Finding, Remedy, Report, Section, chain};
+use chassis::findings::{Report, Section};
 use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{ArgMatches, Command};
-use oidc::RelyingParty;
-use provider_settings::ConfiguredProvider;
 use provider_settings::checkup::{self, Part};
 
+use super::store_access::StoreAccess;
 use crate::settings::{self, Settings};
 
 /// The command.
@@ -47,39 +46,22 @@ impl Tool for DoctorTool {
 async fn examined(settings: &Settings) -> Report {
     let mut sections = Vec::new();
     for provider in &settings.providers.all {
-        let findings = of_provider(provider).await;
-        sections.push(Section {
-            title: checkup::title(provider, settings.providers.listed),
-            findings,
-        });
+        let now = SystemClock.now_secs();
+        let (mut checks, party) = checkup::examine(&provider.settings, Part::Refresh, now).await;
+        if let Some(party) = party {
+            checks.push(checkup::try_refresh(&party, SystemClock.now_secs()).await);
+        }
+        let title = checkup::title(provider, settings.providers.listed);
+        sections.push(Section { title, checks });
     }
+    let access = StoreAccess::new(settings.store.clone());
     sections.push(Section {
-        title: format!("Store ({})", store::kind(settings)),
-        findings: store::examined(settings).await,
+        title: format!("Store ({})", access.kind()),
+        checks: store::examined(settings, &access).await,
     });
     sections.push(Section {
         title: format!("Who may call, at {}", settings.listen),
-        findings: callers::examined(settings),
+        checks: callers::examined(settings),
     });
     Report { sections }
-}
-
-async fn of_provider(provider: &ConfiguredProvider) -> Vec<Finding> {
-    let party = match RelyingParty::new(provider.settings.clone()) {
-        Ok(party) => party,
-        Err(error) => {
-            let remedy = Remedy::set(
-                "OIDC_ISSUER_URL",
-                "see that the files named by the settings are still there",
-            );
-            return vec![Finding::problem("discovery", chain(&error), remedy)];
-        }
-    };
-    let examined = checkup::examine(&party, Part::Refresh, SystemClock.now_secs()).await;
-    let mut findings = examined.findings;
-    findings.push(match examined.usable {
-        true => checkup::try_refresh(&party, SystemClock.now_secs()).await,
-        false => Finding::unknown("client_credentials", "not tried: what is above has to fit first"),
-    });
-    findings
 }

@@ -76,12 +76,7 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
     );
     for name in [
         "reachable",
-        "publish",
-        "write",
-        "read",
-        "replace",
-        "lease",
-        "remove",
+        "rights",
         "acknowledge",
         "clock_offset",
         "server_version",
@@ -140,7 +135,7 @@ async fn a_file_is_checked_while_no_service_has_it() {
 
     let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
     assert_eq!(reported.code, 0, "{reported:?}");
-    assert_eq!(check(&reported.json(), "write")["result"], "ok");
+    assert_eq!(check(&reported.json(), "rights")["result"], "ok");
 }
 
 #[tokio::test]
