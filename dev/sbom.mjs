@@ -7,16 +7,14 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { sourceEpoch } from './images/source.mjs';
+import { cratesBill } from './lib/crates-bill.mjs';
 import { checkTools, run } from './lib/build.mjs';
 import { licenceTable } from './lib/licences.mjs';
-import { cargoTool } from './lib/tools.mjs';
 import { ROOT } from './stack.mjs';
 
 const OUT = join(ROOT, 'target/sbom');
-// cargo-cyclonedx writes beside the manifests: it gets a copy, outside this workspace
 const WORK = mkdtempSync(join(tmpdir(), 'vestibule-sbom-'));
-const TARGET = 'x86_64-unknown-linux-gnu';
-const say = (text) => process.stderr.write(`${text}\n`);
+const WEB_SERVER_FEATURES = ['--no-default-features', '--features', 'fallback-page,compression-gzip,compression-brotli'];
 const output = (command, args, cwd = ROOT) => execFileSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 26 });
 
 /** The folder of a crate's source, downloaded by cargo. */
@@ -28,15 +26,6 @@ function downloaded(name, version) {
   execFileSync('cargo', ['fetch', '--quiet'], { cwd: asking });
   const { packages } = JSON.parse(output('cargo', ['metadata', '--offline', '--format-version', '1'], asking));
   return dirname(packages.find((found) => found.name === name).manifest_path);
-}
-
-/** Bills of crates below `folder`: {name: text}. */
-async function ofCrates(folder, crates, features = []) {
-  const cyclonedx = await cargoTool('cargo-cyclonedx', say);
-  const args = ['cyclonedx', '--quiet', '--format', 'json', '--spec-version', '1.5', '--target', TARGET, '--no-build-deps', '--describe', 'crate', ...features];
-  await run(cyclonedx, args, { cwd: folder, env: { ...process.env, SOURCE_DATE_EPOCH: sourceEpoch() }, quiet: true });
-  const files = output('find', ['.', '-name', '*.cdx.json'], folder).trim().split('\n');
-  return crates.map((crate) => [crate, readFileSync(join(folder, files.find((file) => file.endsWith(`/${crate}.cdx.json`)) ?? `${crate}.cdx.json`), 'utf8')]);
 }
 
 /**
@@ -52,9 +41,9 @@ function ofPackages(folder) {
   return JSON.stringify({ ...all, components, dependencies });
 }
 
-/** The same for the same source: without the number, the time and the folder of this run. */
+/** Writes a bill without the number and the time of this run: the same source gives the same bill. */
 function write(name, text) {
-  const { serialNumber: _, ...bill } = JSON.parse(text.replaceAll(WORK, ''));
+  const { serialNumber: _, ...bill } = JSON.parse(text);
   bill.metadata.timestamp = new Date(Number(sourceEpoch()) * 1000).toISOString();
   writeFileSync(join(OUT, `${name}.cdx.json`), `${JSON.stringify(bill, null, 2)}\n`);
   process.stdout.write(`target/sbom/${name}.cdx.json: ${bill.components.length} components\n`);
@@ -65,17 +54,12 @@ try {
   checkTools();
   rmSync(OUT, { recursive: true, force: true });
   mkdirSync(OUT, { recursive: true });
-  const source = join(WORK, 'source');
-  for (const file of output('git', ['ls-files']).trim().split('\n').filter((name) => /(Cargo\.(toml|lock)|\.rs)$/.test(name))) {
-    mkdirSync(dirname(join(source, file)), { recursive: true });
-    cpSync(join(ROOT, file), join(source, file));
-  }
   const [, version] = /^WEB_SERVER=(.+)$/m.exec(readFileSync(join(ROOT, 'dev/images/programs.sh'), 'utf8'));
   const server = join(WORK, 'static-web-server');
   cpSync(downloaded('static-web-server', version), server, { recursive: true });
   const bills = [
-    ...(await ofCrates(source, ['auth-edge', 'session-svc'])),
-    ...(await ofCrates(server, ['static-web-server'], ['--no-default-features', '--features', 'fallback-page,compression-gzip,compression-brotli'])),
+    ...['auth-edge', 'session-svc'].map((name) => [name, cratesBill(ROOT, name)]),
+    ['static-web-server', cratesBill(server, 'static-web-server', WEB_SERVER_FEATURES)],
     ['web', ofPackages('web')],
     ['dev-idp', ofPackages('dev/idp')],
   ];
