@@ -3,6 +3,7 @@
 //   node dev/test.mjs                       everything
 //   node dev/test.mjs --only web,python     some suites
 //   node dev/test.mjs --only providers --write-docs   writes the tables of docs/providers.md too
+//   node dev/test.mjs --install             only what the tests need and lint does not, which .ci/run begins beside lint
 //
 // Each suite shows its runner's own output. A suite that ends badly or runs no test counts as a failure, so that nothing is
 // skipped silently. The last line is "N passed, N failed". What of a suite runs at once is below, under "how much at once".
@@ -16,6 +17,7 @@ import { buildServices, buildWeb, checkTools, installPackages, Problem, run } fr
 import { buildExamples, goPackages } from './lib/examples.mjs';
 import { fromPypi, proxiesFromPypi } from './lib/pypi.mjs';
 import { tablesAreCurrent } from './lib/providers-table.mjs';
+import { packagedTool } from './lib/tools.mjs';
 import { ROOT } from './stack.mjs';
 
 const VENV = join(ROOT, '.cache/python');
@@ -45,7 +47,6 @@ const NEEDS = {
   glewlwyd: { there: () => existsSync('/usr/bin/glewlwyd'), debian: ['glewlwyd'] },
   nginx: { there: () => works('nginx', ['-v']) && existsSync(HEADERS_MORE), debian: ['nginx-light', 'libnginx-mod-http-headers-more-filter'] },
   caddy: { there: () => works('caddy', ['version']), debian: ['caddy'] },
-  tinyproxy: { there: () => works('tinyproxy', ['-v']), debian: ['tinyproxy'] },
   haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
   chromium: { there: () => existsSync('/usr/bin/chromium'), debian: ['chromium'] },
   firefox: { there: () => existsSync('/usr/bin/firefox-esr'), debian: ['firefox-esr'] },
@@ -121,22 +122,8 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // Most tests wait: for a lease, a failover, an idle timeout, a browser. So more of them run at once than there are cores.
 const CORES = availableParallelism();
-const TESTS_AT_ONCE = 2 * CORES; // Rust tests of one program
+const TESTS_AT_ONCE = 2 * CORES; // Rust tests; .config/nextest.toml names those that take the place of two
 const FILES_AT_ONCE = CORES + 1; // files of a node suite
-
-/** Rust tests, by a part of their names, that run after the others and no more at once than there are cores; and why. */
-const SPARED_TESTS = {
-  'refresh::parallel::': 'a thousand callers while a lease of seconds is held',
-  'failover::': 'no error but while the engine has no master; Sentinels replace one that is only slow',
-  'redis_secured::the_contract_holds_over_tls_behind_sentinels': 'Sentinels replace a master that is only slow',
-  'redis::a_restarted_server_fails_no_write': 'connections that broke are noticed within a tenth of a second',
-  'redis_lists::': 'microseconds of a page',
-  'many_people::': 'a thousand people at once',
-  'session_streams::': 'a second between an ending and the end of the last stream',
-  'session_cache::': 'a second between an ending and the last answer from the cache',
-  'late_cookies::': 'a cookie whose answer is late by a part of a second',
-  'stopping::': 'nobody fails within the grace of a stop',
-};
 
 /** Files of node suites that run after the others and one by one; and why. */
 const SPARED_FILES = {
@@ -147,7 +134,6 @@ const SPARED_FILES = {
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'seeds.test.mjs': 'that everything is well again within seconds of a fault',
-  'signals-load.test.mjs': 'ten thousand events a minute, which take a core',
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
 
@@ -187,19 +173,11 @@ const saidOf = (output, begins) => {
 const sum = (text, pattern) => [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0);
 
 async function cargo() {
-  const test = ['test', '--workspace', '--no-fail-fast', '--color', 'never'];
-  const spared = Object.keys(SPARED_TESTS);
-  const most = await stream('cargo', [...test, '--', `--test-threads=${TESTS_AT_ONCE}`, ...spared.flatMap((name) => ['--skip', name])]);
-  say('rust: tests that need the cores');
-  const rest = await stream('cargo', [...test, '--tests', '--', ...spared]);
-  const gone = spared.filter((name) => !new RegExp(`^test (\\S*::)?${name}`, 'm').test(rest.output));
-  for (const name of gone) process.stdout.write(`no test is called ${name}: this counts as a failure\n`);
-  const [code, output] = [most.code || rest.code, most.output + rest.output];
+  const nextest = await packagedTool('cargo-nextest', say);
+  const { code, output } = await stream(nextest, ['nextest', 'run', '--workspace', '--color', 'never', `--test-threads=${TESTS_AT_ONCE}`]);
+  const [, ran = 0, passed = 0, skipped = 0] = /^ +Summary \[.*\] (?:\d+\/)?(\d+) tests? run: (\d+) passed.*?, (\d+) skipped$/m.exec(output)?.map(Number) ?? [];
   // an ignored test is one that did not run: it counts against the suite
-  const skipped = sum(output, /^test result: .*?(\d+) ignored/gm);
-  if (skipped > 0) process.stdout.write(`${skipped} ignored tests count as failed\n`);
-  const said = [most, rest].flatMap((part) => saidOf(part.output, '\nfailures:\n\n----'));
-  return { code, said, passed: sum(output, /^test result: .*?(\d+) passed/gm), failed: sum(output, /^test result: .*?(\d+) failed/gm) + skipped + gone.length };
+  return { code, said: saidOf(output, '     Summary ['), passed, failed: ran - passed + skipped };
 }
 
 async function nodeTests(cwd, folder, ending) {
@@ -293,7 +271,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with a real provider', needs: ['redis', 'valkey', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'tinyproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with a real provider', needs: ['redis', 'valkey', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
@@ -307,8 +285,8 @@ const SUITES = [
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'openssl', 'kubectl'], prepare: [images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
 ];
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, totals: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });
-const wanted = values.only?.split(',') ?? SUITES.map(({ name }) => name);
+const { values } = parseArgs({ options: { only: { type: 'string' }, install: { type: 'boolean', default: false }, totals: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });
+const wanted = values.install ? [] : values.only?.split(',') ?? SUITES.map(({ name }) => name);
 const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
 if (unknown.length > 0) {
   process.stderr.write(`no suite is called ${unknown.join(', ')}; there are ${SUITES.map(({ name }) => name).join(', ')}\n`);
@@ -319,7 +297,7 @@ if (unknown.length > 0) {
  * Suites that measure no time and need no more than a core run beside others that wait most of the time, in a process of their own;
  * what they print comes when they are done.
  */
-const BESIDE = { first: 'providers', last: 'browser', suites: ['docs', 'supply-chain', 'settings', 'kubernetes'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['docs', 'supply-chain', 'kubernetes', 'settings'] };
 
 /** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];
@@ -362,7 +340,15 @@ async function besides(suites) {
   };
 }
 
+/** Installs everything at once: registries and disks wait, not cores. */
+async function install() {
+  await provide(Object.keys(NEEDS));
+  const packages = ['dev/idp', 'dev/docs', 'dev/tests/providers', 'examples/session-api/typescript'].map((folder) => installPackages(folder, say));
+  await Promise.all([...packages, ...[pythonPackages, collector, proxies, compose, judges, providersFromPypi].map((step) => step())]);
+}
+
 try {
+  if (values.install) await install();
   const chosen = SUITES.filter(({ name }) => wanted.includes(name));
   if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
   await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
