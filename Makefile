@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover signals-load signals-told chaos
+.PHONY: help run run-redis test providers mutants lint fmt gen docs images sbom reproducible k8s pods bench bench-quick screenshots flood failover chaos
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,12 +53,6 @@ flood: ## every attack on the edge at once for a minute, under the memory limit 
 
 failover: ## masters of Redis replaced under load, ten times in each way; prints what it cost
 	@exec node dev/failover.mjs
-
-signals-load: ## 10,000 security events in a minute, over the end of a session service and of a master of Redis; prints what became of them
-	@exec node dev/signals.mjs
-
-signals-told: ## the same of endings that a receiver has to hear of
-	@exec node dev/signals-told.mjs
 
 chaos: ## people and faults from seeds, half a minute each, and an oracle for every answer: SEED=1 SEEDS=20 SECONDS=30
 	@exec node dev/chaos.mjs --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,20)) --seconds $(or $(SECONDS),30)
