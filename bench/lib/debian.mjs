@@ -1,6 +1,4 @@
 // Debian packages that the benchmark wants beside what the product needs.
-import { spawnSync } from 'node:child_process';
-
 import { Problem, run } from '../../dev/lib/build.mjs';
 
 const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
@@ -12,6 +10,3 @@ export async function installDebian(packages, say) {
   await run('apt-get', ['update', '-q'], { quiet: true, env });
   await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], { quiet: true, env });
 }
-
-/** Whether the package lists of this machine have a package. */
-export const inReach = (name) => /Candidate: (?!\(none\))/.test(spawnSync('apt-cache', ['policy', name], { encoding: 'utf8' }).stdout ?? '');

@@ -11,10 +11,7 @@ import { PEERS } from '../peers/list.mjs';
 import { startPeers } from '../peers/start.mjs';
 
 const SIGN_INS = 100;
-// Requests before those that count, in the first round at most so many seconds, in each later one a second: Node's cost falls to
-// a third while it compiles what is hot, and stays after six to nine thousand.
-const WARM_REQUESTS = 10_000;
-const WARM_SECS = 10;
+const WARM_SECS = 1; // before each round, so that what it starts with is in the caches
 const STARTS = 5;
 
 export async function peers({ rounds, seconds, say, cleanup }) {
@@ -31,7 +28,7 @@ export async function peers({ rounds, seconds, say, cleanup }) {
   for (const one of signing) one.stored = await storedBy(one);
   for (let round = 1; round <= rounds; round += 1) {
     for (const one of cases) {
-      await warmed(one, Buffer.byteLength(text));
+      await checked(one, Buffer.byteLength(text), WARM_SECS);
       one.checks.push(await checked(one, Buffer.byteLength(text), seconds));
       say(`round ${round} ${one.id}: ${one.checks.at(-1).micros.toFixed(1)} µs`);
     }
@@ -79,12 +76,6 @@ async function checked({ id, url, cookie, pids }, bytes, seconds) {
   const result = await saturate({ url, headers, pids: pids(), seconds });
   await answered();
   return result;
-}
-
-async function warmed(one, bytes) {
-  let answered = 0;
-  const most = one.checks.length === 0 ? WARM_SECS : 1;
-  for (let second = 0; second < most && answered < WARM_REQUESTS; second += 1) answered += (await checked(one, bytes, 1)).perSecond;
 }
 
 /** What a sign-in leaves in Redis, from as many as warm up for those that are timed. They are over before anything of them expires. */

@@ -1,4 +1,4 @@
-// Peers of the benchmark on loopback: one development provider for all who call its host the same, each with a port, a folder and a Redis of its own.
+// Peers of the benchmark on loopback: one development provider for all, each peer with a port, a folder and a Redis of its own.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -14,17 +14,16 @@ import { Client } from '../../dev/tests/product/client.mjs';
 import { startRedis } from '../lib/redis.mjs';
 
 const READY_MS = 20_000;
-const LOOPBACK = '127.0.0.1';
 const PATHS = { callback: '/api/auth/callback', profile: '/profile', ready: '/ready' };
 const TOKEN_SECS = '3600'; // nothing is refreshed while it is measured
 
 /** Gives these peers their ports and starts the provider that knows all their callbacks: {ports, idp, endpoints}. */
-async function startProvider(peers, host, cleanup) {
+async function startProvider(peers, cleanup) {
   const ports = new Map();
   for (const peer of peers) ports.set(peer, await freePort());
   const callbacks = [...ports.values()].flatMap((port) => ['--redirect-uri', `http://127.0.0.1:${port}${PATHS.callback}`]);
   const port = await freePort();
-  const issuer = `http://${host}:${port}`;
+  const issuer = `http://127.0.0.1:${port}`;
   const child = cleanup(new Child('idp', process.execPath, [join(ROOT, 'dev/idp/server.mjs'), '--port', String(port), '--issuer', issuer, '--client-id', 'peers', '--access-token-ttl', TOKEN_SECS, ...callbacks]));
   const line = await Promise.race([child.firstLine, child.exited.then(() => { throw new Problem(`the provider did not start: ${child.tail()}`); })]);
   const { client_id: clientId, client_secret: clientSecret } = JSON.parse(line);
@@ -82,10 +81,7 @@ export async function startPeers(peers, { bytes, say, cleanup }) {
   };
   const there = [];
   for (const peer of peers) await peer.prepare(say).then(() => there.push(peer), (error) => without(peer, error));
-  for (const host of new Set(there.map(({ providerHost = LOOPBACK }) => providerHost))) {
-    const peersThere = there.filter(({ providerHost = LOOPBACK }) => providerHost === host);
-    const { ports, ...provider } = await startProvider(peersThere, host, cleanup);
-    for (const peer of peersThere) await startPeer(peer, { port: ports.get(peer), ...provider, bytes, cleanup }).then((one) => started.push(one), (error) => without(peer, error));
-  }
+  const { ports, ...provider } = await startProvider(there, cleanup);
+  for (const peer of there) await startPeer(peer, { port: ports.get(peer), ...provider, bytes, cleanup }).then((one) => started.push(one), (error) => without(peer, error));
   return { started, missing };
 }

@@ -1,1 +1,0 @@
-export default { compress: false, poweredByHeader: false };
