@@ -20,27 +20,6 @@ test('kill -9 and restart of either service keeps people signed in', async () =>
   }
 });
 
-test('the session service down is 503 with Retry-After; cookie and session stay', async () => {
-  const person = new Client();
-  await person.signIn(stack);
-  const cookie = person.sessionCookie(stack);
-  await stack.kill('session', 'SIGKILL');
-  try {
-    for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check', '/account']) {
-      const answer = await person.fetch(stack.edgeUrl + path);
-      assert.equal(answer.status, 503, path);
-      assert.ok(answer.headers.get('retry-after'), path);
-      assert.deepEqual(answer.headers.getSetCookie(), [], path);
-    }
-    assert.equal((await person.navigate(`${stack.edgeUrl}/`)).status, 200, 'public pages still work');
-    assert.equal((await fetch(`${stack.adminUrls.edge}/readyz`)).status, 200, 'the edge stays in');
-  } finally {
-    await stack.start('session');
-  }
-  assert.deepEqual(person.sessionCookie(stack), cookie);
-  await until(5_000, async () => (await person.me(stack)).status === 200, () => 'not signed in after the session service came back');
-});
-
 test('the session service down at the callback is 503 and sets no session', async () => {
   const person = new Client();
   const callback = await person.authorize(stack);
@@ -51,22 +30,6 @@ test('the session service down at the callback is 503 and sets no session', asyn
   } finally {
     await stack.start('session');
   }
-});
-
-test('sign-out while the session service is down ends the session later', async () => {
-  const person = new Client();
-  await person.signIn(stack);
-  const [name, value] = person.sessionCookie(stack);
-  await stack.kill('session', 'SIGKILL');
-  try {
-    const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
-    assert.equal(out.status, 503);
-    assert.equal(person.sessionCookie(stack), undefined);
-  } finally {
-    await stack.start('session');
-  }
-  await until(30_000, async () => (await request(`${stack.edgeUrl}/api/auth/me`, { headers: { cookie: `${name}=${value}` } })).status === 204,
-    () => 'the session was never ended');
 });
 
 test('the session service refreshes an access token that expires', async (t) => {
@@ -89,29 +52,6 @@ test('the session service refreshes an access token that expires', async (t) => 
   assert.equal(tokens.size, 3, 'each expiry brought a new token');
   const refused = await person.fetch(`${refreshing.edgeUrl}/api/auth/access-token`, { headers: { accept: 'application/json' } });
   assert.equal(refused.status, 403, 'without the proof of our own origin there is none');
-});
-
-test('the provider down: sign-in says so, sessions notice nothing, sign-out works', async () => {
-  const person = new Client();
-  const other = new Client();
-  await person.signIn(stack);
-  const callback = await other.authorize(stack);
-  await stack.kill('idp', 'SIGKILL');
-  try {
-    assert.equal((await person.me(stack)).status, 200);
-    const failed = await other.navigate(callback);
-    assert.equal(failed.status, 400, 'a callback whose code cannot be redeemed');
-    assert.equal(other.sessionCookie(stack), undefined);
-    const refetched = await person.me(stack, '/api/auth/me?refetch=true');
-    assert.ok(refetched.status >= 400, `${refetched.status}`);
-    assert.equal(refetched.json().error, 'ERR_PROFILE_HANDLER_FAILURE');
-    assert.equal((await person.me(stack)).status, 200, 'and the session is untouched');
-    const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
-    assert.equal(out.status, 302);
-    assert.equal((await person.me(stack)).status, 204);
-  } finally {
-    await stack.start('idp');
-  }
 });
 
 test('a refresh while the provider is down loses nothing', async (t) => {
