@@ -1,6 +1,6 @@
-// Writes the generated part of the Helm chart again, as `make gen` does.
+// Writes what the Helm chart repeats, as `make gen` does.
 //
-//   node dev/chart.mjs                                 writes k8s/chart/templates/made, k8s/chart/files and k8s/chart/README.md
+//   node dev/chart.mjs                                 writes k8s/chart/files and k8s/chart/README.md
 //   node dev/chart.mjs --path                          prints where helm is, for who has none
 import { pathToFileURL } from 'node:url';
 
@@ -8,11 +8,11 @@ import { kubernetesTools } from './lib/helm.mjs';
 
 const say = (text) => process.stdout.write(`${text}\n`);
 
-/** Writes what of the chart is generated. The packages have to be there before what uses them is read. */
-export async function makeChart(told = say) {
-  const { kubectl } = await kubernetesTools(told);
+/** Installs the packages before it loads what uses them. */
+export async function makeChart(report = say) {
+  await kubernetesTools(report);
   const { writeChart } = await import('./chart/write.mjs');
-  writeChart(kubectl);
+  writeChart();
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

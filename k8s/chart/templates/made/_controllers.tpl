@@ -1,4 +1,3 @@
-{{- /* Made by `make gen` from k8s/base and k8s/components: change those. */}}
 {{- define "vestibule.controller-peers" -}}
 {{- if eq .Values.controller.name "traefik" }}
 - namespaceSelector:
