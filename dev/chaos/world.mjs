@@ -75,7 +75,7 @@ export async function openWorld({ folder, topology, faults = [], profile }) {
       env: Object.fromEntries([...edges, ...services].map((name) => [name, { ...clocks.environmentOf(name), ...rings.environmentOf(name) }])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS },
       sessionEnv: {
-        OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS, SESSION_REFRESH_TIMEOUT_MS: '6000',
+        OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS,
         SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', SESSION_REVALIDATE_SECS: String(REVALIDATE_S), ...store.options.sessionEnv,
       },
     });

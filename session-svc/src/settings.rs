@@ -133,22 +133,10 @@ static DURATIONS: Topic = Topic {
             "How much time lies at least between two writes that extend a session; at most a tenth of SESSION_ROLLING_DURATION counts. 0 writes each time.",
         ),
         setting(
-            "SESSION_REFRESH_AHEAD",
-            "0",
-            "SECONDS",
-            "A token that will count as expired within this time is refreshed in the background when it is used, so that nobody waits for the provider. Well under the lifetime of the provider's access tokens; 0 refreshes only what is expired.",
-        ),
-        setting(
             "SESSION_REVALIDATE_SECS",
             "0",
             "SECONDS",
             "A session in use whose tokens are older is refreshed in the background, also where no route needs a token, and ends if the provider refuses: its account was closed there, or its session. Each session in use costs the provider one refresh in that time, at most. A session without a refresh token cannot be asked about. 0 is off: such a session then lives to its end.",
-        ),
-        setting(
-            "SESSION_REFRESH_TIMEOUT_MS",
-            "20000",
-            "MS",
-            "How long the provider has to answer a refresh, if it is more than OIDC_HTTP_TIMEOUT_MS, which is how long callers wait. Generous, because a provider that answers after it was given up has rotated a token nobody will have; less than the 26 s that work under way has when the process is told to stop.",
         ),
         setting(
             "SESSION_REFRESH_LEASE",
@@ -212,11 +200,7 @@ pub struct ListedCallers {
 
 /// Reads and judges all settings.
 pub fn read(reader: &mut Reader<'_>) -> Settings {
-    let mut providers = provider_settings::read(reader);
-    let refresh_timeout = Duration::from_millis(reader.millis("SESSION_REFRESH_TIMEOUT_MS", Zero::Refused));
-    for provider in &mut providers.all {
-        provider.settings.refresh_timeout = refresh_timeout;
-    }
+    let providers = provider_settings::read(reader);
     let listen = reader.socket_addr("SESSION_LISTEN");
     if listen.is_none() && reader.text("SESSION_LISTEN").eq_ignore_ascii_case("off") {
         reader.wrong("SESSION_LISTEN", "cannot be off: nobody could call");
@@ -244,7 +228,6 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         keys_file,
         lifetime: lifetime(reader),
         limits: SessionLimits {
-            refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
             revalidate_ms: reader.secs("SESSION_REVALIDATE_SECS", Zero::Allowed) * SECOND_MS,
             refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
             max_bytes: SESSION_BYTES_MAX,

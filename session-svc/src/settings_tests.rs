@@ -55,11 +55,8 @@ fn the_defaults_are_those_of_the_manual() {
         (86_400_000, 604_800_000)
     );
     assert_eq!(
-        (
-            settings.limits.refresh_ahead_ms + settings.limits.revalidate_ms,
-            settings.limits.refresh_lease,
-        ),
-        (0, crate::refresh::DEFAULT_LEASE)
+        (settings.limits.revalidate_ms, settings.limits.refresh_lease,),
+        (0, crate::refresh::LEASE)
     );
     assert_eq!(settings.providers.all[0].settings.refresh_timeout.as_secs(), 20);
 }

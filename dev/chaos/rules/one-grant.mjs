@@ -16,7 +16,7 @@ export const mayLoseTokens = (fault) => (touches(fault, ['session', 'session-2',
   && !['restart-all', 'delay', 'slow-provider', 'clock', 'full-memory', 'full-disk'].includes(fault.kind) && !(fault.kind === 'restart' && fault.target !== 'idp');
 
 const LEASE_MS = 5_000; // a holder that stood still for longer than its lease may come late
-const EXCHANGE_MS = 6_000; // the longest exchange with the provider
+const EXCHANGE_MS = 6_000; // the longest exchange with the provider while no fault holds it up
 
 /**
  * Whether tokens were good for less. Lifetimes count from the request, so that a provider whose answer takes long shortens them; and from a clock

@@ -11,11 +11,12 @@ use super::call::Call;
 use super::call_context::{CallContext, conclude};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
+use crate::keeper::Removed;
 use crate::receiver::{Received, SignalReceiver};
 use crate::session::access::good_until_ms;
 use crate::session::{Cause, Handle, Session};
 use crate::sessions::ports::WaitingCaller;
-use crate::sessions::{BeginSignInOutcome, EndOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
+use crate::sessions::{BeginSignInOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
 use crate::store::Cursor;
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless configured otherwise.
@@ -349,23 +350,21 @@ impl SessionService for Api {
             let handle = handle?;
             let cause = arguments::cause(request.cause, Cause::Logout);
             let offline = OfflineTokens::kept_if(request.keep_offline_tokens);
-            let EndOutcome {
-                ended,
-                id_token_hint,
-                issuer,
-            } = match &request.by {
-                // The hint is for the holder of the secret alone.
-                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, cause, offline).await?,
-                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, cause, offline).await?,
-            };
+            let removed = api.sessions.end_session(handle, cause, offline).await?;
+            let ended = removed.is_ended();
             noting.ended(cause, u32::from(ended));
-            let id_token_hint = id_token_hint
-                .map(chassis::secret::Secret::into_inner)
-                .unwrap_or_default();
+            // The hint is for the holder of the secret alone.
+            let is_holder = matches!(request.by, Some(By::SessionId(_)));
+            let (issuer, id_token_hint) = match removed {
+                Removed::Session(session) if is_holder => (session.issuer, session.tokens.id_token),
+                _ => Default::default(),
+            };
             Ok(v1::EndSessionResponse {
                 ended,
-                id_token_hint,
-                issuer: issuer.unwrap_or_default(),
+                id_token_hint: id_token_hint
+                    .map(|token| token.text().into_inner())
+                    .unwrap_or_default(),
+                issuer,
             })
         };
         self.calls.complete(Rpc::EndSession, &call, work).await

@@ -16,7 +16,7 @@ impl Keeper {
     pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, KeeperError> {
         match self.find(handle).await? {
             FoundSession::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
-            FoundSession::Unreadable => self.remove_seen(handle, None, cause).await,
+            FoundSession::Unreadable(handle) => self.remove_seen(handle, None, cause).await,
             FoundSession::Nothing => Ok(Removed::Nothing),
         }
     }
@@ -26,10 +26,10 @@ impl Keeper {
         match self.store().load(handle.name()).await {
             Ok(Some(record)) => Ok(match self.open(&record) {
                 Ok(session) => FoundSession::Session(Box::new(session)),
-                Err(_told_when_it_is_removed) => FoundSession::Unreadable,
+                Err(_logged_when_it_is_removed) => FoundSession::Unreadable(handle),
             }),
             Ok(None) => Ok(FoundSession::Nothing),
-            Err(StoreError::Corrupt) => Ok(FoundSession::Unreadable),
+            Err(StoreError::Corrupt) => Ok(FoundSession::Unreadable(handle)),
             Err(error) => Err(error.into()),
         }
     }
@@ -121,7 +121,7 @@ pub(crate) enum FoundSession {
     /// A session, which may have expired.
     Session(Box<Session>),
     /// A record that cannot be read.
-    Unreadable,
+    Unreadable(Handle),
     /// Nothing.
     Nothing,
 }
@@ -137,4 +137,11 @@ pub enum Removed {
     Unreadable,
     /// Nothing: there was none.
     Nothing,
+}
+
+impl Removed {
+    /// Whether there was a session to end.
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self, Self::Session(_) | Self::Unreadable)
+    }
 }

@@ -2,14 +2,13 @@
 //!
 //! | Command | Works on |
 //! |---|---|
-//! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
+//! | `sessions list`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
 //! | `doctor` | the provider and the store, with the settings of the service |
+//! | `check-store` | the store itself: a file has to be free, Redis is shared with running services |
 //! | `pause` | nothing: it waits |
 //! | `receivers metadata`, `keys` | the file of `SESSION_RECEIVERS`: prints what the operator publishes |
-//! | `check-store` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
-//! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
 //! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
 //! - No token, session ID, key or sealed text is ever shown.
 //!
@@ -18,14 +17,11 @@
 mod check_store;
 mod doctor;
 mod memory_size;
-mod output;
 mod pause;
 mod receivers;
 mod service;
 mod sessions;
-mod store_access;
-mod store_report;
-mod table;
+mod store;
 
 use chassis::tool::Tool;
 

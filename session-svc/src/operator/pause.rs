@@ -1,4 +1,4 @@
-//! `pause`: does nothing until it is told to stop, so that a container of this image stays for `kubectl exec`.
+//! `pause`: waits until it is stopped, so that a container of this image stays for `kubectl exec`.
 
 use std::process::ExitCode;
 
@@ -7,17 +7,15 @@ use chassis::tool::{Tool, Work};
 use clap::{ArgMatches, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::output::{self, CommandFailure, Exit};
-
 /// The command.
 pub(super) struct PauseTool;
 
 impl Tool for PauseTool {
     fn command(&self) -> Command {
         Command::new("pause")
-            .about("Does nothing until it is told to stop: keeps a container in which an operator can run the other commands")
+            .about("Waits until it is stopped: keeps a container in which an operator can run the other commands")
             .after_help(
-                "Reads no settings, opens nothing. SIGTERM and SIGINT end it. Exit codes: 0 told to stop, 1 signals cannot be heard, 2 used wrongly.",
+                "Reads no settings, opens nothing. SIGTERM and SIGINT end it. Exit codes: 0 stopped, 1 signals cannot be received, 2 used wrongly.",
             )
     }
 
@@ -27,15 +25,14 @@ impl Tool for PauseTool {
         reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let ((), warnings) = reader.finish(())?;
-        Ok((Box::pin(paused()), warnings))
+        Ok((Box::pin(wait_for_signal()), warnings))
     }
 }
 
-async fn paused() -> ExitCode {
+async fn wait_for_signal() -> ExitCode {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-        let failure = CommandFailure::new("signals", Exit::Failed, "signals of the system cannot be heard");
-        return output::conclude(false, Err(failure));
+        return ExitCode::FAILURE;
     };
     tokio::select! {
         _ = terminate.recv() => {}

@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, ValueHint};
 use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
 use session_proto::v1::ErrorReason;
 
-use super::output::{CommandFailure, Exit};
+use super::sessions::{CommandFailure, Exit};
 
 /// How long a call may take: ending thousands of a person's sessions is one call.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -100,7 +100,7 @@ impl ServiceAddress {
         SessionClient::new(settings).map_err(|error| {
             CommandFailure::usage(format!(
                 "--service cannot be used: {}",
-                super::output::chain(&error)
+                chassis::findings::chain(&error)
             ))
         })
     }

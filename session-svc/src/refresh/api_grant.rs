@@ -11,7 +11,7 @@ use oidc::{IdToken, RefreshError, RefreshedTokens, TokenTarget};
 use tokio::time::{Instant, timeout};
 
 use super::RefreshProvider;
-use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight};
+use super::flight::{LeadOutcome, LeaseExpiry, RefreshFlight};
 use super::grant::{Saved, apply_id_token};
 use super::measures::FlightOutcome;
 use super::validation::{UNSAVED_MAX, validate};
@@ -28,10 +28,8 @@ impl RefreshFlight {
         target: &ApiTarget,
         source: ApiTokenSource,
         held: &LeaseExpiry,
-    ) -> LedOutcome {
-        let Some(provider) = self.provider_of(&session) else {
-            return Some(Err(TokenRefreshError::Rejected));
-        };
+    ) -> LeadOutcome {
+        let provider = self.provider_of(&session)?;
         let shown = match source {
             ApiTokenSource::AccessToken => {
                 still_good(&session, self.refresher.keeper.now_ms()).map(|access| access.value.text())
@@ -41,12 +39,9 @@ impl RefreshFlight {
         let Some(shown) = shown else {
             // It expired or went since the caller looked: the next call finds that first.
             self.record_outcome(FlightOutcome::Transient);
-            return Some(Err(TokenRefreshError::ProviderUnavailable));
+            return Err(TokenRefreshError::ProviderUnavailable.into());
         };
-        if !held.is_certain() {
-            tracing::warn!(session = %session.handle, "the lease of a grant ran out before the provider was asked");
-            return None;
-        }
+        self.check_lease(held)?;
         let scope = target.scopes().join(" ");
         let named = |text| Some(text).filter(|text: &&str| !text.is_empty());
         let named = TokenTarget {
@@ -64,13 +59,13 @@ impl RefreshFlight {
             }
         };
         self.refresher.measures.provider_took(sent_at.elapsed());
-        Some(match answer {
+        Ok(match answer {
             Ok(tokens) => {
                 self.validate_and_keep(provider.as_ref(), session, target, tokens)
                     .await
             }
             Err(error) => self.refused_for(session, target, source, error).await,
-        })
+        }?)
     }
 
     /// What a failed grant for an API means.
@@ -168,16 +163,14 @@ impl RefreshFlight {
             }
             Ok(Err(_)) | Err(_) => {
                 let edit = |session: &mut Session| rotate(session, &tokens);
-                match self
+                let saved = self
                     .save_answer(session, ChangeKind::Changed, &tokens, edit)
-                    .await
-                {
-                    Saved::Ours(_) => {
-                        self.record_outcome(FlightOutcome::Unjudged);
-                        Err(TokenRefreshError::ProviderUnavailable)
-                    }
-                    Saved::Another(outcome) => outcome,
+                    .await?;
+                if !saved.is_ours {
+                    return Ok(saved.session);
                 }
+                self.record_outcome(FlightOutcome::Unjudged);
+                Err(TokenRefreshError::ProviderUnavailable)
             }
         }
     }
@@ -201,17 +194,13 @@ impl RefreshFlight {
             let token = granted(session, target, tokens);
             self.put_bounded(session, token, now_ms);
         };
-        let saved = self
+        let Saved { mut session, is_ours } = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
-            .await;
-        let mut session = match saved {
-            Saved::Ours(session) => session,
-            Saved::Another(outcome) => return outcome,
-        };
-        if !session.is_valid(self.refresher.keeper.lifetime(), self.refresher.keeper.now_ms()) {
-            // The ID token says that the provider's session is over.
-            return Err(TokenRefreshError::Missing);
+            .await?;
+        if !is_ours {
+            return Ok(session);
         }
+        self.check_valid(&session)?;
         let token = granted(&session, target, tokens);
         let held = session.tokens.api.get(target);
         if held.is_none_or(|held| held.access.value != token.access.value) {

@@ -35,12 +35,42 @@ const STORE_PAUSE: Duration = Duration::from_millis(100);
 /// Reads of a session that others write at the same time: each in vain means that somebody's write was done.
 const READS: usize = 8;
 
+/// Pause between two looks at the session: short while a provider usually answers, so that a caller at another replica gets the token
+/// within a few hundredths of a second, and longer after that.
+const OFTEN_PAUSE: Duration = Duration::from_millis(25);
+const SELDOM_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a flight looks often.
+const POLLS_OFTEN: Duration = Duration::from_secs(2);
+
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
 
-/// What came of holding the lease; nothing if it may have run out before the request to the provider, and another
-/// replica may be sending one.
-pub(super) type LedOutcome = Option<Result<Session, TokenRefreshError>>;
+/// What came of an attempt: the session with newer tokens, or why there are none.
+pub(super) type LeadOutcome = Result<Session, LeadError>;
+
+/// Why an attempt gave no session.
+#[derive(Debug)]
+pub(super) enum LeadError {
+    /// This is what the callers get.
+    Failed(TokenRefreshError),
+    /// The lease may have run out before the request to the provider, and another replica may be sending one.
+    LeaseLost,
+    /// No caller waits any more, and nothing was begun.
+    Abandoned,
+}
+
+impl From<TokenRefreshError> for LeadError {
+    fn from(error: TokenRefreshError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<KeeperError> for LeadError {
+    fn from(error: KeeperError) -> Self {
+        Self::Failed(refresh_error(error))
+    }
+}
 
 /// Until when a lease is certainly held, by this process's own monotonic clock.
 pub(super) struct LeaseExpiry(Mutex<Instant>);
@@ -86,7 +116,7 @@ pub(super) struct RefreshFlight {
     pub(super) refresher: Refresher,
     pub(super) entry: FlightEntry,
     pub(super) wanted: Wanted,
-    handle: Handle,
+    pub(super) handle: Handle,
     record: RefreshRecord,
 }
 
@@ -111,10 +141,9 @@ impl RefreshFlight {
     /// Wakes all who wait with the session that has newer tokens, or why there are none.
     pub(super) async fn run(self) {
         let outcome = match self.lead_or_wait().await {
-            Ok(Some(session)) => Ok(Arc::new(session)),
-            // Nobody waits.
-            Ok(None) => return,
-            Err(error) => Err(error),
+            Ok(session) => Ok(Arc::new(session)),
+            Err(LeadError::Failed(error)) => Err(error),
+            Err(LeadError::Abandoned | LeadError::LeaseLost) => return,
         };
         match &outcome {
             Err(TokenRefreshError::Missing) => self.record_outcome(FlightOutcome::Ended),
@@ -147,22 +176,23 @@ impl RefreshFlight {
         self.record.write(outcome, target);
     }
 
-    /// Gives the session once its tokens are newer; nothing if nobody waits for that any more and nothing was begun.
-    async fn lead_or_wait(&self) -> Result<Option<Session>, TokenRefreshError> {
+    /// Gives the session once its tokens are newer.
+    async fn lead_or_wait(&self) -> LeadOutcome {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let name = self.wanted.lease(self.handle);
         let holder = self.holder()?;
+        let began = Instant::now();
         let mut wait_limit = WaitLimit {
-            until: Instant::now() + lease_for * LEASES_WAITED,
+            until: began + lease_for * LEASES_WAITED,
             store_away_since: None,
         };
-        let mut listener = None;
+        let mut waits = false;
         loop {
-            if listener.is_some() {
+            if waits {
                 match keeper.load(self.handle).await {
                     Ok(session) => {
                         if let Some(outcome) = self.outcome_of_another(session) {
-                            return outcome.map(Some);
+                            return Ok(outcome?);
                         }
                     }
                     Err(error) => wait_limit.tolerate(&self.entry, error).await?,
@@ -173,8 +203,9 @@ impl RefreshFlight {
             let unanswered = match keeper.store().acquire_lease(name, &holder, term).await {
                 Ok(Some(lease)) => {
                     self.entry.set_store_away(false);
-                    if let Some(outcome) = self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
-                        return outcome.map(Some);
+                    match self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
+                        Err(LeadError::LeaseLost) => {}
+                        outcome => return outcome,
                     }
                     false
                 }
@@ -184,7 +215,7 @@ impl RefreshFlight {
                     false
                 }
                 // Waiting does not empty a full store.
-                Err(StoreError::Full) => return Err(TokenRefreshError::StoreUnavailable),
+                Err(StoreError::Full) => return Err(TokenRefreshError::StoreUnavailable.into()),
                 Err(error) => {
                     wait_limit.tolerate(&self.entry, error.into()).await?;
                     true
@@ -193,18 +224,19 @@ impl RefreshFlight {
             if Instant::now() >= wait_limit.until {
                 tracing::warn!(session = %self.handle, "another replica has been refreshing for too long");
                 self.record_outcome(FlightOutcome::Transient);
-                return Err(TokenRefreshError::ProviderUnavailable);
+                return Err(TokenRefreshError::ProviderUnavailable.into());
             }
-            match &mut listener {
-                // Writes before this moment wake nobody: the session is read once more before waiting.
-                None => listener = Some(self.refresher.wakes.listen(self.handle)),
-                Some(listener) => tokio::select! {
-                    () = listener.wait() => {}
+            if waits {
+                let is_often = began.elapsed() < POLLS_OFTEN;
+                let pause = if is_often { OFTEN_PAUSE } else { SELDOM_PAUSE };
+                tokio::select! {
+                    () = sleep(pause) => {}
                     () = self.entry.abandoned(), if !unanswered => {}
-                },
+                }
             }
+            waits = true;
             if !unanswered && self.entry.leave_if_abandoned() {
-                return Ok(None);
+                return Err(LeadError::Abandoned);
             }
         }
     }
@@ -224,14 +256,14 @@ impl RefreshFlight {
         Ok(self.wanted.holder(process))
     }
 
-    /// Refreshes while the lease is prolonged, and gives it back; nothing if it is not certain to be held.
-    async fn lead(&self, lease: Lease, held: LeaseExpiry) -> LedOutcome {
+    /// Refreshes while the lease is prolonged, and gives it back.
+    async fn lead(&self, lease: Lease, held: LeaseExpiry) -> LeadOutcome {
         let keeper = &self.refresher.keeper;
         let sent_at = Instant::now();
         match keeper.store().renew_lease(&lease, self.refresher.lease).await {
             Ok(true) => held.prolong(sent_at, self.refresher.lease),
             // It may have run out, or run out soon: it is acquired once more.
-            Ok(false) | Err(_) => return None,
+            Ok(false) | Err(_) => return Err(LeadError::LeaseLost),
         }
         let outcome = tokio::select! {
             outcome = self.refresh(&held) => outcome,
@@ -245,29 +277,22 @@ impl RefreshFlight {
 
     /// Requests new tokens unless there are some, and unless the store would not take them: what the provider gives
     /// once cannot be had again.
-    async fn refresh(&self, held: &LeaseExpiry) -> LedOutcome {
+    async fn refresh(&self, held: &LeaseExpiry) -> LeadOutcome {
         let keeper = &self.refresher.keeper;
         for _ in 0..READS {
-            let session = match keeper.load(self.handle).await {
-                Ok(session) => session,
-                Err(error) => return Some(Err(refresh_error(error))),
-            };
+            let session = keeper.load(self.handle).await?;
             if let Some(outcome) = self.outcome_of_another(session.clone()) {
-                return Some(outcome);
+                return Ok(outcome?);
             }
-            match keeper.rewrite(&session).await {
-                Ok(true) => {
-                    return match self.wanted.target() {
-                        None => self.grant(session, held).await,
-                        Some((target, source)) => self.grant_for(session, target, source, held).await,
-                    };
-                }
-                // Another write came between: looked at once more.
-                Ok(false) => {}
-                Err(error) => return Some(Err(refresh_error(error))),
+            // Another write may come between: then it is read once more.
+            if keeper.rewrite(&session).await? {
+                return match self.wanted.target() {
+                    None => self.grant(session, held).await,
+                    Some((target, source)) => self.grant_for(session, target, source, held).await,
+                };
             }
         }
-        Some(Err(TokenRefreshError::StoreUnavailable))
+        Err(TokenRefreshError::StoreUnavailable.into())
     }
 
     async fn prolong(&self, lease: &Lease, held: &LeaseExpiry) -> std::convert::Infallible {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::RefreshProvider;
-use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, refresh_error};
+use super::flight::{LeadError, LeadOutcome, LeaseExpiry, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
@@ -26,61 +26,66 @@ use crate::sessions::ports::TokenRefreshError;
 const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_SAVE_PAUSE: Duration = Duration::from_millis(500);
 
-/// What came of saving an answer.
-pub(super) enum Saved {
-    /// The session has it.
-    Ours(Session),
-    /// It does not; this is the outcome instead.
-    Another(Result<Session, TokenRefreshError>),
+/// What came of saving an outcome.
+pub(super) struct Saved {
+    /// The session as it is now.
+    pub(super) session: Session,
+    /// Whether it has the outcome. If not, another one was saved before.
+    pub(super) is_ours: bool,
 }
 
 impl RefreshFlight {
     /// Asks the provider for new tokens and saves them before anyone sees them. A pending answer is the outcome, until it is
     /// not worth waiting for any more.
-    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LedOutcome {
-        let Some(provider) = self.provider_of(&session) else {
-            return Some(Err(TokenRefreshError::Rejected));
-        };
+    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LeadOutcome {
+        let provider = self.provider_of(&session)?;
         if let Some(answer) = session.tokens.pending.clone() {
             match self.validate_pending(provider.as_ref(), &session, &answer).await {
                 // Good, and too late to be of use.
                 Some(Ok(validated)) if still_good(&validated, self.refresher.keeper.now_ms()).is_none() => {
                     session = validated
                 }
-                Some(outcome) => return Some(outcome),
+                Some(outcome) => return Ok(outcome?),
                 None if answer.may_be_replaced(self.refresher.keeper.now_ms()) => {}
                 None => {
                     self.record_outcome(FlightOutcome::Unjudged);
-                    return Some(Err(TokenRefreshError::ProviderUnavailable));
+                    return Err(TokenRefreshError::ProviderUnavailable.into());
                 }
             }
         }
-        let Some(refresh_token) = session.tokens.refresh.as_ref().map(StoredToken::text) else {
-            return Some(Err(TokenRefreshError::Refused));
-        };
-        // A process that stood still must not use a refresh token that somebody else may be using.
-        if !held.is_certain() {
-            tracing::warn!(session = %session.handle, "the lease of a refresh ran out before the provider was asked");
-            return None;
-        }
+        let refresh_token = session.tokens.refresh.as_ref().map(StoredToken::text);
+        let refresh_token = refresh_token.ok_or(TokenRefreshError::Refused)?;
+        self.check_lease(held)?;
         let sent_at = Instant::now();
         let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
         self.refresher.measures.provider_took(sent_at.elapsed());
-        Some(match answer {
+        Ok(match answer {
             Ok(tokens) => self.validate_and_save(provider.as_ref(), session, tokens).await,
             Err(error) => self.fail(session, error).await,
-        })
+        }?)
     }
 
-    /// The provider the session came from, if it is configured.
-    pub(super) fn provider_of(&self, session: &Session) -> Option<&Arc<dyn RefreshProvider>> {
+    /// A process that stood still must not use a token that another replica may be using.
+    pub(super) fn check_lease(&self, held: &LeaseExpiry) -> Result<(), LeadError> {
+        if held.is_certain() {
+            return Ok(());
+        }
+        tracing::warn!(session = %self.handle, "the lease of a refresh ran out before the provider was asked");
+        Err(LeadError::LeaseLost)
+    }
+
+    /// The provider the session came from.
+    pub(super) fn provider_of(
+        &self,
+        session: &Session,
+    ) -> Result<&Arc<dyn RefreshProvider>, TokenRefreshError> {
         let provider = self.refresher.providers.of(&session.issuer);
-        if provider.is_none() {
+        provider.ok_or_else(|| {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             self.record_outcome(FlightOutcome::Rejected);
-        }
-        provider
+            TokenRefreshError::Rejected
+        })
     }
 
     /// What a failed grant means; a refusal for good is saved.
@@ -111,7 +116,7 @@ impl RefreshFlight {
         };
         if pauses {
             let now_ms = self.refresher.keeper.now_ms();
-            self.refresher.pauses.begin(&session, meaning, now_ms);
+            self.refresher.pauses.begin(&session, None, meaning, now_ms);
         }
         self.record_outcome(outcome);
         Err(meaning)
@@ -119,15 +124,15 @@ impl RefreshFlight {
 
     /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
     async fn save_refusal(&self, session: Session) -> Result<Session, TokenRefreshError> {
-        let (session, written) = self
+        let Saved { session, is_ours } = self
             .save_outcome(session, ChangeKind::Changed, needs_sign_in)
             .await?;
-        self.record_outcome(if written {
+        self.record_outcome(if is_ours {
             FlightOutcome::Refused
         } else {
             FlightOutcome::Superseded
         });
-        if written && self.refresher.revalidates {
+        if is_ours && self.refresher.revalidates {
             // Saved first: the refresh token is not used again whatever becomes of the ending.
             self.refresher.remove(&session, Cause::Refused).await?;
         }
@@ -150,17 +155,19 @@ impl RefreshFlight {
         };
         let saved = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
-            .await;
-        let session = match saved {
-            Saved::Ours(session) => session,
-            Saved::Another(outcome) => return outcome,
-        };
-        if !session.is_valid(self.refresher.keeper.lifetime(), self.refresher.keeper.now_ms()) {
-            // The ID token says that the provider's session is over.
-            return Err(TokenRefreshError::Missing);
+            .await?;
+        if saved.is_ours {
+            self.check_valid(&saved.session)?;
+            self.record_outcome(FlightOutcome::Refreshed);
         }
-        self.record_outcome(FlightOutcome::Refreshed);
-        Ok(session)
+        Ok(saved.session)
+    }
+
+    /// Fails if the ID token of an answer says that the provider's session is over.
+    pub(super) fn check_valid(&self, session: &Session) -> Result<(), TokenRefreshError> {
+        let keeper = &self.refresher.keeper;
+        let is_valid = session.is_valid(keeper.lifetime(), keeper.now_ms());
+        is_valid.then_some(()).ok_or(TokenRefreshError::Missing)
     }
 
     /// Saves an outcome that brings tokens. A late one is dropped: another outcome was seen already.
@@ -170,33 +177,31 @@ impl RefreshFlight {
         kind: ChangeKind,
         tokens: &RefreshedTokens,
         edit: F,
-    ) -> Saved
+    ) -> Result<Saved, TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
-        let handle = session.handle;
-        let issuer = session.issuer.clone();
-        match self.save_outcome(session, kind, edit).await {
-            Ok((session, true)) => Saved::Ours(session),
-            Ok((session, false)) => {
-                // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
-                tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
-                self.record_outcome(FlightOutcome::Superseded);
-                Saved::Another(
-                    self.wanted
-                        .outcome_in(session)
-                        .unwrap_or(Err(TokenRefreshError::ProviderUnavailable)),
-                )
+        let (handle, issuer) = (session.handle, session.issuer.clone());
+        let saved = self.save_outcome(session, kind, edit).await;
+        let saved = saved.inspect_err(|error| {
+            if *error == TokenRefreshError::Missing {
+                // The session ended meanwhile: no caller will use what the provider just gave.
+                let unused = self.unused(tokens);
+                self.refresher.revoke_in_background(&issuer, unused);
             }
-            Err(error) => {
-                if error == TokenRefreshError::Missing {
-                    // The session ended meanwhile: nobody will use what the provider just gave.
-                    let unused = self.unused(tokens);
-                    self.refresher.revoke_in_background(&issuer, unused);
-                }
-                Saved::Another(Err(error))
-            }
+        })?;
+        if saved.is_ours {
+            return Ok(saved);
         }
+        // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
+        tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
+        self.record_outcome(FlightOutcome::Superseded);
+        let outcome = self.wanted.outcome_in(saved.session);
+        let session = outcome.unwrap_or(Err(TokenRefreshError::ProviderUnavailable))?;
+        Ok(Saved {
+            session,
+            is_ours: false,
+        })
     }
 
     /// What of an answer that nobody sees is taken back: a refresh token, and a token for an API.
@@ -217,13 +222,13 @@ impl RefreshFlight {
     }
 
     /// Saves an outcome as an edit, unless another one was saved before that used the refresh token as well. Tries for as long as the session lives: the
-    /// store may be away, or full, for long. Tells whether the session as it is now has this edit.
+    /// store may be away, or full, for long.
     async fn save_outcome<F>(
         &self,
         session: Session,
         kind: ChangeKind,
         edit: F,
-    ) -> Result<(Session, bool), TokenRefreshError>
+    ) -> Result<Saved, TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -246,8 +251,8 @@ impl RefreshFlight {
             match written.await.map_err(refresh_error) {
                 Ok((session, written)) => {
                     self.entry.set_store_away(false);
-                    let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
-                    return Ok((session, ours));
+                    let is_ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
+                    return Ok(Saved { session, is_ours });
                 }
                 // A replica that seals with a newer key has written the session: this one receives the key soon.
                 Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))

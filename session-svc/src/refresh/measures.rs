@@ -160,7 +160,7 @@ impl Measures {
             )?,
             ahead: counter(
                 "session_refreshes_ahead_total",
-                "Tries to refresh before the token expired, by outcome.",
+                "Tries to refresh a session in use in the background, by outcome.",
             )?,
             revocations: counter(
                 "session_revocations_total",

@@ -2,10 +2,10 @@
 //!
 //! In this process all calls for one session share one flight, which runs in a task of its own: a caller that hangs
 //! up changes nothing, and a process that is to stop waits for it. Between replicas a lease of the store decides
-//! who calls the provider; the others are woken by the event of its write, or take over when the lease has run out.
+//! who calls the provider; the others look at the session until it is written, or take over when the lease has run out.
 //!
-//! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own; what the provider refused of them
-//! is not asked again for a moment (`refused_targets`).
+//! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own. What the provider refused is not
+//! requested again for a moment (`pauses`).
 //!
 //! Tokens of sessions that end are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
 //!
@@ -25,22 +25,18 @@
 //! What cannot be closed: if the process dies between the provider's rotation and the save, the next refresh is
 //! refused and the session says that it needs a sign-in (see `docs/architecture.md`).
 
-mod ahead;
 mod api_grant;
 mod flight;
 mod flights;
 mod grant;
 mod measures;
-mod moved;
 mod pauses;
 mod provider;
 mod record;
-mod refused_targets;
-mod replaced_subject;
+mod revalidation;
 mod revocation;
 mod revocation_notes;
 mod validation;
-mod wakes;
 mod wanted;
 
 use std::collections::HashSet;
@@ -56,26 +52,29 @@ use tracing::Instrument as _;
 pub use measures::Measures;
 pub use provider::{RefreshProvider, RefreshProviders};
 
-use self::ahead::Ahead;
 use self::flight::RefreshFlight;
 use self::flights::{FlightResult, FlightWaiter, Flights};
-use self::pauses::RefreshPauses;
+use self::pauses::{OF_TARGETS_MS, OF_WAITING_CALLERS_MS, RefreshPauses};
 use self::record::RefreshRecord;
-use self::refused_targets::RefusedTargets;
-use self::wakes::Wakes;
+use self::revalidation::Revalidations;
 use self::wanted::Wanted;
 use crate::keeper::Keeper;
-use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Session};
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Session, SessionState, index};
 use crate::sessions::ports::{
     RevocationNote, SignalOutbox, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
 };
+use crate::store::RememberedName;
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
 
-/// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
-/// holder dies, and longer than most failovers, which no holder can prolong it in.
-pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+/// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its holder dies, and longer than
+/// most failovers, which no holder can prolong it in.
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// How long all replicas remember which token was replaced: where exchanges fail for another reason, this bounds the refreshes to
+/// one a minute.
+const REPLACED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Refreshes and revokes tokens at the providers they came from. Clones share everything.
 #[derive(Clone)]
@@ -86,14 +85,13 @@ pub struct Refresher {
     /// The most bytes a sealed session may take.
     max_bytes: usize,
     flights: Flights,
-    refused_targets: RefusedTargets,
     pauses: RefreshPauses,
+    target_pauses: RefreshPauses,
     /// Whether a session ends whose refresh token the provider refuses.
     revalidates: bool,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
-    wakes: Arc<Wakes>,
-    ahead: Arc<Ahead>,
+    revalidations: Arc<Revalidations>,
     revocations: Arc<Semaphore>,
     without_revocation: Arc<Mutex<HashSet<String>>>,
     work: TaskTracker,
@@ -113,17 +111,16 @@ impl Refresher {
         measures: Measures,
     ) -> Self {
         Self {
-            wakes: Arc::new(Wakes::new(keeper.clone())),
             keeper,
             providers: providers.into(),
             lease,
             max_bytes,
             flights: Flights::default(),
-            refused_targets: RefusedTargets::default(),
-            pauses: RefreshPauses::of_waiting_callers(),
+            pauses: RefreshPauses::new(OF_WAITING_CALLERS_MS),
+            target_pauses: RefreshPauses::new(OF_TARGETS_MS),
             revalidates: false,
             name: Arc::default(),
-            ahead: Arc::default(),
+            revalidations: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
             without_revocation: Arc::default(),
             work: TaskTracker::new(),
@@ -180,6 +177,34 @@ impl Refresher {
         flight.outcome_within(left).await
     }
 
+    /// The session with another access token than the one seen, which the provider does not take for an exchange though it has not
+    /// expired. A caller that calls again and again costs no refresh each time: where the token of such a refresh is not taken
+    /// either, there is none for [`REPLACED_PAUSE`].
+    async fn replace_subject(
+        &self,
+        seen: &Session,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<Session, TokenRefreshError> {
+        if seen.state == SessionState::NeedsSignIn {
+            return Err(TokenRefreshError::Refused);
+        }
+        if seen.tokens.refresh.is_none() {
+            return Err(TokenRefreshError::SubjectRefused);
+        }
+        let generation = seen.tokens.access_generation().to_be_bytes();
+        let name = index::hashed(&[b"replaced subject token", seen.handle.as_bytes()]);
+        let remembered =
+            self.keeper
+                .store()
+                .remember(RememberedName::Named(name), &generation, REPLACED_PAUSE);
+        match remembered.await {
+            Err(_) => Err(TokenRefreshError::StoreUnavailable),
+            Ok(Some(replaced)) if replaced != generation => Err(TokenRefreshError::SubjectRefused),
+            // All calls that saw this token wait for one refresh.
+            Ok(_) => self.refresh(seen.clone(), waiting_caller).await,
+        }
+    }
+
     /// Whether a session is no larger than one may be. What cannot be sealed is told when it is written.
     fn fits(&self, session: &Session) -> bool {
         let sealed = self.keeper.seal().seal_session(session);
@@ -194,7 +219,7 @@ impl TokenRefresh for Refresher {
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
-        if let Some(error) = self.pauses.find(&seen, self.keeper.now_ms()) {
+        if let Some(error) = self.pauses.find(&seen, None, self.keeper.now_ms()) {
             return Err(error);
         }
         let session = self
@@ -216,14 +241,16 @@ impl TokenRefresh for Refresher {
         target: &ApiTarget,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
-        if let Some(refused) = self.refused_targets.find(seen, target, self.keeper.now_ms()) {
+        if let Some(refused) = self.target_pauses.find(seen, Some(target), self.keeper.now_ms()) {
             return Err(refused);
         }
         let source = self.api_token_source(&seen.issuer);
         let wanted = |seen: &Session| Wanted::api(seen, target.clone(), source);
         let remember = |asked: &Session, error: &TokenRefreshError| {
-            let now_ms = self.keeper.now_ms();
-            self.refused_targets.remember(asked, target, *error, now_ms);
+            if error.is_about_target() {
+                let now_ms = self.keeper.now_ms();
+                self.target_pauses.begin(asked, Some(target), *error, now_ms);
+            }
         };
         let session = match self.wait_for(seen, wanted(seen), waiting_caller).await {
             Err(TokenRefreshError::SubjectRefused) => {
@@ -243,7 +270,7 @@ impl TokenRefresh for Refresher {
     }
 
     fn refresh_later(&self, seen: Session, caller: &str) {
-        self.refresh_ahead(seen, caller.to_owned());
+        self.refresh_in_background(seen, caller.to_owned());
     }
 }
 

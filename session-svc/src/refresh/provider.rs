@@ -120,52 +120,6 @@ impl RefreshProvider for RelyingParty {
     }
 }
 
-#[async_trait]
-impl<P: RefreshProvider + ?Sized> RefreshProvider for Arc<P> {
-    fn wait_limit(&self) -> Duration {
-        self.as_ref().wait_limit()
-    }
-
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
-        self.as_ref().refresh(refresh_token, now).await
-    }
-
-    async fn validate(
-        &self,
-        raw: &str,
-        expected: &ExpectedOfRefresh<'_>,
-        now: u64,
-    ) -> Result<IdToken, IdTokenError> {
-        self.as_ref().validate(raw, expected, now).await
-    }
-
-    fn api_token_source(&self) -> ApiTokenSource {
-        self.as_ref().api_token_source()
-    }
-
-    async fn exchange(
-        &self,
-        access_token: &str,
-        target: &TokenTarget<'_>,
-        now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
-        self.as_ref().exchange(access_token, target, now).await
-    }
-
-    async fn refresh_for(
-        &self,
-        refresh_token: &str,
-        target: &TokenTarget<'_>,
-        now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
-        self.as_ref().refresh_for(refresh_token, target, now).await
-    }
-
-    async fn revoke(&self, token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError> {
-        self.as_ref().revoke(token, kind, now).await
-    }
-}
-
 /// The provider of each session. Clones share everything.
 #[derive(Clone)]
 pub enum RefreshProviders {

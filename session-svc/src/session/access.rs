@@ -87,18 +87,6 @@ pub(crate) fn is_expired(access: &AccessToken, now_ms: u64) -> bool {
     good_until_ms(access) < now_ms
 }
 
-/// Whether a token that is still valid is worth refreshing already: it will count as expired within `ahead_ms`, which
-/// is 0 for never.
-pub(crate) fn is_due_ahead(session: &Session, ahead_ms: u64, now_ms: u64) -> bool {
-    let tokens = &session.tokens;
-    session.state == SessionState::Active
-        && ahead_ms > 0
-        && tokens.refresh.is_some()
-        && tokens.access.as_ref().is_some_and(|access| {
-            !is_expired(access, now_ms) && good_until_ms(access).saturating_sub(ahead_ms) < now_ms
-        })
-}
-
 /// Whether the provider has not been asked about the session for longer than `revalidate_ms`, which is 0 for never. A session whose
 /// refresh token it has refused is due at once: it ends.
 pub(crate) fn is_due_revalidation(session: &Session, revalidate_ms: u64, now_ms: u64) -> bool {

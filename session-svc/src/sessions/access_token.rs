@@ -3,7 +3,7 @@
 use super::ports::WaitingCaller;
 use super::{Sessions, SessionsError};
 use crate::session::access::{
-    Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, is_due_revalidation, still_good,
+    Decision, TokenRefusal, TokenRequirements, decide, is_due_revalidation, still_good,
 };
 use crate::session::{AccessToken, Scope, Session};
 
@@ -32,7 +32,7 @@ impl Sessions {
         };
         match decide(&session, requirements, self.keeper.now_ms()) {
             Decision::Serve(access) => {
-                self.refresh_ahead(&session, waiting_caller.caller);
+                self.revalidate(&session, waiting_caller.caller);
                 Ok(GrantedToken {
                     access,
                     scope: session.tokens.scope,
@@ -46,18 +46,16 @@ impl Sessions {
         }
     }
 
-    /// Has tokens refreshed in the background that will soon count as expired, or whose grant is to be asked for again.
-    pub(super) fn refresh_ahead(&self, session: &Session, caller: &str) {
-        if self.refresh_is_due(session) {
+    /// Has the tokens of a session refreshed in the background whose last grant is too old.
+    pub(super) fn revalidate(&self, session: &Session, caller: &str) {
+        if self.revalidation_is_due(session) {
             self.refresh.refresh_later(session.clone(), caller);
         }
     }
 
-    /// Whether tokens are refreshed before they have to be: they will soon count as expired, or the session is revalidated.
-    pub(super) fn refresh_is_due(&self, session: &Session) -> bool {
-        let now_ms = self.keeper.now_ms();
-        is_due_ahead(session, self.limits.refresh_ahead_ms, now_ms)
-            || is_due_revalidation(session, self.limits.revalidate_ms, now_ms)
+    /// Whether the provider is to be asked whether it still knows the session.
+    pub(super) fn revalidation_is_due(&self, session: &Session) -> bool {
+        is_due_revalidation(session, self.limits.revalidate_ms, self.keeper.now_ms())
     }
 
     async fn refreshed(

@@ -52,7 +52,15 @@ impl Sessions {
             return self.refresh.api_token(seen, target, waiting_caller).await;
         }
         match self.refresh.refresh(seen.clone(), waiting_caller).await {
-            Ok(refreshed) => self.refresh.api_token(&refreshed, target, waiting_caller).await,
+            Ok(refreshed) => {
+                let held = |session: &Session| session.tokens.api.get(target).cloned();
+                let before = held(seen).map_or(0, |held| held.version);
+                match held(&refreshed).filter(|held| held.version > before) {
+                    // Another call has requested it meanwhile.
+                    Some(token) => Ok(token),
+                    None => self.refresh.api_token(&refreshed, target, waiting_caller).await,
+                }
+            }
             Err(error) if error.keeps_tokens() && still_good(seen, self.keeper.now_ms()).is_some() => {
                 self.refresh.api_token(seen, target, waiting_caller).await
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chassis::secret::Secret;
 
+use super::end::EndTarget;
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
@@ -149,8 +150,12 @@ impl Sessions {
         };
         let (after, ended_young) = tokio::try_join!(marks(), ended_young)?;
         if ended_young {
-            self.end_handle(session.handle, Cause::Replaced, OfflineTokens::TakeBack)
-                .await?;
+            self.end(
+                EndTarget::Handle(session.handle),
+                Cause::Replaced,
+                OfflineTokens::TakeBack,
+            )
+            .await?;
             return Err(SessionsError::Missing);
         }
         let ended = match new.received_at_ms {
@@ -162,8 +167,12 @@ impl Sessions {
             }
         };
         if ended {
-            self.end_handle(session.handle, Cause::BackChannelLogout, OfflineTokens::Keep)
-                .await?;
+            self.end(
+                EndTarget::Handle(session.handle),
+                Cause::BackChannelLogout,
+                OfflineTokens::Keep,
+            )
+            .await?;
             return Err(SessionsError::Missing);
         }
         let session = self.with_what_it_owes(session).await?;
@@ -173,7 +182,8 @@ impl Sessions {
             .map(SessionId::handle)
             .filter(|old| *old != session.handle)
         {
-            self.end_replaced(replaced, &session).await?;
+            let target = EndTarget::Replaced(replaced, &session);
+            self.end(target, Cause::Replaced, OfflineTokens::TakeBack).await?;
         }
         if let Some(theft) = theft
             && let Err(error) = self.keeper.told_theft(&new.issuer, &new.subject, &theft).await

@@ -4,7 +4,7 @@
 //! before and revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs
 //! neither reading nor capacity: what cannot be read is removed, and what a full store does not take is written later.
 
-use chassis::secret::Secret;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::once::FirstUse;
@@ -14,23 +14,13 @@ use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
 use crate::session::index::Whose;
 use crate::session::{Cause, Handle, Name, Session};
+use crate::store::Cursor;
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
 
 /// How far apart the store's time may be as two replicas know it, in milliseconds: a round trip to the store.
 pub(super) const REPLICAS_APART_MS: u64 = 20;
-
-/// What ended.
-#[derive(Debug, Default)]
-pub struct EndOutcome {
-    /// Whether there was a session to end.
-    pub ended: bool,
-    /// Its ID token, for the holder of the secret ID alone.
-    pub id_token_hint: Option<Secret<String>>,
-    /// The provider it was made with, for the same holder.
-    pub issuer: Option<String>,
-}
 
 /// Which sessions to end.
 #[derive(Clone, Debug)]
@@ -113,54 +103,77 @@ impl EndingTime {
     }
 }
 
-/// What became of one session that was to end.
-#[derive(Debug)]
-enum EndingResult {
-    /// It ended, as it was last.
-    Session(Box<Session>),
-    /// It ended unread.
-    Unread,
-    /// There was none.
-    Nothing,
+/// A session to end.
+pub(super) enum EndTarget<'a> {
+    /// By its handle.
+    Handle(Handle),
+    /// As a list shows it.
+    Listed(Shown),
+    /// The one of this handle, whose place another session takes.
+    Replaced(Handle, &'a Session),
+}
+
+/// The pages of a list whose sessions end.
+pub(super) struct EndingPages<'a> {
+    sessions: &'a Sessions,
+    whose: Whose<'a>,
+    after: Option<Cursor>,
+    is_over: bool,
+    is_confirmed: bool,
+}
+
+impl EndingPages<'_> {
+    /// The next page, and the right to have it in memory. Nothing is held from one page to the next: what began or ended
+    /// meanwhile, and a call that is repeated, change nothing.
+    pub(super) async fn next(&mut self) -> Result<Option<(OwnedSemaphorePermit, Vec<Shown>)>, SessionsError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let permit = self.sessions.ending_permit().await?;
+        let keeper = &self.sessions.keeper;
+        let (listed, next) = keeper
+            .list(self.whose, self.after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
+            .await?;
+        self.is_over = next.is_none();
+        self.after = next;
+        Ok(Some((permit, listed.into_iter().map(|one| one.shown).collect())))
+    }
+
+    /// Confirms what ended of the page. Where nothing ended, as where a call repeats one that was not confirmed, the list is read once
+    /// more after its last page: the present master may have what the former one had removed.
+    pub(super) async fn confirm(&mut self, ended: &[Handle]) -> Result<(), SessionsError> {
+        if ended.is_empty() && (self.is_confirmed || !self.is_over) {
+            return Ok(());
+        }
+        self.is_confirmed = true;
+        if self.sessions.confirm(ended).await? && ended.is_empty() {
+            self.is_over = false;
+        }
+        Ok(())
+    }
 }
 
 impl Sessions {
-    /// Ends a session for whoever holds its secret ID; gives the hint for the provider's own sign-out.
-    pub async fn end_for_holder(
+    /// Ends the session of a handle, and confirms it to the caller.
+    pub async fn end_session(
         &self,
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<EndOutcome, SessionsError> {
-        let gone = self.end_one(handle, cause, offline_tokens).await?;
+    ) -> Result<Removed, SessionsError> {
+        let ended = self.end(EndTarget::Handle(handle), cause, offline_tokens).await?;
         self.confirm(&[handle]).await?;
-        Ok(match gone {
-            EndingResult::Session(session) => EndOutcome {
-                ended: true,
-                id_token_hint: session.tokens.id_token.map(|token| token.text()),
-                issuer: Some(session.issuer),
-            },
-            EndingResult::Unread => EndOutcome {
-                ended: true,
-                ..EndOutcome::default()
-            },
-            EndingResult::Nothing => EndOutcome::default(),
-        })
+        Ok(ended)
     }
 
-    /// Ends the session of a handle.
-    pub(crate) async fn end_by_handle(
-        &self,
-        handle: Handle,
-        cause: Cause,
-        offline_tokens: OfflineTokens,
-    ) -> Result<EndOutcome, SessionsError> {
-        let ended = self.end_handle(handle, cause, offline_tokens).await?;
-        self.confirm(&[handle]).await?;
-        Ok(EndOutcome {
-            ended,
-            ..EndOutcome::default()
-        })
+    pub(super) fn ending_pages<'a>(&'a self, whose: Whose<'a>) -> EndingPages<'a> {
+        EndingPages {
+            sessions: self,
+            whose,
+            after: None,
+            is_over: false,
+            is_confirmed: false,
+        }
     }
 
     /// Fails if sessions that ended, without handles any of them, might be back after a failover. Also asked where there was nothing to
@@ -168,22 +181,6 @@ impl Sessions {
     pub(super) async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
         let names: Vec<Name> = handles.iter().map(Handle::name).collect();
         Ok(self.keeper.store().confirm_removed(&names).await?)
-    }
-
-    /// Confirms what ended of one page of a list. True if the list has to be read once more after its last page: where nothing ended, as
-    /// where a call repeats one that was not confirmed, the master of now may have what the one of then had no more.
-    pub(super) async fn confirm_page(
-        &self,
-        ended: &[Handle],
-        is_last: bool,
-        is_confirmed: &mut bool,
-    ) -> Result<bool, SessionsError> {
-        if ended.is_empty() && (*is_confirmed || !is_last) {
-            return Ok(false);
-        }
-        *is_confirmed = true;
-        let is_asked_for = self.confirm(ended).await?;
-        Ok(is_asked_for && ended.is_empty())
     }
 
     /// Ends all sessions that match; gives how many. A provider session of somebody else than the person named is a
@@ -287,150 +284,84 @@ impl Sessions {
                     .as_ref()
                     .is_none_or(|subject| one.is_of(&all.issuer, subject))
         };
-        let mut after = None;
         let mut count: u32 = 0;
-        let mut is_confirmed = false;
-        loop {
-            // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated,
-            // change nothing.
-            let _permit = self.ending_permit().await?;
-            let (listed, next) = self
-                .keeper
-                .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
-                .await?;
+        let mut pages = self.ending_pages(whose);
+        while let Some((_permit, page)) = pages.next().await? {
             let mut handles = Vec::new();
-            for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
+            for one in page.into_iter().filter(concerned) {
                 handles.push(one.handle());
-                let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
-                count = count.saturating_add(u32::from(!matches!(gone, EndingResult::Nothing)));
+                let target = EndTarget::Listed(one);
+                let ended = self.end(target, all.cause, all.offline_tokens).await?;
+                count = count.saturating_add(u32::from(ended.is_ended()));
             }
-            let reads_again = self
-                .confirm_page(&handles, next.is_none(), &mut is_confirmed)
-                .await?;
-            after = next;
-            if after.is_none() && !reads_again {
-                return Ok(count);
-            }
+            pages.confirm(&handles).await?;
         }
+        Ok(count)
     }
 
-    /// Ends one session and takes its refresh token back, unless it is to outlive the session; true if there was one.
-    pub(super) async fn end_handle(
+    /// Ends one session and revokes its tokens, unless they are to outlive the session. The tokens of a session that is replaced
+    /// are revoked only if it was another person's: providers revoke the whole grant with a token (RFC 7009, section 2.1), which
+    /// a person who signs in again in the same browser may share with the session before.
+    ///
+    /// What is to be revoked, and which receivers get an event, is noted before the removal, so that it is done whatever becomes
+    /// of this process or of the store's answer.
+    pub(super) async fn end(
         &self,
-        handle: Handle,
+        target: EndTarget<'_>,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<bool, SessionsError> {
-        let gone = self.end_one(handle, cause, offline_tokens).await?;
-        Ok(!matches!(gone, EndingResult::Nothing))
-    }
-
-    async fn end_one(
-        &self,
-        handle: Handle,
-        cause: Cause,
-        offline_tokens: OfflineTokens,
-    ) -> Result<EndingResult, SessionsError> {
-        match self.keeper.find(handle).await? {
-            FoundSession::Session(session) => {
-                self.end_found(Shown::Session(session), cause, offline_tokens)
-                    .await
-            }
-            FoundSession::Unreadable => self.remove(handle, None, cause).await,
-            FoundSession::Nothing => Ok(EndingResult::Nothing),
-        }
-    }
-
-    /// Ends what a list shows, as `end_handle` does.
-    pub(super) async fn end_shown(
-        &self,
-        one: Shown,
-        cause: Cause,
-        offline_tokens: OfflineTokens,
-    ) -> Result<bool, SessionsError> {
-        let gone = self.end_found(one, cause, offline_tokens).await?;
-        Ok(!matches!(gone, EndingResult::Nothing))
-    }
-
-    async fn end_found(
-        &self,
-        one: Shown,
-        cause: Cause,
-        offline_tokens: OfflineTokens,
-    ) -> Result<EndingResult, SessionsError> {
-        let session = match one {
-            Shown::Session(session) => session,
-            Shown::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
+    ) -> Result<Removed, SessionsError> {
+        let (found, replaced_by) = match target {
+            EndTarget::Handle(handle) => (self.keeper.find(handle).await?, None),
+            EndTarget::Replaced(handle, by) => (self.keeper.find(handle).await?, Some(by)),
+            EndTarget::Listed(Shown::Session(session)) => (FoundSession::Session(session), None),
+            EndTarget::Listed(Shown::Unreadable { handle, .. }) => (FoundSession::Unreadable(handle), None),
         };
-        let is_taken_back = offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline();
-        let ending = SessionEnding {
-            session: &session,
-            cause,
-            replaced_by: None,
-        };
-        self.remove_and_revoke(ending, is_taken_back).await
-    }
-
-    /// Ends the session that this new one replaces. Its tokens are revoked only if it was somebody else's:
-    /// with it providers take back the whole grant (RFC 7009, section 2.1), which a person who signs in again in the same
-    /// browser may share with the session before.
-    pub(super) async fn end_replaced(&self, handle: Handle, by: &Session) -> Result<(), SessionsError> {
-        match self.keeper.find(handle).await? {
-            FoundSession::Session(old) => {
-                let is_taken_back = (&old.issuer, &old.subject) != (&by.issuer, &by.subject);
-                let ending = SessionEnding {
-                    session: &old,
-                    cause: Cause::Replaced,
-                    replaced_by: Some(by),
-                };
-                self.remove_and_revoke(ending, is_taken_back).await?;
+        let seen = match found {
+            FoundSession::Session(session) => session,
+            FoundSession::Unreadable(handle) => {
+                return Ok(self.keeper.remove_seen(handle, None, cause).await?);
             }
-            FoundSession::Unreadable => drop(self.remove(handle, None, Cause::Replaced).await?),
-            FoundSession::Nothing => {}
-        }
-        Ok(())
-    }
-
-    /// Removes a session; what is to be revoked, and who is to be told, is noted before, so that it is done whatever becomes of
-    /// this process or of the store's answer.
-    async fn remove_and_revoke(
-        &self,
-        ending: SessionEnding<'_>,
-        is_taken_back: bool,
-    ) -> Result<EndingResult, SessionsError> {
-        let (seen, cause) = (ending.session, ending.cause);
+            FoundSession::Nothing => return Ok(Removed::Nothing),
+        };
+        let revokes = match replaced_by {
+            Some(by) => (&seen.issuer, &seen.subject) != (&by.issuer, &by.subject),
+            None => offline_tokens == OfflineTokens::TakeBack || !seen.tokens.scope.is_offline(),
+        };
         let now_ms = self.keeper.now_ms();
         let is_valid = seen.is_valid(self.keeper.lifetime(), now_ms);
-        let telling = async {
+        let note_signal = async {
             if let Some(signals) = self.signals.as_ref().filter(|_| is_valid) {
+                let ending = SessionEnding {
+                    session: &seen,
+                    cause,
+                    replaced_by,
+                };
                 signals.note_ending(ending).await;
             }
         };
-        let noting = async {
-            if !is_taken_back || !is_valid {
-                return None;
-            }
+        let note_revocation = async {
             let tokens = seen.tokens.revocable(now_ms);
-            if tokens.is_empty() {
+            if !revokes || !is_valid || tokens.is_empty() {
                 return None;
             }
-            Some(self.revocation.note_revocation(seen, tokens).await)
+            Some(self.revocation.note_revocation(&seen, tokens).await)
         };
-        let (note, (), ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause), telling);
-        let gone = self.remove(seen.handle, Some(seen), cause).await?;
+        let (note, (), ()) = tokio::join!(note_revocation, self.keeper.mark_young(&seen, cause), note_signal);
+        let removed = self.keeper.remove_seen(seen.handle, Some(&seen), cause).await?;
         if let Some(signals) = &self.signals {
             signals.wake();
         }
         if let Some(note) = note {
-            // A grant may have come between. Where somebody else was faster both take the tokens back, which does no harm.
-            let last = match &gone {
-                EndingResult::Session(last) => last.tokens.revocable(self.keeper.now_ms()),
-                EndingResult::Unread | EndingResult::Nothing => Vec::new(),
+            // A grant may have come between. If another call was faster both revoke the tokens, which does no harm.
+            let last = match &removed {
+                Removed::Session(last) => last.tokens.revocable(self.keeper.now_ms()),
+                _ => Vec::new(),
             };
             let tokens = if last.is_empty() { note.tokens } else { last };
             self.revocation.revoke_later(RevocationNote { tokens, ..note });
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     /// Takes back the tokens of a session that ended before it was there: whoever ended it may have found nothing.
@@ -440,18 +371,5 @@ impl Sessions {
             let note = self.revocation.note_revocation(session, tokens).await;
             self.revocation.revoke_later(note);
         }
-    }
-
-    async fn remove(
-        &self,
-        handle: Handle,
-        seen: Option<&Session>,
-        cause: Cause,
-    ) -> Result<EndingResult, SessionsError> {
-        Ok(match self.keeper.remove_seen(handle, seen, cause).await? {
-            Removed::Session(session) => EndingResult::Session(session),
-            Removed::Unreadable => EndingResult::Unread,
-            Removed::Expired | Removed::Nothing => EndingResult::Nothing,
-        })
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::end::EndTarget;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::listed::READ_AT_ONCE;
 use crate::session::index::Whose;
@@ -58,8 +59,12 @@ impl Sessions {
                 .drain(..)
                 .filter(|old| old.shown.handle() != session.handle)
             {
-                self.end_handle(old.shown.handle(), Cause::SessionLimit, OfflineTokens::TakeBack)
-                    .await?;
+                self.end(
+                    EndTarget::Handle(old.shown.handle()),
+                    Cause::SessionLimit,
+                    OfflineTokens::TakeBack,
+                )
+                .await?;
             }
         }
         Ok(())

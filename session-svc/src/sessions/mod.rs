@@ -33,8 +33,8 @@ use tokio::sync::Semaphore;
 
 pub(crate) use create::FINGERPRINT_BYTES;
 pub use create::{Created, NewSession, SESSION_BYTES_MAX};
+pub(crate) use end::Once;
 pub use end::{EndAll, OfflineTokens};
-pub(crate) use end::{EndOutcome, Once};
 pub use error::SessionsError;
 pub(crate) use list::Page;
 pub(crate) use security_event::{EventAction, EventOrder, Selector};
@@ -51,9 +51,6 @@ use crate::keeper::Keeper;
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
-    /// A valid token is refreshed in the background when it will count as expired within this time, in milliseconds;
-    /// 0 for never.
-    pub refresh_ahead_ms: u64,
     /// A session in use whose last grant is older is refreshed in the background, and ends where the provider refuses, in
     /// milliseconds; 0 for never.
     pub revalidate_ms: u64,

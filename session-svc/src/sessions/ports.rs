@@ -131,6 +131,14 @@ pub enum TokenRefreshError {
 }
 
 impl TokenRefreshError {
+    /// Whether the provider refused the API, the scope or the exchange, and not the session.
+    pub(crate) fn is_about_target(self) -> bool {
+        matches!(
+            self,
+            Self::TargetRefused | Self::ScopeRefused | Self::ExchangeRefused | Self::SubjectRefused
+        )
+    }
+
     /// Whether the tokens of before are as good as they were: they are served while they have not expired.
     pub(crate) fn keeps_tokens(self) -> bool {
         matches!(

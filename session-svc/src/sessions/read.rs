@@ -25,7 +25,7 @@ impl Sessions {
     /// refreshed that will soon count as expired.
     pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
         let lifetime = self.keeper.lifetime();
-        lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.refresh_is_due(session)
+        lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.revalidation_is_due(session)
     }
 
     /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
@@ -38,7 +38,7 @@ impl Sessions {
         caller: &str,
     ) -> Result<(Session, bool), SessionsError> {
         let session = self.keeper.load(handle).await?;
-        self.refresh_ahead(&session, caller);
+        self.revalidate(&session, caller);
         let lifetime = *self.keeper.lifetime();
         let now_ms = self.keeper.now_ms();
         if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {

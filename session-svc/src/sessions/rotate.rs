@@ -52,9 +52,8 @@ impl Sessions {
         if let Err(error) = self.keeper.note_theft(&session.issuer, &session.subject).await {
             tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "its person is not told of a theft");
         }
-        self.end_handle(handle, Cause::Theft, OfflineTokens::TakeBack)
+        self.end_session(handle, Cause::Theft, OfflineTokens::TakeBack)
             .await?;
-        self.confirm(&[handle]).await?;
         Err(SessionsError::Missing)
     }
 }

@@ -13,19 +13,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::end::REPLICAS_APART_MS;
+use super::end::{EndTarget, REPLICAS_APART_MS};
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
-use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::sealed_notes::ARRIVAL;
 use crate::keeper::{Edit, KeeperError, Shown};
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
 use crate::session::{Cause, Handle, Name, Session, SessionState, SignInDemand};
 use crate::store::{RememberedName, StoreError};
-
-/// Sessions read at once.
-const PAGE: usize = 100;
 
 /// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
 /// nothing tells when somebody signed in by the provider's own clock.
@@ -261,15 +257,10 @@ impl Sessions {
             return Ok(());
         };
         let ends = order.action == EventAction::End;
-        let (mut after, mut is_confirmed) = (None, false);
-        loop {
-            let _permit = self.ending_permit().await?;
-            let (listed, next) = self
-                .keeper
-                .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
-                .await?;
+        let mut pages = self.ending_pages(whose);
+        while let Some((_permit, page)) = pages.next().await? {
             let mut handles = Vec::new();
-            for one in listed.into_iter().map(|one| one.shown) {
+            for one in page {
                 let handle = one.handle();
                 if !order.concerns(selector, &one) || progress.done.contains(&handle) {
                     continue;
@@ -286,15 +277,11 @@ impl Sessions {
                     progress.done.insert(handle);
                 }
             }
-            let reads_again = ends
-                && self
-                    .confirm_page(&handles, next.is_none(), &mut is_confirmed)
-                    .await?;
-            after = next;
-            if after.is_none() && !reads_again {
-                return Ok(());
+            if ends {
+                pages.confirm(&handles).await?;
             }
         }
+        Ok(())
     }
 
     /// When the event acted first, which is now unless a call before has come so far. Remembered before anything is done, for a call may die
@@ -324,9 +311,9 @@ impl Sessions {
     async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
         let session = match (&order.action, one) {
             (EventAction::End, one) | (EventAction::DemandSignIn(_), one @ Shown::Unreadable { .. }) => {
-                return self
-                    .end_shown(one, Cause::SecurityEvent, OfflineTokens::TakeBack)
-                    .await;
+                let target = EndTarget::Listed(one);
+                let ended = self.end(target, Cause::SecurityEvent, OfflineTokens::TakeBack);
+                return Ok(ended.await?.is_ended());
             }
             (_, Shown::Session(session)) => *session,
             (_, Shown::Unreadable { .. }) => return Ok(false),

@@ -130,13 +130,13 @@ async fn rolling_is_due_when_it_would_extend_the_session_and_not_after() {
 }
 
 #[tokio::test]
-async fn rolling_is_due_when_it_would_renew_tokens_that_soon_expire() {
+async fn rolling_is_due_when_it_would_revalidate_the_session() {
     let (world, id) = signed_in().await;
-    let ahead = SessionLimits {
-        refresh_ahead_ms: 200_000,
+    let revalidating = SessionLimits {
+        revalidate_ms: 40_000,
         ..limits()
     };
-    let mut client = world.limited(ahead).await;
+    let mut client = world.limited(revalidating).await;
     let due = async |client: &mut Client| {
         client
             .get_session(by_id(&id))

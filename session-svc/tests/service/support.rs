@@ -216,9 +216,8 @@ pub(crate) fn lifetime() -> Lifetime {
 
 pub(crate) fn limits() -> SessionLimits {
     SessionLimits {
-        refresh_ahead_ms: 0,
         revalidate_ms: 0,
-        refresh_lease: session_svc::refresh::DEFAULT_LEASE,
+        refresh_lease: session_svc::refresh::LEASE,
         max_bytes: 4_096,
         max_per_subject: 0,
         watch_heartbeat: Duration::from_millis(20),

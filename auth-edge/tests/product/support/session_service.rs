@@ -16,7 +16,7 @@ use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, CallContext, Health};
 use session_svc::keeper::Keeper;
 use session_svc::receiver::{SignalReceiver, TransmittersFile};
-use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProviders, Refresher};
+use session_svc::refresh::{LEASE, Measures, RefreshProviders, Refresher};
 use session_svc::session::Lifetime;
 use session_svc::sessions::{SessionLimits, Sessions};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
@@ -92,17 +92,10 @@ impl SessionService {
         };
         let keeper = Keeper::new(Arc::new(store.clone()), Arc::new(vault), lifetime);
         let measures = Measures::new(&prometheus::Registry::new()).unwrap();
-        let refresher = Refresher::new(
-            keeper.clone(),
-            providers.clone(),
-            DEFAULT_LEASE,
-            MAX_BYTES,
-            measures,
-        );
+        let refresher = Refresher::new(keeper.clone(), providers.clone(), LEASE, MAX_BYTES, measures);
         let limits = SessionLimits {
-            refresh_ahead_ms: 0,
             revalidate_ms: 0,
-            refresh_lease: DEFAULT_LEASE,
+            refresh_lease: LEASE,
             max_bytes: MAX_BYTES,
             max_per_subject: 0,
             watch_heartbeat: heartbeat,

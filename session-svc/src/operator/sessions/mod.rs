@@ -1,37 +1,86 @@
-//! `sessions`: what a running service knows about people's sessions, and ending them.
+//! `sessions`: lists and ends people's sessions of a running service.
+//!
+//! Invariants
+//! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
+//! - Text from a browser or a provider cannot steer the terminal, with JSON neither.
 
 mod end;
 mod list;
-mod resource;
-mod show;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use chassis::settings::{Reader, SettingsError, Warning};
-use chassis::tool::{Tool, Work};
-use clap::{Arg, ArgMatches, Command};
+use chassis::terminal::{escaped_json, shown};
+use chassis::tool::{self, Tool, Work};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::Value;
 
-use super::output::{self, CommandFailure, CommandOutput};
 use super::service::{ServiceAddress, with_address};
 
 /// The command and those below it.
 pub(super) struct SessionsTool;
 
+/// How a command ended, as its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// The command did its work.
+    Done = 0,
+    /// Something failed.
+    Failed = 1,
+    /// The command was not understood.
+    Usage = 2,
+    /// There is no such session.
+    NotFound = 3,
+}
+
+/// An answer, for people and for programs.
+#[derive(Debug)]
+struct CommandOutput {
+    text: String,
+    json: Value,
+    exit: Exit,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct CommandFailure {
+    /// For programs: a reason of the session API, or one of the command's own.
+    pub(super) reason: String,
+    /// For people: what is wrong and what to do.
+    pub(super) text: String,
+    /// With which code to end.
+    pub(super) exit: Exit,
+}
+
+impl CommandFailure {
+    /// Used wrongly.
+    pub(super) fn usage(text: impl Into<String>) -> Self {
+        Self {
+            reason: "usage".to_owned(),
+            text: text.into(),
+            exit: Exit::Usage,
+        }
+    }
+}
+
 enum SessionsCommand {
     List(list::ListCommand),
-    Show(show::ShowCommand),
     End(end::EndCommand),
 }
 
 impl Tool for SessionsTool {
     fn command(&self) -> Command {
-        let below = [list::command(), show::command(), end::command()];
+        let json = Arg::new(tool::JSON)
+            .long(tool::JSON)
+            .action(ArgAction::SetTrue)
+            .help("Answer with one JSON document");
         Command::new("sessions")
-            .about("Lists, shows and ends sessions of a running service")
+            .about("Lists and ends sessions of a running service")
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommands(below.map(|command| {
-                with_address(command).arg(output::json_flag()).after_help(
+            .subcommands([list::command(), end::command()].map(|command| {
+                with_address(command).arg(json.clone()).after_help(
                     "Exit codes: 0 done, 1 failed, 2 used wrongly, 3 no such session, 78 wrong settings.",
                 )
             }))
@@ -42,66 +91,72 @@ impl Tool for SessionsTool {
         given: &ArgMatches,
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let (name, given) = given.subcommand().unwrap_or(("show", given));
-        let json = output::wants_json(given);
+        let (name, given) = given.subcommand().unwrap_or(("list", given));
+        let json = given.get_flag(tool::JSON);
         let address = ServiceAddress::read(given, &mut reader);
         let command = match name {
-            "list" => SessionsCommand::List(list::ListCommand::read(given, &mut reader)),
             "end" => SessionsCommand::End(end::EndCommand::read(given, &mut reader)),
-            _ => SessionsCommand::Show(show::ShowCommand::read(given)),
+            _ => SessionsCommand::List(list::ListCommand::read(given, &mut reader)),
         };
         let ((address, command), warnings) = reader.finish((address, command))?;
-        let work = async move { concluded(json, output::unless_stopped(run(&address, command)).await) };
+        let work = async move { report(json, run(&address, command).await) };
         Ok((Box::pin(work), warnings))
     }
-}
-
-fn concluded(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCode {
-    output::conclude(json, outcome)
 }
 
 async fn run(address: &ServiceAddress, command: SessionsCommand) -> Result<CommandOutput, CommandFailure> {
     let client = address.client()?;
     match command {
         SessionsCommand::List(command) => command.run(&client, address).await,
-        SessionsCommand::Show(command) => command.run(&client, address).await,
         SessionsCommand::End(command) => command.run(&client, address).await,
     }
+}
+
+/// Prints how it went. A reader that hung up is no failure of ours.
+fn report(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCode {
+    let (text, exit) = match outcome {
+        Ok(answer) if json => (escaped_json(&format!("{:#}\n", answer.json)), answer.exit),
+        Ok(answer) => (answer.text, answer.exit),
+        Err(failure) => {
+            let lines: Vec<String> = failure.text.lines().map(shown).collect();
+            let _ = writeln!(std::io::stderr(), "session-svc: {}", lines.join("\n"));
+            let document = json.then(|| tool::failure_document(&failure.reason, &failure.text));
+            (document.unwrap_or_default(), failure.exit)
+        }
+    };
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::from(exit as u8)
 }
 
 fn argument(id: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(value).help(help)
 }
 
-fn handle_argument(help: &'static str) -> Arg {
-    argument("handle", "HANDLE", help)
-}
-
 fn subject_argument() -> Arg {
-    argument(
-        "subject",
-        "SUBJECT",
-        "The person, as the provider names them (`sub`)",
-    )
+    let help = "The person, as the provider names them (`sub`)";
+    argument("subject", "SUBJECT", help)
 }
 
 fn issuer_argument() -> Arg {
-    argument(
-        "issuer",
-        "URL",
-        "The provider that names them so [default: OIDC_ISSUER_URL]",
-    )
+    let help = "The provider that names them so [default: OIDC_ISSUER_URL]";
+    argument("issuer", "URL", help)
 }
 
-fn text(given: &ArgMatches, id: &str) -> Option<String> {
-    given.get_one::<String>(id).cloned()
+fn text(given: &ArgMatches, id: &str) -> String {
+    given.get_one::<String>(id).cloned().unwrap_or_default()
 }
 
-/// The issuer given, or the configured one.
-fn issuer(given: &ArgMatches, reader: &mut Reader<'_>) -> Option<String> {
-    text(given, "issuer").or_else(|| reader.optional_text("OIDC_ISSUER_URL"))
+/// The issuer given, or the configured one; empty if there is none.
+fn issuer(given: &ArgMatches, reader: &mut Reader<'_>) -> String {
+    let issuer = given.get_one::<String>("issuer").cloned();
+    let issuer = issuer.or_else(|| reader.optional_text("OIDC_ISSUER_URL"));
+    issuer.unwrap_or_default()
 }
 
-fn needed(issuer: Option<String>) -> Result<String, CommandFailure> {
-    issuer.ok_or_else(|| CommandFailure::usage("which provider? Give --issuer, or set OIDC_ISSUER_URL"))
+fn check_issuer(issuer: &str) -> Result<(), CommandFailure> {
+    if issuer.is_empty() {
+        let text = "which provider? Give --issuer, or set OIDC_ISSUER_URL";
+        return Err(CommandFailure::usage(text));
+    }
+    Ok(())
 }

@@ -332,13 +332,15 @@ fn expiring(refresh_token: &str, in_ms: i64) -> v1::CreateSessionRequest {
 async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_a_token() {
     let (_world, mut client) = world_of("refreshing", &["*"]).await;
     let mut sessions = Vec::new();
-    // Expired, expired with a token the provider refuses, and good for a little longer than the margin.
-    for (refresh_token, in_ms) in [
-        ("refresh-token-of-the-audit", -1_000),
-        (SPENT, -1_000),
-        ("refresh-token-of-the-audit", 90_000),
+    // Expired, expired with a token the provider refuses, and good but due to be revalidated.
+    for (refresh_token, in_ms, received_ago_ms) in [
+        ("refresh-token-of-the-audit", -1_000, 0),
+        (SPENT, -1_000, 0),
+        ("refresh-token-of-the-audit", 3_600_000, 70_000),
     ] {
-        let request = expiring(refresh_token, in_ms);
+        let mut request = expiring(refresh_token, in_ms);
+        let received_ms = SystemClock.now_ms() - received_ago_ms;
+        request.tokens_received_at = Some(session_proto::timestamp::from_ms(received_ms));
         let created = client.create_session(request).await.unwrap().into_inner();
         sessions.push(created.session.unwrap().handle);
         let token = v1::GetAccessTokenRequest {

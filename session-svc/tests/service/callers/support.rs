@@ -176,9 +176,8 @@ async fn start_measured(
             roll_interval_ms: 60_000,
         },
         limits: SessionLimits {
-            refresh_ahead_ms: 60_000,
-            revalidate_ms: 0,
-            refresh_lease: session_svc::refresh::DEFAULT_LEASE,
+            revalidate_ms: 60_000,
+            refresh_lease: session_svc::refresh::LEASE,
             max_bytes: 65_536,
             max_per_subject: 0,
             watch_heartbeat: POLL,

@@ -51,9 +51,9 @@ fn a_system_without_authorities_is_told_at_the_start_with_what_to_do() {
     let found = checked(&store, "SSL_CERT_DIR", nothing.path());
     assert_eq!(found.code, 1, "{found:?}");
     assert!(
-        found.err.contains("ca_file") && found.err.contains("SSL_CERT_FILE"),
+        found.out.contains("ca_file") && found.out.contains("SSL_CERT_FILE"),
         "{}",
-        found.err
+        found.out
     );
     let listen = format!("127.0.0.1:{}", free_port());
     let output = program()
@@ -88,8 +88,8 @@ fn authorities_that_cannot_be_read_are_told_apart_from_none() {
     );
     assert_eq!(found.code, 1, "{found:?}");
     assert!(
-        found.err.contains("SSL_CERT_FILE") && found.err.contains("/nonexistent/ca.pem"),
+        found.out.contains("SSL_CERT_FILE") && found.out.contains("/nonexistent/ca.pem"),
         "{}",
-        found.err
+        found.out
     );
 }

@@ -4,9 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use super::support::{NEW_KEY, Service, on_store, program};
+use super::support::{NEW_KEY, Service, ToolOutput, on_store, program};
 use crate::redis_server::{RedisServer, free_port};
 
 /// The users the manifests give Redis; `PASSWORDS` stands for theirs.
@@ -83,9 +81,8 @@ impl Store {
         }
     }
 
-    fn report(&self, user: &str) -> (i32, Value) {
-        let reported = on_store(&self.url(user), NEW_KEY, &["check-store", "--json"]);
-        (reported.code, reported.json())
+    fn report(&self, user: &str) -> ToolOutput {
+        on_store(&self.url(user), NEW_KEY, &["check-store"])
     }
 }
 
@@ -93,33 +90,21 @@ fn shipped() -> String {
     std::fs::read_to_string(SHIPPED_USERS).unwrap()
 }
 
-fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
-    let checks = report["checks"].as_array().unwrap();
-    let found = checks.iter().find(|check| check["name"] == name);
-    found.unwrap_or_else(|| panic!("{name} is missing in {report:#}"))
-}
-
 #[tokio::test]
 async fn a_default_user_without_rights_loses_sessions_and_check_store_says_so_before() {
     let mut store = Store::with(BARE_USERS);
     let service = store.with_sessions().await;
     let is_repaired = store.version() >= REPAIRED_FROM;
-    let (code, report) = store.report("administrator");
-    let found = check(&report, "default_user");
+    let report = store.report("administrator");
+    let found = report.finding("default_user");
     let expected = if is_repaired {
         (0, "warning")
     } else {
         (1, "problem")
     };
-    assert_eq!((code, found["result"].as_str().unwrap()), expected, "{report:#}");
-    assert!(found["value"].as_str().unwrap().contains("set"), "{found}");
-    assert!(
-        found["advice"]
-            .as_str()
-            .unwrap()
-            .contains("user default off ~* &* +@all"),
-        "{found}"
-    );
+    assert_eq!((report.code, found.result.as_str()), expected, "{report:?}");
+    assert!(found.value.contains("set"), "{found:?}");
+    assert!(found.advice.contains("user default off ~* &* +@all"), "{found:?}");
 
     let expected = if is_repaired { SESSIONS } else { 0 };
     assert_eq!(store.kept_over_a_restart(&service).await, expected);
@@ -129,8 +114,8 @@ async fn a_default_user_without_rights_loses_sessions_and_check_store_says_so_be
 async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
     let mut store = Store::with(&shipped());
     let service = store.with_sessions().await;
-    let (code, report) = store.report("administrator");
-    assert_eq!(code, 0, "{report:#}");
+    let report = store.report("administrator");
+    assert_eq!(report.code, 0, "{report:?}");
     for name in [
         "default_user",
         "persistence",
@@ -138,7 +123,7 @@ async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
         "append_status",
         "rewrite_status",
     ] {
-        assert_eq!(check(&report, name)["result"], "ok", "{name}: {report:#}");
+        assert_eq!(report.finding(name).result, "ok", "{name}: {report:?}");
     }
     assert_eq!(store.kept_over_a_restart(&service).await, SESSIONS);
 
@@ -152,30 +137,29 @@ async fn the_users_that_are_shipped_lose_no_session_and_check_store_agrees() {
 async fn rights_that_are_missing_are_named_and_nothing_is_taken_for_granted() {
     let store = Store::with(&shipped());
     store.administer("ACL SETUSER session-svc -info -acl|dryrun");
-    let (code, report) = store.report("session-svc");
-    assert_eq!(code, 0, "{report:#}");
-    let engine = check(&report, "engine");
-    assert_eq!(engine["result"], "warning");
+    let report = store.report("session-svc");
+    assert_eq!(report.code, 0, "{report:?}");
+    let engine = report.finding("engine");
+    assert_eq!(engine.result, "unknown");
     for right in ["+info", "+config|get", "+acl|dryrun"] {
-        assert!(engine["advice"].as_str().unwrap().contains(right), "{engine}");
+        assert!(engine.advice.contains(right), "{engine:?}");
     }
 
     store.administer("ACL SETUSER session-svc +info");
-    let (code, report) = store.report("session-svc");
-    assert_eq!(code, 0, "{report:#}");
+    let report = store.report("session-svc");
+    assert_eq!(report.code, 0, "{report:?}");
     for (name, right) in [("default_user", "+acl|dryrun"), ("appendfsync", "+config|get")] {
-        let found = check(&report, name);
+        let found = report.finding(name);
         assert_eq!(
-            (&found["result"], &found["value"]),
-            (&"warning".into(), &"unknown".into())
+            (found.result.as_str(), found.value.as_str()),
+            ("unknown", "unknown")
         );
-        assert!(found["advice"].as_str().unwrap().contains(right), "{found}");
+        assert!(found.advice.contains(right), "{found:?}");
     }
 
     // The one right that the start needs besides.
     store.administer("ACL SETUSER session-svc +acl|dryrun");
-    let (_, report) = store.report("session-svc");
-    assert_eq!(check(&report, "default_user")["result"], "ok");
+    assert_eq!(store.report("session-svc").finding("default_user").result, "ok");
 }
 
 #[tokio::test]
@@ -184,12 +168,8 @@ async fn the_memory_of_a_container_is_judged_when_it_is_told() {
     store.administer("CONFIG SET maxmemory 192mb");
     let judged = |memory: &str| {
         let url = store.url("administrator");
-        let reported = on_store(
-            &url,
-            NEW_KEY,
-            &["check-store", "--json", "--server-memory", memory],
-        );
-        check(&reported.json(), "memory_to_rewrite")["result"].clone()
+        let reported = on_store(&url, NEW_KEY, &["check-store", "--server-memory", memory]);
+        reported.finding("memory_to_rewrite").result
     };
     assert_eq!(judged("256Mi"), "warning");
     assert_eq!(judged("402653184"), "ok");

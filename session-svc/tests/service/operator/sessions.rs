@@ -1,4 +1,4 @@
-//! `sessions list`, `show` and `end`.
+//! `sessions list` and `end`.
 
 use session_proto::client::{ClientSettings, ClientTls};
 
@@ -8,7 +8,7 @@ use crate::certificates::Certificates;
 const UNKNOWN: &str = "00000000000000000000000000000000";
 
 #[tokio::test]
-async fn sessions_are_listed_and_shown_to_people_and_programs() {
+async fn sessions_are_listed_for_people_and_programs() {
     let directory = tempfile::tempdir().unwrap();
     let service = Service::start(&file_in(directory.path()), NEW_KEY).await;
     let (secret, first) = service.create("ada", "sid-1", "").await;
@@ -50,17 +50,9 @@ async fn sessions_are_listed_and_shown_to_people_and_programs() {
     let cut = service.tool(&["sessions", "list", "--subject", "ada", "--limit", "1", "--json"]);
     assert_eq!(cut.json()["complete"], false);
     assert_eq!(cut.json()["sessions"].as_array().unwrap().len(), 1);
+    assert!(!reported.out.contains(&secret));
     let none = service.tool(&["sessions", "list", "--subject", "ada", "--issuer", "http://other"]);
     assert_eq!((none.code, none.out.as_str()), (0, "no sessions\n"));
-
-    let shown = service.tool(&["sessions", "show", "--handle", &first]);
-    assert_eq!(shown.code, 0);
-    assert!(shown.out.contains("provider sid") && shown.out.contains("sid-1"));
-    assert!(shown.out.contains("Ada Lovelace"));
-    let shown = service.tool(&["sessions", "show", "--handle", &first, "--json"]);
-    assert_eq!(shown.json()["user"]["name"], "Ada Lovelace");
-    assert_eq!(shown.json()["has_refresh_token"], true);
-    assert!(!shown.out.contains(&secret));
 }
 
 #[tokio::test]
@@ -73,10 +65,6 @@ async fn a_session_is_ended_by_its_handle_once() {
     assert!(service.listed("ada").await.is_empty());
     let again = service.tool(&["sessions", "end", "--handle", &handle, "--json"]);
     assert_eq!((again.code, &again.json()["ended_count"]), (3, &0.into()));
-    let shown = service.tool(&["sessions", "show", "--handle", &handle, "--json"]);
-    assert_eq!(shown.code, 3);
-    assert_eq!(shown.json()["error"]["reason"], "ERR_MISSING_SESSION");
-    assert!(shown.err.contains("there is no such session"), "{}", shown.err);
 }
 
 #[tokio::test]
@@ -91,7 +79,7 @@ async fn ending_several_sessions_has_to_be_meant() {
     let reported = service.tool(&of_ada);
     assert_eq!((reported.code, reported.out.as_str()), (2, ""));
     assert!(
-        reported.err.contains("4 sessions of ada") && reported.err.contains("--yes"),
+        reported.err.contains("all sessions of ada") && reported.err.contains("--yes"),
         "{}",
         reported.err
     );
@@ -102,19 +90,14 @@ async fn ending_several_sessions_has_to_be_meant() {
     let (code, shown) = on_terminal(&typed, "n\n");
     assert_eq!(code, 1, "{shown}");
     assert!(
-        shown.contains("End 4 sessions of ada at") && shown.contains("nothing was ended"),
+        shown.contains("End all sessions of ada at") && shown.contains("nothing was ended"),
         "{shown}"
     );
     assert_eq!(service.listed("ada").await.len(), 4);
 
-    let reported = service.tool(&["sessions", "end", "--subject", "ada", "--provider-sid", "sid-3"]);
-    assert_eq!(
-        (reported.code, reported.out.as_str()),
-        (0, "ended 1 session\n"),
-        "one needs no question"
-    );
-    let reported = service.tool(&["sessions", "end", "--provider-sid", "sid-2"]);
-    assert_eq!(reported.code, 2, "how many that are is not known");
+    let of_sid = ["sessions", "end", "--subject", "ada", "--provider-sid", "sid-3"];
+    let reported = service.tool(&[&of_sid[..], &["--yes"]].concat());
+    assert_eq!((reported.code, reported.out.as_str()), (0, "ended 1 session\n"));
     let reported = service.tool(&["sessions", "end", "--provider-sid", "sid-2", "--yes", "--json"]);
     assert_eq!((reported.code, &reported.json()["ended_count"]), (0, &2.into()));
 
@@ -124,7 +107,7 @@ async fn ending_several_sessions_has_to_be_meant() {
     let (code, shown) = on_terminal(&typed, "y\n");
     assert_eq!(code, 0, "{shown}");
     assert!(
-        shown.contains("End 2 sessions of ada at") && shown.contains("ended 2 sessions"),
+        shown.contains("End all sessions of ada at") && shown.contains("ended 2 sessions"),
         "{shown}"
     );
     let left: Vec<String> = service.listed("ada").await.into_keys().collect();
@@ -147,7 +130,7 @@ async fn what_was_typed_wrongly_is_said_and_does_nothing() {
         ),
         (&["sessions", "end", "--except-handle", UNKNOWN], "--subject"),
         (
-            &["sessions", "show", "--handle", UNKNOWN, "--cert-file", "x"],
+            &["sessions", "end", "--handle", UNKNOWN, "--cert-file", "x"],
             "--key-file",
         ),
         (
@@ -160,7 +143,7 @@ async fn what_was_typed_wrongly_is_said_and_does_nothing() {
         assert_eq!((reported.code, reported.out.as_str()), (2, ""), "{arguments:?}");
         assert!(reported.err.contains(said), "{arguments:?}: {}", reported.err);
     }
-    let reported = service.tool(&["sessions", "show", "--handle", "not-a-handle", "--json"]);
+    let reported = service.tool(&["sessions", "end", "--handle", "not-a-handle", "--json"]);
     assert_eq!(reported.code, 2);
     assert_eq!(reported.json()["error"]["reason"], "ERR_INVALID_ARGUMENT");
     let reported = service.tool(&["sessions", "end", "--handle", UNKNOWN, "--cause", "With Space"]);
@@ -180,7 +163,7 @@ fn a_service_that_is_not_there_is_a_failure_and_says_where_it_was_looked_for() {
     let address = format!("127.0.0.1:{}", crate::redis_server::free_port());
     let output = program()
         .env("SESSION_LISTEN", &address)
-        .args(["sessions", "show", "--handle", UNKNOWN, "--json"])
+        .args(["sessions", "end", "--handle", UNKNOWN, "--json"])
         .output();
     let reported = ToolOutput::of(output.unwrap());
     assert_eq!(reported.code, 1);
@@ -202,19 +185,18 @@ fn every_command_has_a_manual() {
             &["--help"][..],
             &["sessions", "check-store", "--check-config"][..],
         ),
-        (&["sessions", "--help"], &["list", "show", "end"]),
+        (&["sessions", "--help"], &["list", "end"]),
         (
             &["sessions", "list", "--help"],
             &["--subject", "--issuer", "--limit", "--service", "--ca-file"],
         ),
-        (&["sessions", "show", "--help"], &["--handle", "--json"]),
         (
             &["sessions", "end", "--help"],
             &["--except-handle", "--provider-sid", "--cause", "--yes"],
         ),
         (
             &["check-store", "--help"],
-            &["--json", "--server-memory", "0 healthy", "A file has to be free"],
+            &["--server-memory", "0 healthy", "A file has to be free"],
         ),
     ] {
         let reported = ToolOutput::of(program().args(command).output().unwrap());
@@ -248,8 +230,7 @@ async fn a_service_that_asks_for_certificates_gets_them() {
     ];
     let store = file_in(directory.path());
     let service = Service::start_with(&store, NEW_KEY, &more, &settings).await;
-    let (_, handle) = service.create("ada", "", "").await;
-    let show = ["sessions", "show", "--handle", &handle];
+    let list = ["sessions", "list", "--subject", "ada"];
 
     let identity = [
         "--ca-file",
@@ -259,19 +240,19 @@ async fn a_service_that_asks_for_certificates_gets_them() {
         "--key-file",
         &client_key,
     ];
-    let shown = service.tool(&[&show[..], &identity].concat());
-    assert_eq!(shown.code, 0, "{shown:?}");
-    let without_identity = service.tool(&[&show[..], &["--ca-file", &ca]].concat());
+    let listed = service.tool(&[&list[..], &identity].concat());
+    assert_eq!(listed.code, 0, "{listed:?}");
+    let without_identity = service.tool(&[&list[..], &["--ca-file", &ca]].concat());
     assert_eq!(without_identity.code, 1);
     assert!(
         without_identity.err.contains("--cert-file"),
         "{}",
         without_identity.err
     );
-    let without_trust = service.tool(&show);
+    let without_trust = service.tool(&list);
     assert_eq!(without_trust.code, 2);
     assert!(without_trust.err.contains("--ca-file"), "{}", without_trust.err);
-    let unreadable = service.tool(&[&show[..], &["--ca-file", "/nowhere/ca.pem"]].concat());
+    let unreadable = service.tool(&[&list[..], &["--ca-file", "/nowhere/ca.pem"]].concat());
     assert_eq!(unreadable.code, 2);
     assert!(unreadable.err.contains("/nowhere/ca.pem"), "{}", unreadable.err);
 }

@@ -29,6 +29,14 @@ pub(crate) fn program() -> Command {
     command
 }
 
+/// One thing of a report.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) result: String,
+    pub(crate) value: String,
+    pub(crate) advice: String,
+}
+
 /// How a command ended.
 #[derive(Debug)]
 pub(crate) struct ToolOutput {
@@ -52,6 +60,28 @@ impl ToolOutput {
             );
         }
         reported
+    }
+
+    /// What a report says of one thing.
+    pub(crate) fn finding(&self, id: &str) -> Found {
+        let mut lines = self.out.lines();
+        let is_it = |line: &&str| line.split_whitespace().nth(1) == Some(id);
+        let line = lines.find(is_it);
+        let line = line
+            .unwrap_or_else(|| panic!("{id} is missing in {self:?}"))
+            .trim_start();
+        let (result, rest) = line.split_once(' ').unwrap();
+        let advice = lines.next().and_then(|line| line.trim_start().strip_prefix("→ "));
+        Found {
+            result: result.to_owned(),
+            value: rest
+                .trim_start()
+                .strip_prefix(id)
+                .unwrap()
+                .trim_start()
+                .to_owned(),
+            advice: advice.unwrap_or_default().to_owned(),
+        }
     }
 
     pub(crate) fn json(&self) -> Value {

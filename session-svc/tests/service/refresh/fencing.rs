@@ -11,7 +11,7 @@ use oidc::{
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
-use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider};
+use session_svc::refresh::{LEASE, RefreshProvider};
 use session_svc::session::TokenKind;
 use session_svc::sessions::SessionLimits;
 use tokio::sync::watch;
@@ -105,7 +105,7 @@ async fn standing(at: At, rotate: bool) -> (World, Way, SignedIn, tokio::task::J
     world.advance_ms(EXPIRED_MS);
     let pending_call = world.one.pending_call(&signed_in.id);
     late.wait_until_it_stands().await;
-    world.advance_ms(u64::try_from(DEFAULT_LEASE.as_millis()).unwrap() + 1);
+    world.advance_ms(u64::try_from(LEASE.as_millis()).unwrap() + 1);
     (world, late, signed_in, pending_call)
 }
 

@@ -8,7 +8,7 @@ use chassis::secret::{Reloading, Secret};
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
-use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
+use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
     AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
     TokenKind,
@@ -97,7 +97,7 @@ pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, R
     };
     let keeper = Keeper::new(store, Arc::new(Vault::new(keys)), lifetime);
     let measures = Measures::new(&Registry::new()).unwrap();
-    let refresher = Refresher::new(keeper.clone(), gate.clone(), DEFAULT_LEASE, 65_536, measures);
+    let refresher = Refresher::new(keeper.clone(), gate.clone(), LEASE, 65_536, measures);
     (keeper, refresher)
 }
 

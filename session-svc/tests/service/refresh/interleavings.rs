@@ -19,7 +19,7 @@ use oidc::{
 };
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
-use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
+use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId, TokenKind};
 use session_svc::sessions::ports::WaitingCaller;
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
@@ -154,7 +154,7 @@ impl Scene {
             lags: Arc::clone(&self.lags),
         };
         let measures = Measures::new(&Registry::new()).unwrap();
-        let refresher = Refresher::new(keeper.clone(), provider, DEFAULT_LEASE, 65_536, measures);
+        let refresher = Refresher::new(keeper.clone(), provider, LEASE, 65_536, measures);
         Sessions::new(keeper, Arc::new(refresher), limits())
     }
 
@@ -168,7 +168,6 @@ impl Scene {
             inner: self.store.clone(),
             turn: turn.clone(),
             writes_blindly,
-            tells_events: true,
         };
         self.service(Arc::new(store), Some(turn.clone()))
     }
@@ -236,7 +235,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
     match ending {
         Ending::One => {
             _ = sessions
-                .end_for_holder(handle, Cause::Other, OfflineTokens::TakeBack)
+                .end_session(handle, Cause::Other, OfflineTokens::TakeBack)
                 .await
                 .unwrap()
         }

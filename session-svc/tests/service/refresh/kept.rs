@@ -86,7 +86,6 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
             inner: store.clone(),
             turn: steps.clone(),
             writes_blindly: false,
-            tells_events: true,
         };
         let (keeper, holder) = refresher(Arc::new(store), &gate);
         let (_, waiter) = refresher(Arc::new(waiters), &gate);

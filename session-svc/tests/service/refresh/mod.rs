@@ -1,7 +1,6 @@
 //! Refreshing tokens over real parts: session services on ports of their own, Redis, and a provider that rotates
 //! refresh tokens, notices their reuse, and misbehaves as told.
 
-mod ahead;
 mod clocks;
 mod draining;
 mod fencing;
@@ -24,4 +23,4 @@ mod standing_store;
 pub(crate) mod support;
 mod turns;
 mod wait_limit;
-mod waking;
+mod waiting;

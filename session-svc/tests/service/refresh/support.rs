@@ -13,7 +13,7 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Claims, ScriptedProvider};
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider, RefreshProviders};
+use session_svc::refresh::{LEASE, RefreshProvider, RefreshProviders};
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
@@ -55,9 +55,8 @@ impl Drop for Replica {
 
 pub(crate) fn limits() -> SessionLimits {
     SessionLimits {
-        refresh_ahead_ms: 0,
         revalidate_ms: 0,
-        refresh_lease: DEFAULT_LEASE,
+        refresh_lease: LEASE,
         max_bytes: 65_536,
         max_per_subject: 0,
         watch_heartbeat: Duration::from_millis(300),

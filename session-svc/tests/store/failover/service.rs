@@ -77,9 +77,8 @@ impl Service {
                 roll_interval_ms: 0,
             },
             limits: SessionLimits {
-                refresh_ahead_ms: 0,
                 revalidate_ms: 0,
-                refresh_lease: session_svc::refresh::DEFAULT_LEASE,
+                refresh_lease: session_svc::refresh::LEASE,
                 max_bytes: 65_536,
                 max_per_subject: 0,
                 watch_heartbeat: Duration::from_millis(300),

@@ -1,5 +1,4 @@
-//! Waiting for another replica: woken by its write, without looking in a loop. The time is tokio's, and stands still
-//! while anything can go on: what took none was not waited for by the clock.
+//! Waiting for another replica. The time is tokio's, and stands still while anything can go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +25,7 @@ struct Scene {
     steps: Turn,
 }
 
-async fn scene(tells_events: bool) -> Scene {
+async fn scene() -> Scene {
     let store = MemoryStore::new(Arc::new(ManualClock::new(START_MS)), 100);
     let gate = Gate::closed();
     let replica = |turn: Turn| {
@@ -34,7 +33,6 @@ async fn scene(tells_events: bool) -> Scene {
             inner: store.clone(),
             turn,
             writes_blindly: false,
-            tells_events,
         };
         refresher(Arc::new(store), &gate)
     };
@@ -74,39 +72,31 @@ impl Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_is_woken_by_the_winners_write_and_not_by_the_clock() {
-    let scene = scene(true).await;
+async fn a_waiter_has_the_winners_token_within_a_few_hundredths_of_a_second() {
+    let scene = scene().await;
     scene.gate.open.send_replace(Some(true));
-    assert_eq!(scene.both_get_it().await, Duration::ZERO);
+    let took = scene.both_get_it().await;
+    assert!(took <= Duration::from_millis(25), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_looks_about_once_a_second_however_long_it_takes() {
-    const SECONDS: usize = 40;
-    let scene = scene(true).await;
+async fn a_waiter_looks_twice_a_second_at_a_slow_provider() {
+    const SECONDS: usize = 38;
+    let scene = scene().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let before = scene.steps.taken();
     // Virtual time: nothing waits for it.
     tokio::time::sleep(Duration::from_secs(SECONDS as u64)).await;
-    let looks = scene.steps.taken() - before;
-    assert!((SECONDS..=2 * SECONDS + 4).contains(&looks), "{looks} steps");
+    // It reads the session and asks for the lease.
+    let looks = (scene.steps.taken() - before) / 2;
+    assert!((SECONDS..=2 * SECONDS + 4).contains(&looks), "{looks} looks");
     scene.gate.open.send_replace(Some(true));
-    assert_eq!(scene.both_get_it().await, Duration::ZERO);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_waiter_that_hears_nothing_looks_for_itself() {
-    let scene = scene(false).await;
-    scene.gate.open.send_replace(Some(true));
-    let took = scene.both_get_it().await;
-    assert!(
-        took > Duration::ZERO && took <= Duration::from_millis(500),
-        "{took:?}"
-    );
+    assert!(scene.both_get_it().await <= Duration::from_millis(500));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_asks_itself_when_the_other_met_an_outage() {
-    let scene = scene(true).await;
+    let scene = scene().await;
     scene.gate.open.send_replace(Some(false));
     let failed = scene.winner.await.unwrap();
     assert_eq!(failed.unwrap_err(), TokenRefreshError::ProviderUnavailable);

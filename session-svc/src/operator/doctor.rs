@@ -1,0 +1,92 @@
+//! `doctor`: do the settings of the service fit its store and its providers?
+//!
+//! Invariants
+//! - It reads the settings and contacts the provider and the store by the very code that serves.
+//! - It changes no session: what it writes into the store is a record of its own, which it removes.
+//! - Every wait is bounded, and what hangs is a finding.
+
+use chassis::clock::{Clock as _, SystemClock};
+use chassis::findings::{Finding, Report, Section};
+use chassis::settings::{Reader, SettingsError, Warning};
+use chassis::tool::{Tool, Work};
+use clap::{ArgMatches, Command};
+use provider_settings::checkup::{self, Part};
+
+use super::store::{self, StoreAccess};
+use crate::settings::{self, Settings};
+
+/// The command.
+pub(super) struct DoctorTool;
+
+impl Tool for DoctorTool {
+    fn command(&self) -> Command {
+        Command::new("doctor")
+            .about("Contacts the provider and the store with these settings, and says what fits and what mends the rest")
+            .after_help(
+                "Changes no session; the provider's log shows a refused request. \
+                 Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
+            )
+    }
+
+    fn prepare(
+        &self,
+        _given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+        let settings = settings::read(&mut reader);
+        let (settings, warnings) = reader.finish(settings)?;
+        let work = async move { examine(&settings).await.print() };
+        Ok((Box::pin(work), warnings))
+    }
+}
+
+async fn examine(settings: &Settings) -> Report {
+    let mut sections = Vec::new();
+    for provider in &settings.providers.all {
+        let now = SystemClock.now_secs();
+        let (mut checks, party) = checkup::examine(&provider.settings, Part::Refresh, now).await;
+        if let Some(party) = party {
+            checks.push(checkup::try_refresh(&party, SystemClock.now_secs()).await);
+        }
+        let title = checkup::title(provider, settings.providers.listed);
+        sections.push(Section { title, checks });
+    }
+    let access = StoreAccess {
+        store: settings.store.clone(),
+        keys: settings.keys.len(),
+        may_be_served: true,
+    };
+    sections.push(store::examine(&access, None).await);
+    sections.push(Section {
+        title: format!("Who may call, at {}", settings.listen),
+        checks: vec![("transport", transport(settings)), ("callers", callers(settings))],
+    });
+    Report { sections }
+}
+
+fn transport(settings: &Settings) -> Finding {
+    match &settings.tls {
+        Some(tls) if tls.client_ca.is_some() => Finding::fits("TLS, and every caller shows a certificate"),
+        Some(_) => Finding::information("TLS; callers show no certificate"),
+        None if settings.listen.ip().is_loopback() => Finding::fits("plaintext, on this machine alone"),
+        None => Finding::warning(
+            "plaintext: anyone who reaches the address can read and end sessions, and read what others send",
+            "SESSION_TLS_CERT_FILE: set this, SESSION_TLS_KEY_FILE and SESSION_CLIENT_CA_FILE, or see that a network policy lets none but the edge in",
+        ),
+    }
+}
+
+fn callers(settings: &Settings) -> Finding {
+    let by_certificate = settings.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    match &settings.callers {
+        Some(listed) => {
+            let (count, path) = (listed.policy.len(), listed.path.display());
+            Finding::fits(format!("{count} listed in {path}"))
+        }
+        None if by_certificate => Finding::information(
+            "every client with a certificate of SESSION_CLIENT_CA_FILE may call everything",
+        )
+        .advise("SESSION_CALLERS: list who may call what, if more than the edge has such a certificate"),
+        None => Finding::information("every client that reaches the address may call everything"),
+    }
+}

@@ -1,0 +1,212 @@
+//! What `check-store` and the doctor examine of the store: can it be reached, may we do there what serving needs, does it
+//! keep what it is given?
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::{Clock as _, SystemClock};
+use chassis::findings::{Check, Finding, Section, chain};
+use ring::rand::SystemRandom;
+use tokio::time::timeout;
+
+use crate::session::SessionId;
+use crate::store::fact::{Assessment, Fact};
+use crate::store::file::FileError;
+use crate::store::url::{StoreSettings, Topology};
+use crate::store::{LeaseName, OpenError, Record, SessionStore, StoreError, open};
+
+/// How long each check may take: several connections, each with a deadline of its own.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// A clock this far from the store's is worth a look: replicas may be as far apart from each other.
+const CLOCK_NOTICE_MS: u64 = 1_000;
+/// How long the record that tries the rights is kept should the command be killed, and its lease.
+const PROBE_KEPT: Duration = Duration::from_secs(10);
+
+/// Where a store is.
+pub(super) struct StoreAccess {
+    pub(super) store: StoreSettings,
+    /// How many keys seal and open its records.
+    pub(super) keys: usize,
+    /// Whether a service may have the store now, or has yet to make it.
+    pub(super) may_be_served: bool,
+}
+
+/// What was found of the store. `server_memory` is how many bytes each of its servers may take, if the operator says so.
+pub(super) async fn examine(access: &StoreAccess, server_memory: Option<u64>) -> Section {
+    let kind = match &access.store {
+        StoreSettings::Memory => "memory",
+        StoreSettings::File(_) => "file",
+        StoreSettings::Redis(redis) => match redis.topology {
+            Topology::Single(_) => "redis",
+            Topology::Sentinel { .. } => "redis-sentinel",
+            Topology::Cluster(_) => "redis-cluster",
+        },
+    };
+    let mut checks = vec![("encryption_key", keys(access.keys))];
+    match reach(access).await {
+        Err(finding) => checks.push(("store", finding)),
+        Ok(store) => {
+            checks.push(("store", Finding::fits("reachable")));
+            checks.push(("store_rights", rights(&*store).await));
+            checks.push(("store_clock", clock(&*store)));
+            checks.extend(facts(&*store, server_memory).await);
+        }
+    }
+    Section {
+        title: format!("Store ({kind})"),
+        checks,
+    }
+}
+
+fn keys(count: usize) -> Finding {
+    match count {
+        0 => {
+            Finding::information("none is set: one is drawn at the start, and sessions end with the process")
+        }
+        1 => Finding::fits("one, which seals and opens"),
+        count => Finding::fits(format!("{count}: the first seals, all open")),
+    }
+}
+
+/// Opens the store, or says what keeps it from being opened.
+async fn reach(access: &StoreAccess) -> Result<Arc<dyn SessionStore>, Finding> {
+    match &access.store {
+        StoreSettings::Memory => {
+            return Err(Finding::warning(
+                "sessions are gone when the process ends, and other replicas do not see them",
+                "SESSION_STORE: write file:PATH for one machine, or redis://… for several replicas",
+            ));
+        }
+        StoreSettings::File(path) if !path.exists() => {
+            let found = format!("{} does not exist", path.display());
+            let advice = "SESSION_STORE: check the path; the service makes the file when it first starts";
+            return Err(unless_served(access, found, advice));
+        }
+        StoreSettings::File(_) | StoreSettings::Redis(_) => {}
+    }
+    let opening = async {
+        let store = open(&access.store, Arc::new(SystemClock))
+            .await
+            .map_err(|error| unopened(access, &error))?;
+        match store.check().await {
+            // It answers, and sessions in it can be ended.
+            Ok(()) | Err(StoreError::Full) => Ok(store),
+            Err(error) => Err(unreachable(&chain(&error))),
+        }
+    };
+    let opened = timeout(CHECK_TIMEOUT, opening).await;
+    opened.unwrap_or_else(|_elapsed| Err(unreachable("no answer in time")))
+}
+
+/// A problem, unless the store may belong to a service.
+fn unless_served(access: &StoreAccess, found: String, advice: &str) -> Finding {
+    if access.may_be_served {
+        Finding::information(found)
+    } else {
+        Finding::problem(found, advice)
+    }
+}
+
+fn unreachable(found: &str) -> Finding {
+    Finding::problem(
+        found,
+        "SESSION_STORE: check host, port, user and password, and that firewalls and network policies let this host through; rediss:// for TLS",
+    )
+}
+
+fn unopened(access: &StoreAccess, error: &OpenError) -> Finding {
+    match error {
+        OpenError::File(FileError::InUse { path }) => unless_served(
+            access,
+            format!("{} is in use by a running service", path.display()),
+            "stop the service first, or ask it with `session-svc sessions`: a file belongs to one process",
+        ),
+        OpenError::File(FileError::Damaged { .. } | FileError::Empty { .. }) => Finding::problem(
+            chain(error),
+            "put a backup in its place, or move it away: then every user has to sign in again",
+        ),
+        other => unreachable(&chain(other)),
+    }
+}
+
+/// Whether a user with an access list may do what serving does, and replicas acknowledge endings.
+async fn rights(store: &dyn SessionStore) -> Finding {
+    match timeout(CHECK_TIMEOUT, try_rights(store)).await {
+        Err(_elapsed) => return unreachable("it stopped answering"),
+        Ok(Err(why)) => {
+            let advice = "give the user of SESSION_STORE the rights listed in docs/operating.md, \"Stores\"";
+            return Finding::problem(format!("refused: {why}"), advice);
+        }
+        Ok(Ok(())) => {}
+    }
+    match timeout(CHECK_TIMEOUT, store.confirm_removed(&[])).await {
+        Err(_elapsed) => unreachable("it stopped answering"),
+        Ok(Err(error)) => Finding::problem(
+            format!("endings are not acknowledged: {}", chain(&error)),
+            "sign-outs fail: SESSION_ENDING_REPLICAS needs the right +wait and as many replicas near their master",
+        ),
+        Ok(Ok(_is_copied)) => Finding::fits("write, read, lease, remove and acknowledge work"),
+    }
+}
+
+/// Does what serving does, with a record of its own that is gone afterwards.
+async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
+    let described = |error: StoreError| chain(&error);
+    let name = SessionId::random(&SystemRandom::new()).map_err(|error| error.to_string())?;
+    let name = name.handle().name();
+    let now_ms = store.now_ms();
+    let probe = Record {
+        name,
+        version: 1,
+        expires_at_ms: now_ms.saturating_add(u64::try_from(PROBE_KEPT.as_millis()).unwrap_or(u64::MAX)),
+        created_at_ms: now_ms,
+        indexes: Vec::new(),
+        payload: b"check".to_vec(),
+    };
+    // Watchers skip an event that is empty.
+    store.insert(probe.clone(), Vec::new()).await.map_err(described)?;
+    let written = store.load(name).await.map_err(described)?;
+    let lease = LeaseName::Named(name);
+    let lease = store.acquire_lease(lease, "check", PROBE_KEPT).await;
+    if let Some(lease) = lease.map_err(described)? {
+        store.release_lease(&lease).await.map_err(described)?;
+    }
+    let removed = store.remove(name, Vec::new()).await.map_err(described)?;
+    match written.as_ref() == Some(&probe) && removed.is_some() {
+        true => Ok(()),
+        false => Err("what was written is not what is read".to_owned()),
+    }
+}
+
+fn clock(store: &dyn SessionStore) -> Finding {
+    let apart = SystemClock.now_ms().abs_diff(store.now_ms());
+    if apart > CLOCK_NOTICE_MS {
+        return Finding::warning(
+            format!("{apart} ms apart from ours; the store's decides when sessions end"),
+            "set the clocks of both machines by NTP",
+        );
+    }
+    Finding::fits(format!("{apart} ms apart from ours"))
+}
+
+async fn facts(store: &dyn SessionStore, server_memory: Option<u64>) -> Vec<Check> {
+    let why = match timeout(CHECK_TIMEOUT, store.facts(server_memory)).await {
+        Ok(Ok(facts)) => return facts.into_iter().map(judge).collect(),
+        Ok(Err(error)) => chain(&error),
+        Err(_elapsed) => "no answer in time".to_owned(),
+    };
+    let found = format!("version, eviction and persistence may not be asked for: {why}");
+    let advice =
+        "to have them judged here, allow +info, +config|get, +acl|dryrun, +cluster|info and +cluster|slots";
+    vec![("engine", Finding::unknown(found).advise(advice))]
+}
+
+fn judge(fact: Fact) -> Check {
+    let finding = match fact.standing {
+        Assessment::Fine => Finding::fits(fact.value),
+        Assessment::Warning(advice) => Finding::warning(fact.value, advice),
+        Assessment::Problem(advice) => Finding::problem(fact.value, advice),
+        Assessment::Unknown(advice) => Finding::unknown(fact.value).advise(advice),
+    };
+    (fact.name, finding)
+}

@@ -1,0 +1,81 @@
+//! Revalidating a session in use: a refresh in the background, at most one try at a time per session, across replicas.
+//!
+//! Deliberately absent: a schedule. A session that is not used is not refreshed.
+
+use std::time::Duration;
+
+use chassis::audit::carried;
+use tokio::sync::Semaphore;
+
+use super::Refresher;
+use super::measures::AheadOutcome;
+use super::pauses::{OF_REVALIDATIONS_MS, RefreshPauses};
+use super::wanted::Wanted;
+use crate::session::{Cause, Session, SessionState};
+use crate::store::RememberedName;
+
+/// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
+/// the calls.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// Tries under way at once in one process; more are left to the next call.
+const MAX_TRIES: usize = 64;
+
+/// The revalidations of this process.
+pub(super) struct Revalidations {
+    permits: Semaphore,
+    /// After tries that failed.
+    pauses: RefreshPauses,
+}
+
+impl Default for Revalidations {
+    fn default() -> Self {
+        Self {
+            permits: Semaphore::new(MAX_TRIES),
+            pauses: RefreshPauses::new(OF_REVALIDATIONS_MS),
+        }
+    }
+}
+
+impl Refresher {
+    /// Refreshes the tokens seen in the background, unless that was tried just now.
+    pub(super) fn refresh_in_background(&self, seen: Session, caller: String) {
+        let refresher = self.clone();
+        self.work.spawn(carried(async move {
+            let outcome = refresher.try_ahead(&seen, &caller).await;
+            refresher.measures.ahead(outcome);
+        }));
+    }
+
+    async fn try_ahead(&self, seen: &Session, caller: &str) -> AheadOutcome {
+        let Revalidations { permits, pauses } = &*self.revalidations;
+        if pauses.find(seen, None, self.keeper.now_ms()).is_some() {
+            return AheadOutcome::TriedBefore;
+        }
+        let Ok(_permit) = permits.try_acquire() else {
+            return AheadOutcome::NoRoom;
+        };
+        let name = RememberedName::Ahead(seen.handle);
+        match self.keeper.store().remember(name, &[1], PAUSE).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return AheadOutcome::TriedBefore,
+            // A caller that needs the token finds out whether the store is back.
+            Err(_) => return AheadOutcome::Failed,
+        }
+        if self.revalidates && seen.state == SessionState::NeedsSignIn {
+            // It was refused before sessions were revalidated, or by a process that died before it ended the session.
+            return match self.remove(seen, Cause::Refused).await {
+                Ok(()) => AheadOutcome::Refreshed,
+                Err(_) => AheadOutcome::Failed,
+            };
+        }
+        let flight = self.join(seen, Wanted::session(seen), caller, true);
+        let Err(error) = flight.outcome().await else {
+            return AheadOutcome::Refreshed;
+        };
+        if self.revalidates && error.keeps_tokens() {
+            pauses.begin(seen, None, error, self.keeper.now_ms());
+        }
+        AheadOutcome::Failed
+    }
+}
