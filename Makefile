@@ -57,7 +57,7 @@ failover: ## masters of Redis replaced under load, ten times in each way; prints
 chaos: ## people and faults from seeds, half a minute each, and an oracle for every answer: SEED=1 SEEDS=20 SECONDS=30
 	@exec node dev/chaos.mjs --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,20)) --seconds $(or $(SECONDS),30)
 
-bench: ## measures everything in 25 minutes, beside bounds and peers; writes docs/performance.md
+bench: ## measures everything in 20 minutes, beside bounds; writes docs/performance.md
 	@exec node bench/run.mjs
 
 bench-quick: ## measures what a change is likely to move, in three minutes; records nothing

@@ -2,12 +2,11 @@
 // what the difference is made of and what would close it.
 //
 // A check names a row of the record and what it may be at most; `of(id)` is the median of another row of the same run. `bound`
-// is a pair of rows: the figure, and what the same libraries take with nothing of ours in between. `peers` is the group of
-// rows in which others do the same work.
+// is a pair of rows: the figure, and what the same libraries take with nothing of ours in between.
 
 export const GOALS = [
   {
-    id: 'P1', work: 'signed-in request, session known to the edge', goal: '≤ 12 µs', bound: ['P1', 'bound'], peers: 'check',
+    id: 'P1', work: 'signed-in request, session known to the edge', goal: '≤ 12 µs', bound: ['P1', 'bound'],
     checks: [{ row: 'P1', atMost: () => 12 }, { row: 'P1 check', atMost: () => 12 }],
     why: 'of the 31,000 instructions of a request (callgrind, user space) a quarter reads the session: an HMAC over the cookie, the look-up, the judgement of its times. A fifth parses and writes HTTP, a twentieth each are security headers, what layers hand on, measures and limits. The kernel’s part is the bound’s too.',
     closes: 'on the same core only what layers hand on in allocations of their own, a twentieth. The goal in microseconds moves with the core; the ratio to the bound does not.',
@@ -25,7 +24,7 @@ export const GOALS = [
     closes: 'little that is not the HTTP library.',
   },
   {
-    id: 'P4', work: 'a whole sign-in: login and callback', goal: '≤ 1.0 ms', peers: 'sign-in',
+    id: 'P4', work: 'a whole sign-in: login and callback', goal: '≤ 1.0 ms',
     checks: [{ row: 'P4', atMost: () => 1 }],
     why: 'see [what a sign-in costs](decisions/measurement.md#cost-of-a-sign-in): no single part of it is large.',
     closes: 'the same page tells, part by part.',
@@ -45,7 +44,7 @@ export const GOALS = [
     checks: [{ row: 'P7', atMost: () => 50 }, { row: 'P7 all hang', atMost: () => 1000 }, { row: 'P7 one hangs', atMost: () => 1000 }],
   },
   {
-    id: 'P8', work: 'memory: of a session in Redis, of both services', goal: '≤ 1,300 bytes; ≤ 25 MiB at rest, ≤ 60 MiB loaded', peers: 'stored',
+    id: 'P8', work: 'memory: of a session in Redis, of both services', goal: '≤ 1,300 bytes; ≤ 25 MiB at rest, ≤ 60 MiB loaded',
     checks: [
       ...['P8 bytes', 'P8 bytes of most'].map((row) => ({ row, atMost: () => 1300 })),
       ...['edge', 'session'].flatMap((name) => [{ row: `P8 ${name} at rest`, atMost: () => 25 }, { row: `P8 ${name} loaded`, atMost: () => 60 }]),
@@ -63,7 +62,7 @@ export const GOALS = [
     closes: 'nothing in a program.',
   },
   {
-    id: 'P10', work: 'cold start to ready; size of a program; the session cookie', goal: '≤ 50 ms; ≤ 20 MB; ≤ 120 bytes', peers: 'start',
+    id: 'P10', work: 'cold start to ready; size of a program; the session cookie', goal: '≤ 50 ms; ≤ 20 MB; ≤ 120 bytes',
     checks: [
       ...['P10 edge', 'P10 session'].map((row) => ({ row, atMost: () => 50 })),
       ...['P10 auth-edge', 'P10 session-svc'].map((row) => ({ row, atMost: () => 20 })), { row: 'P10 cookie', atMost: () => 120 },

@@ -1,4 +1,4 @@
-// `make bench`: every line of the performance goals, measured with release programs on this machine, beside bounds and peers.
+// `make bench`: every line of the performance goals, measured with release programs on this machine, beside bounds.
 //
 //   node bench/run.mjs                              everything, in 25 minutes at most once all is built; recorded
 //   node bench/run.mjs --quick                      what a change is likely to move, in three minutes
@@ -20,7 +20,6 @@ import { ending } from './lines/ending.mjs';
 import { getSession } from './lines/get_session.mjs';
 import { growth } from './lines/growth.mjs';
 import { latency } from './lines/latency.mjs';
-import { peers } from './lines/peers.mjs';
 import { proxying } from './lines/proxying.mjs';
 import { refresh } from './lines/refresh.mjs';
 import { sessionCheck } from './lines/session_check.mjs';
@@ -30,7 +29,7 @@ import { web } from './lines/web.mjs';
 import { RECORDED, writePage } from './page/page.mjs';
 import { report } from './page/report.mjs';
 
-const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, growth, starting, web, peers };
+const LINES = { session_check: sessionCheck, latency, proxying, sign_in: signIn, get_session: getSession, refresh, ending, growth, starting, web };
 const QUICK = { only: 'session_check,proxying,sign_in,get_session,starting', rounds: '3', seconds: '1' };
 
 const { values } = parseArgs({
@@ -78,8 +77,6 @@ function record(run, lines) {
     run: { ...run, tookSecs: Object.fromEntries(lines.map(({ name, tookSecs }) => [name, tookSecs])) },
     rows: lines.flatMap(({ rows }) => rows),
     series: Object.assign({}, ...lines.map(({ series }) => series)),
-    peers: lines.flatMap(({ peers: known = [] }) => known),
-    missing: lines.flatMap(({ missing = [] }) => missing),
   };
 }
 

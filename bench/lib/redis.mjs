@@ -1,17 +1,7 @@
-// A Redis of one's own, as startStack makes it, and what sessions take in any.
+// The memory that sessions take in Redis.
 import { spawnSync } from 'node:child_process';
 
 import { Problem } from '../../dev/lib/build.mjs';
-import { Child } from '../../dev/lib/child.mjs';
-import { freePort, until } from '../../dev/lib/net.mjs';
-
-/** Starts one without persistence: {port, pid, stop}. */
-export async function startRedis() {
-  const port = await freePort();
-  const child = new Child('redis', 'redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction']);
-  await until(5_000, () => child.output.includes('Ready to accept connections'), () => `redis did not start: ${child.tail()}`);
-  return { port, pid: child.pid, stop: () => child.stop() };
-}
 
 const SUM = "local sum, keys = 0, redis.call('KEYS', '*') for _, key in ipairs(keys) do sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') end return {sum, #keys}";
 

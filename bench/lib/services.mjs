@@ -9,7 +9,6 @@ import { Child } from '../../dev/lib/child.mjs';
 import { freePort, portTaken, probe, until } from '../../dev/lib/net.mjs';
 import { binary, startStack } from '../../dev/stack.mjs';
 import { Client } from '../../dev/tests/product/client.mjs';
-import { preparePeers } from '../peers/list.mjs';
 import { installDebian } from './debian.mjs';
 import { openLoopTool } from './open_loop.mjs';
 
@@ -26,7 +25,6 @@ export async function prepare(say, chosen) {
   const missing = Object.entries(TOOLS).filter(([command]) => spawnSync('which', [command]).status !== 0).map(([, name]) => name);
   if (missing.length > 0) await installDebian(missing, say);
   if (chosen.includes('latency')) await openLoopTool(say);
-  if (chosen.includes('peers')) await preparePeers(say);
   await installPackages('dev/idp', say);
   await installPackages('web', say);
   await buildWeb(say);

@@ -1,4 +1,4 @@
-// P4: one login and one callback, the provider's time left out. By the protocol that peers speak too (code and PKCE), as a
+// P4: one login and one callback, the provider's time left out. By code and PKCE alone, as a
 // provider that takes pushed authorization requests has it by default, which is one exchange more, and by many at once.
 import { Client } from '../../dev/tests/product/client.mjs';
 import { cpuMicros, spread } from '../lib/measure.mjs';

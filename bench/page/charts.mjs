@@ -1,22 +1,10 @@
 // The charts of the page, as Mermaid's xychart: GitHub and the site of the documents draw them.
 
-const PEER_BOUNDS = { bound: 'bound: bare axum', chain: 'bound: axum, tonic, Redis' };
-
 const list = (values) => `[${values.join(', ')}]`;
 const quoted = (text) => `"${String(text).replaceAll('"', "'")}"`;
 const chart = (head, lines) => ['```mermaid', `xychart-beta${head}`, ...lines.map((line) => `  ${line}`), '```'].join('\n');
 const count = (value) => value.toLocaleString('en-US');
 const axis = (unit, values) => `y-axis ${quoted(unit)} 0 --> ${Number((Math.max(...values) * 1.1).toPrecision(2))}`;
-
-/** Bars of a group of peers and some of our bounds, the cheapest first. */
-export function barsOf({ rows }, group, title, unit, bounds = []) {
-  const among = rows.filter((row) => row.group === group);
-  const limits = rows.filter(({ id }) => bounds.includes(id)).map((row) => ({ ...row, label: PEER_BOUNDS[row.id] }));
-  const all = [...among, ...limits].sort((one, other) => one.median - other.median);
-  return chart(' horizontal', [
-    `title ${quoted(title)}`, `x-axis ${list(all.map(({ label }) => quoted(label)))}`, axis(`${unit}, median`, all.map(({ median }) => median)), `bar ${list(all.map(({ median, digits }) => median.toFixed(digits)))}`,
-  ]);
-}
 
 /** Lines over the same steps: `points` of each have a value at each step. */
 function linesOf(title, across, unit, steps, series) {

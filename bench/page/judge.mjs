@@ -1,7 +1,7 @@
-// Which goals a record holds, and by how much: the figure against its goal, its bound and the best of the peers.
+// Which goals a record holds, and by how much: the figure against its goal and its bound.
 import { GOALS } from '../goals.mjs';
 
-/** Each goal of which the record has figures: {goal, checks: [{row, limit, held}], held, bound, best}. */
+/** Each goal of which the record has figures: {goal, checks: [{row, limit, held}], held, bound}. */
 export function judged({ rows }) {
   const known = new Map(rows.map((row) => [row.id, row]));
   const of = (id) => known.get(id)?.median ?? Number.NaN;
@@ -11,7 +11,7 @@ export function judged({ rows }) {
       return { row: known.get(row), limit, held: known.get(row).median <= limit };
     });
     if (checks.length === 0) return [];
-    return [{ goal, checks, held: checks.every((check) => check.held), bound: besideBound(goal, known), best: besidePeers(goal, rows) }];
+    return [{ goal, checks, held: checks.every((check) => check.held), bound: besideBound(goal, known) }];
   });
 }
 
@@ -19,12 +19,4 @@ export function judged({ rows }) {
 function besideBound({ bound: [ours, bound] = [] }, known) {
   if (!known.has(ours) || !known.has(bound)) return undefined;
   return { times: known.get(ours).median / known.get(bound).median, name: known.get(bound).work };
-}
-
-/** {times, name} ours is of the best peer's in the same rounds. */
-function besidePeers({ peers }, rows) {
-  const group = rows.filter((row) => peers && row.group === peers);
-  const ours = group.find((row) => row.ours);
-  const [best] = group.filter((row) => !row.ours).sort((a, b) => a.median - b.median);
-  return ours && best && { times: ours.median / best.median, name: best.label };
 }

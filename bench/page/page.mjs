@@ -4,9 +4,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ROOT } from '../../dev/stack.mjs';
-import { barsOf, growthChart, latencyChart } from './charts.mjs';
+import { growthChart, latencyChart } from './charts.mjs';
 import { judged } from './judge.mjs';
-import { goalsTable, latencyTable, peersTable } from './tables.mjs';
+import { goalsTable, latencyTable } from './tables.mjs';
 import { budget, machine } from './words.mjs';
 
 export const RECORDED = join(ROOT, 'bench/recorded.json');
@@ -24,15 +24,14 @@ function missed(judgements) {
 }
 
 function page(record) {
-  const { run, rows, series, peers, missing } = record;
+  const { run, series } = record;
   const judgements = judged(record);
   const programs = Object.entries(run.programs).map(([name, version]) => `${name} ${version}`);
   return `<!-- made by \`make gen\` from bench/recorded.json -->
 
 # Performance
 
-What a signed-in request, a sign-in, a session and a start cost, how long people wait for them at stated loads, and what the same work costs
-others. All of it is one run of \`make bench\`: figures of two runs are never set beside each other.
+What a signed-in request, a sign-in, a session and a start cost, and how long people wait for them at stated loads. All of it is one run of \`make bench\`: figures of two runs are never set beside each other.
 
 ${machine(run)}
 
@@ -48,10 +47,6 @@ ${goalsTable(judgements)}
 
 ${missed(judgements)}
 
-## A signed-in request
-
-${barsOf(record, 'check', 'CPU time of a signed-in request', 'CPU µs, all processes', ['bound', 'chain'])}
-
 ## How long it takes at a stated load
 
 ${latencyChart(record, 'Session known to the edge', 'P1', 'bound')}
@@ -63,28 +58,9 @@ free: a server that stands still for a moment is seen in everything that was due
 
 ${latencyTable(series.latency)}
 
-## A sign-in
-
-${barsOf(record, 'sign-in', 'CPU time of a whole sign-in', 'CPU ms, all processes but the provider')}
-
-[What it is made of](decisions/measurement.md#cost-of-a-sign-in).
-
 ## As sessions grow
 
 ${growthChart(record)}
-
-## A start
-
-${barsOf(record, 'start', 'Cold start', 'ms from start to ready')}
-
-## Others
-
-All sign the same person in at the same provider with PKCE, answer with as many bytes, keep connections open and write no access log; whatever else can
-be set is left as it comes ([bench/peers](../bench/peers/list.mjs)).
-
-${peersTable(rows)}
-
-${[...peers.map(({ what, version }) => `- ${what}: ${version}`), ...missing.map(({ what, reason }) => `- ${what}: not measured, ${reason}`)].join('\n')}
 
 ## How it is measured
 

@@ -3,17 +3,17 @@ import { shown } from '../lib/measure.mjs';
 
 const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`, ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n');
 
-const times = (beside, name) => (beside ? `${beside.times.toPrecision(beside.times < 1 ? 2 : 3)} ×${name ? ` (${beside.name})` : ''}` : '');
+const times = (beside) => (beside ? `${beside.times.toPrecision(beside.times < 1 ? 2 : 3)} ×` : '');
 
 const unitOf = (unit) => unit.replace('CPU ', '');
 
-/** Each goal with its figures, how it stands to its bound and to the best peer, and whether it is held. */
+/** Each goal with its figures, how it stands to its bound, and whether it is held. */
 export const goalsTable = (judgements) => table(
-  ['', 'Work', 'Goal', 'Measured', 'Of its bound', 'Of the best peer', ''],
-  judgements.map(({ goal, checks, held, bound, best }) => [
+  ['', 'Work', 'Goal', 'Measured', 'Of its bound', ''],
+  judgements.map(({ goal, checks, held, bound }) => [
     goal.id, goal.work, goal.goal,
     checks.map(({ row, held: one }) => `${one ? '' : '**'}${shown(row).split(' (')[0]} ${unitOf(row.unit)}${one ? '' : '**'}`).join('; '),
-    times(bound), times(best, true), held ? 'held' : '**missed**',
+    times(bound), held ? 'held' : '**missed**',
   ]),
 );
 
@@ -36,14 +36,3 @@ export const latencyTable = (series) => table(
     return `${point.p50.toFixed(2)} / ${point.p99.toFixed(2)}${point.keptUp ? '' : `, reached ${Math.round(point.reached).toLocaleString('en-US')}`}`;
   })]),
 );
-
-/** What others take for the same work, group by group. */
-export function peersTable(rows) {
-  const groups = [['check', 'signed-in request, CPU µs'], ['sign-in', 'sign-in, CPU ms'], ['stored', 'bytes in Redis'], ['sent', 'bytes of cookies'], ['start', 'start, ms']];
-  const labels = [...new Set(rows.filter(({ group }) => group).map(({ label }) => label))];
-  const cell = (label, group) => {
-    const row = rows.find((one) => one.group === group && one.label === label);
-    return row ? row.median.toFixed(row.digits) : '';
-  };
-  return table(['', ...groups.map(([, name]) => name)], labels.map((label) => [label, ...groups.map(([group]) => cell(label, group))]));
-}
