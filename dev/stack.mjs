@@ -48,9 +48,7 @@ export function binary(name, profile = 'debug') {
  *   `other`, called idp-2 (no)
  * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic); for private_key_jwt
  *   the edge publishes the keys, and edgeEnv and sessionEnv say where they are
- * @param {boolean} [options.requireDpopNonce] proofs of bound tokens have to repeat the provider's nonce (no)
  * @param {string[]} [options.resources] resources the provider issues access tokens for (none)
- * @param {string[]} [options.opaqueResources] the same, whose access tokens say nothing (none)
  * @param {string} [options.machineClient] a client at the provider that gets tokens for itself, with `secrets.client` (none)
  * @param {number} [options.people] people of a crowd that can sign in at the provider too (0)
  * @param {number} [options.groups] groups that each of the crowd is in (0)
@@ -167,9 +165,7 @@ async function startOnce(options) {
       ...(options.providerLog ? ['--log', options.providerLog] : []), ...(options.disabledFile ? ['--disabled', options.disabledFile] : []),
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
-      ...(options.requireDpopNonce ? ['--require-dpop-nonce'] : []),
       ...(options.resources ?? []).flatMap((resource) => ['--resource', resource]),
-      ...(options.opaqueResources ?? []).flatMap((resource) => ['--opaque-resource', resource]),
       ...(options.machineClient ? ['--machine-client', options.machineClient] : []),
       '--state', join(stateDir, `${name}.json`),
     ],

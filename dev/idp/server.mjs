@@ -33,7 +33,6 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --post-logout-redirect-uri URL     allowed target after sign-out, may be repeated
   --backchannel-logout-uri URL       where logout tokens are sent
   --resource URL                     a resource access tokens can be asked for (RFC 8707), may be repeated
-  --opaque-resource URL              the same, with access tokens that say nothing (RFC 7662), may be repeated
   --machine-client ID                a client with the same secret that gets tokens for itself (client credentials)
   --access-token-ttl SECONDS         lifetime of access tokens (300)
   --id-token-ttl SECONDS             lifetime of ID tokens (3600)
@@ -73,7 +72,6 @@ function readOptions() {
       'post-logout-redirect-uri': { type: 'string', multiple: true, default: [] },
       'backchannel-logout-uri': { type: 'string' },
       resource: { type: 'string', multiple: true, default: [] },
-      'opaque-resource': { type: 'string', multiple: true, default: [] },
       'machine-client': { type: 'string' },
       'access-token-ttl': { type: 'string', default: '300' },
       'id-token-ttl': { type: 'string', default: '3600' },
@@ -107,7 +105,6 @@ function readOptions() {
     postLogoutRedirectUris: values['post-logout-redirect-uri'],
     backchannelLogoutUri: values['backchannel-logout-uri'],
     resources: values.resource,
-    opaqueResources: values['opaque-resource'],
     machineClient: values['machine-client'],
     accessTokenTtl: whole('access-token-ttl', values['access-token-ttl']),
     idTokenTtl: whole('id-token-ttl', values['id-token-ttl']),

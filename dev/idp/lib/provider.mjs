@@ -84,11 +84,10 @@ async function grantWhatIsAsked(ctx) {
   return grant;
 }
 
-/** What an access token for one of the known resources is: signed or opaque, and for that resource alone. */
-function resourceServer({ resources, opaqueResources = [], accessTokenTtl }, resource) {
-  const isOpaque = opaqueResources.includes(resource);
-  if (!isOpaque && !resources.includes(resource)) throw new errors.InvalidTarget();
-  return { scope: 'openid profile email orders:read', audience: resource, accessTokenFormat: isOpaque ? 'opaque' : 'jwt', accessTokenTTL: accessTokenTtl };
+/** Access tokens for one of the known resources are signed, and for that resource alone. */
+function resourceServer({ resources, accessTokenTtl }, resource) {
+  if (!resources.includes(resource)) throw new errors.InvalidTarget();
+  return { scope: 'openid profile email orders:read', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: accessTokenTtl };
 }
 
 /** Whether the account stands in the file of those that are disabled. */
@@ -136,7 +135,7 @@ export function createProvider(options) {
       pushedAuthorizationRequests: { enabled: true },
       requestObjects: { enabled: true },
       resourceIndicators: {
-        enabled: options.resources.length + (options.opaqueResources?.length ?? 0) > 0,
+        enabled: options.resources.length > 0,
         getResourceServerInfo: (_ctx, resource) => resourceServer(options, resource),
         useGrantedResource: () => true,
       },

@@ -21,17 +21,13 @@ export function containerfile() {
   return { args, stages, stage: (name) => stages.find((stage) => stage.name === name) };
 }
 
-/**
- * What the COPY lines of a stage bring out of the context, as a builder reads them, in a folder that `use` gets and that is gone afterwards.
- * `ignore` is text added to the ignore file.
- */
-export async function withCopied(stage, use, { context = ROOT, ignore = '' } = {}) {
+/** What the COPY lines of a stage bring out of the context, as a builder reads them, in a folder that `use` gets and that is gone afterwards. */
+export async function withCopied(stage, use, { context = ROOT } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-context-'));
   try {
     const copies = stage.lines.filter((line) => line.startsWith('COPY ') && !line.includes('--from='));
     writeFileSync(join(folder, 'Containerfile'), ['FROM scratch', 'WORKDIR /source', ...copies, ''].join('\n'));
-    writeFileSync(join(folder, 'ignore'), `${readFileSync(join(ROOT, '.dockerignore'), 'utf8')}${ignore}\n`);
-    await buildFiles({ file: join(folder, 'Containerfile'), ignoreFile: join(folder, 'ignore'), context, to: join(folder, 'files') });
+    await buildFiles({ file: join(folder, 'Containerfile'), ignoreFile: join(ROOT, '.dockerignore'), context, to: join(folder, 'files') });
     return await use(join(folder, 'files/source'));
   } finally {
     rmSync(folder, { recursive: true, force: true });

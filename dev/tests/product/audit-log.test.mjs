@@ -129,16 +129,6 @@ test('a sign-out and a logout at the provider name whose session ended, why, and
   assert.equal((await other.me(stack)).status, 204);
 });
 
-test('a sign-in that is refused is found by the ID on its page, with its reason', async () => {
-  const page = await new Client().navigate(`${stack.edgeUrl}/api/auth/callback?code=x&state=y`);
-  assert.equal(page.status, 400);
-  const id = idOf(page);
-  assert.ok(page.text.includes(id));
-  const [refused] = await recorded('edge', of(id));
-  assert.deepEqual([refused.event, refused.outcome, refused.step, refused.reason], ['sign_in', 'failure', 'callback', 'unknown_transaction']);
-  assert.ok(refused.error && refused['client.address']);
-});
-
 test('what an operator reads and ends is recorded', async () => {
   const person = new Client();
   const { session } = (await recorded('edge', of(idOf(await person.signIn(stack)))))[0];

@@ -1,19 +1,15 @@
 // A Django site that is a provider: its newest file of a key signs, and a person fills in its pages.
-import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 
 import { freePort } from '../../../lib/net.mjs';
-import { ROOT } from '../../../stack.mjs';
 import { environment } from './account.mjs';
-import { PYTHON, startPython } from './python.mjs';
+import { startPython } from './python.mjs';
 
 /**
  * Starts `NAME/site.py` of this folder. `metadata` is the path of its metadata, and `answer(page, account)` what a person does on a page.
- * Its command `disable` disables the account, as its admin pages would.
  */
 export async function startDjango(name, options, { metadata = '/.well-known/openid-configuration', answer }) {
   const folder = mkdtempSync(join(tmpdir(), `vestibule-${name}-`));
@@ -34,7 +30,6 @@ export async function startDjango(name, options, { metadata = '/.well-known/open
       await child.stop();
       await run();
     },
-    disable: () => promisify(execFile)(PYTHON, [join(ROOT, 'dev/tests/providers/drivers', name, 'site.py'), 'disable'], { env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env } }),
     log: () => child.output,
     async stop() {
       await child.stop();
