@@ -68,7 +68,7 @@ pub(crate) struct Dependencies {
     /// What becomes of proofs of sessions' devices.
     pub(crate) device_proofs: DeviceMetrics,
     /// The identity providers.
-    pub(crate) providers: IdentityProviders,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// Keys derived from the secrets.
     pub(crate) keys: DerivedKeys,
     /// Wall clock.
@@ -80,7 +80,7 @@ pub(crate) struct Dependencies {
     /// Which path is guarded how, and where it leads.
     pub(crate) routes: Routes,
     /// Passes requests on to upstreams.
-    pub(crate) proxy: Proxy,
+    pub(crate) proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,
     /// How far the edge has stopped.
@@ -90,22 +90,8 @@ pub(crate) struct Dependencies {
 impl App {
     /// Puts the edge together.
     #[must_use]
-    pub(crate) fn new(settings: EdgeSettings, dependencies: Dependencies) -> Self {
-        let Dependencies {
-            session_client,
-            session_cache,
-            lookups,
-            device_proofs,
-            providers,
-            keys,
-            clock,
-            metrics,
-            pages,
-            routes,
-            proxy,
-            assertions,
-            stopping,
-        } = dependencies;
+    pub(crate) fn new(settings: EdgeSettings, given: Dependencies) -> Self {
+        let (keys, clock) = (given.keys.clone(), Arc::clone(&given.clock));
         let settings = Arc::new(settings);
         let sites = settings.sites();
         let cookies = SessionCookies::new(settings.cookie.clone(), keys.clone()).on(sites.clone());
@@ -117,24 +103,23 @@ impl App {
         );
         let bindings = settings
             .device_bound
-            .map(|bound| DeviceBindings::new(keys.clone(), &cookies, bound, device_proofs.clone()));
+            .map(|bound| DeviceBindings::new(keys.clone(), &cookies, bound, given.device_proofs.clone()));
         let records = RepeatedRecords::start(Arc::clone(&clock));
         let sessions = SessionRepository::new(
-            session_client,
+            given.session_client.clone(),
             cookies.clone(),
             (bindings.clone(), settings.cookie_rotation),
             Arc::clone(&clock),
-            session_cache,
-            lookups,
+            given.session_cache.clone(),
+            given.lookups.clone(),
             Arc::clone(&records),
         );
         let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
         let shared = Shared {
             settings: &settings,
-            providers: Arc::new(providers),
             devices: Devices {
                 trusted_proxies: trusted_proxies.clone(),
-                clock: Arc::clone(&clock),
+                clock,
             },
             sites,
             cookies,
@@ -142,18 +127,14 @@ impl App {
             pending,
             sessions,
             trusted_proxies,
-            routes,
-            people: PersonCookies::new(&settings.cookie, keys.clone()),
-            keys,
-            clock,
-            metrics,
-            pages,
+            people: PersonCookies::new(&settings.cookie, keys),
             records,
+            given,
         };
         let state = AppState {
             layer: shared.layer(),
             sign_in: Arc::new(shared.sign_in()),
-            gateway: Arc::new(shared.gateway(proxy, assertions, stopping)),
+            gateway: Arc::new(shared.gateway()),
             browser: Arc::new(shared.browser()),
             settings: Arc::clone(&settings),
         };
@@ -273,7 +254,7 @@ impl FromRef<App> for Arc<Browser> {
 /// What more than one feature is made of.
 struct Shared<'a> {
     settings: &'a EdgeSettings,
-    providers: Arc<IdentityProviders>,
+    given: Dependencies,
     sites: Sites,
     cookies: SessionCookies,
     bindings: Option<DeviceBindings>,
@@ -281,28 +262,20 @@ struct Shared<'a> {
     sessions: SessionRepository,
     trusted_proxies: TrustedProxies,
     devices: Devices,
-    routes: Routes,
-    keys: DerivedKeys,
-    clock: Arc<dyn Clock>,
-    metrics: Metrics,
-    pages: Pages,
     people: PersonCookies,
     records: Arc<RepeatedRecords>,
 }
 
 impl Shared<'_> {
     fn layer(&self) -> LayerParts {
-        let protection = &self.settings.protection;
+        let requests = self.settings.max_concurrent_requests;
         LayerParts {
-            metrics: self.metrics.clone(),
-            concurrency: ConcurrencyLimit::new(
-                protection.max_concurrent_requests,
-                VisitorShare::of(protection.max_concurrent_requests),
-            ),
+            metrics: self.given.metrics.clone(),
+            concurrency: ConcurrencyLimit::new(requests, VisitorShare::of(requests)),
             cookies: self.cookies.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
-            body_silence: protection.body_silence,
-            pages: self.pages.clone(),
+            body_silence: self.settings.body_silence,
+            pages: self.given.pages.clone(),
             https: self.settings.https(),
             sites: self.sites.clone(),
             records: Arc::clone(&self.records),
@@ -314,48 +287,48 @@ impl Shared<'_> {
         Browser {
             profile_refetch: settings.profile_refetch,
             claim_filter: settings.sign_in.claim_filter.clone(),
-            message_timeout: settings.protection.body_silence,
-            keys: self.keys.clone(),
+            message_timeout: settings.body_silence,
+            keys: self.given.keys.clone(),
             sessions: self.sessions.clone(),
-            providers: Arc::clone(&self.providers),
+            providers: Arc::clone(&self.given.providers),
             sites: self.sites.clone(),
             devices: self.devices.clone(),
-            clock: Arc::clone(&self.clock),
+            clock: Arc::clone(&self.given.clock),
             refetches: Arc::default(),
             analytics: settings.analytics.clone().map(Analytics::new),
             listening: PerPerson::new(LISTENING_MAX),
             listing: PerPerson::new(LISTING_MAX),
-            limits: self.metrics.limits(),
+            limits: self.given.metrics.limits(),
         }
     }
 
-    fn gateway(&self, proxy: Proxy, assertions: Option<Assertions>, stopping: Stopping) -> Gateway {
+    fn gateway(&self) -> Gateway {
         let settings = self.settings;
         Gateway {
             login_path: settings.sign_in.login_path.clone(),
             https: settings.https(),
             check_authorization: settings.check_authorization,
             check_head_bytes: settings.check_head_bytes,
-            routes: self.routes.clone(),
-            proxy: Arc::new(proxy),
-            stopping,
-            assertions,
+            routes: self.given.routes.clone(),
+            proxy: Arc::clone(&self.given.proxy),
+            stopping: self.given.stopping.clone(),
+            assertions: self.given.assertions.clone(),
             left_out_headers: LeftOutHeaders::default(),
-            bearer: BearerTokens::new(self.metrics.access_tokens()),
+            bearer: BearerTokens::new(self.given.metrics.access_tokens()),
             cookies: self.cookies.clone(),
             pending: self.pending.clone(),
             sessions: self.sessions.clone(),
-            providers: Arc::clone(&self.providers),
+            providers: Arc::clone(&self.given.providers),
             sites: self.sites.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             devices: self.devices.clone(),
             kept_forms: KeptForms {
-                pages: self.pages.clone(),
-                keys: self.keys.clone(),
+                pages: self.given.pages.clone(),
+                keys: self.given.keys.clone(),
                 people: self.people.clone(),
                 duration_secs: settings.sign_in.transaction_duration_secs,
             },
-            clock: Arc::clone(&self.clock),
+            clock: Arc::clone(&self.given.clock),
         }
     }
 
@@ -369,12 +342,12 @@ impl Shared<'_> {
             bindings: self.bindings.clone(),
             pending: self.pending.clone(),
             sessions: self.sessions.clone(),
-            providers: Arc::clone(&self.providers),
+            providers: Arc::clone(&self.given.providers),
             sites: self.sites.clone(),
-            routes: self.routes.clone(),
-            clock: Arc::clone(&self.clock),
+            routes: self.given.routes.clone(),
+            clock: Arc::clone(&self.given.clock),
             devices: self.devices.clone(),
-            form_tokens: FormTokens::new(self.keys.clone()),
+            form_tokens: FormTokens::new(self.given.keys.clone()),
             login_limit: limit(settings.rate_limit_login),
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
@@ -383,8 +356,8 @@ impl Shared<'_> {
             records: Arc::clone(&self.records),
             front_channel_limit: limit(settings.rate_limit_login),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
-            metrics: self.metrics.clone(),
-            pages: self.pages.clone(),
+            metrics: self.given.metrics.clone(),
+            pages: self.given.pages.clone(),
             people: self.people.clone(),
         }
     }

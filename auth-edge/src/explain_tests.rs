@@ -1,4 +1,4 @@
-//! What the command `routes` tells.
+//! What the command `routes` prints.
 
 use super::*;
 use crate::route_table::file;
@@ -11,87 +11,57 @@ const AROUND: RouteFileContext<'_> = RouteFileContext {
     own_paths: &[],
 };
 
-fn ask(method: &str, target: &str) -> (bool, Map<String, Value>) {
-    let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
-         [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\nscopes = [\"a\"]\n";
-    let table = file::parse(table, AROUND).unwrap();
+fn explained(table: &str, (host, method, target): (&str, &str, &str), is_check: bool) -> (bool, Value) {
+    let read = file::parse(table, AROUND).unwrap();
     let asked = Asked {
-        host: "",
+        host,
         method,
         target,
+        is_check,
     };
-    let explained = explain(&table, &["/sign-in".to_owned()], asked);
-    (explained.answered, explained.facts)
+    let explained = explain(&read, table, &["/sign-in".to_owned()], asked);
+    (explained.is_answered, explained.to_json())
+}
+
+fn ask(method: &str, target: &str) -> (bool, Value) {
+    let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
+         [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\n[route.bearer]\n\n\
+         [[check]]\nguard = \"api\"\n";
+    explained(table, ("", method, target), false)
 }
 
 #[test]
-fn the_rule_that_answers_is_told_with_its_reason() {
-    let (answered, facts) = ask("POST", "/x/../api/orders?a=b");
-    assert!(answered);
+fn the_rule_that_answers_is_printed_with_its_reason_and_as_it_stands_in_the_file() {
+    let (is_answered, facts) = ask("POST", "/x/../api/orders?a=b");
+    assert!(is_answered);
     assert_eq!(facts["path"], "/api/orders");
     assert_eq!(facts["rule"], "/api/*");
     assert_eq!(facts["why"], "the most specific of those that match: /api/*, /*");
     assert_eq!(facts["upstream"], "http://orders:8080/orders");
-    assert_eq!(facts["asks"], json!({"scopes": ["a"]}));
-    assert!(as_text(&facts).contains("rule      /api/*\n"));
+    assert_eq!(
+        facts["file"],
+        "line 5\n[[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\n[route.bearer]"
+    );
 }
 
 #[test]
-fn the_api_a_token_is_for_is_told() {
-    let table = "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\naccess_token = true\naudience = \"orders\"\n";
-    let table = file::parse(table, AROUND).unwrap();
-    let asked = Asked {
-        host: "",
-        method: "GET",
-        target: "/a",
+fn text_holds_the_same_facts_in_columns() {
+    let explained = Explained {
+        facts: vec![
+            ("rule", "/a".to_owned()),
+            ("file", "line 1\n[[route]]".to_owned()),
+        ],
+        is_answered: true,
     };
-    let asks = &explain(&table, &[], asked).facts["asks"];
-    assert_eq!(*asks, json!({"access_token": true, "audience": "orders"}));
+    assert_eq!(
+        explained.to_text(),
+        "rule      /a\nfile      line 1\n          [[route]]\n"
+    );
 }
 
 #[test]
-fn it_is_told_what_foreign_requests_meet() {
-    for (csrf, method, expected) in [
-        ("origin", "POST", "another origin: 403"),
-        ("header", "DELETE", "without x-csrf: 403"),
-        ("none", "POST", "another origin: passes"),
-        ("header", "GET", "401 or 403"),
-    ] {
-        let table = format!(
-            "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n"
-        );
-        let table = file::parse(&table, AROUND).unwrap();
-        let asked = Asked {
-            host: "",
-            method,
-            target: "/a",
-        };
-        let guard = explain(&table, &[], asked).facts["guard"].to_string();
-        assert!(
-            guard.trim_end_matches('"').ends_with(expected),
-            "{csrf} {method}: {guard}"
-        );
-    }
-}
-
-#[test]
-fn it_is_told_that_a_form_is_kept() {
-    let table = "[[route]]\npath = \"/*\"\nguard = \"page\"\nupstream = \"http://a\"\nkeep_form = true\n";
-    let table = file::parse(table, AROUND).unwrap();
-    for (method, kept) in [("POST", true), ("GET", false)] {
-        let asked = Asked {
-            host: "",
-            method,
-            target: "/a",
-        };
-        let guard = explain(&table, &[], asked).facts["guard"].to_string();
-        assert_eq!(guard.contains("their form is kept"), kept, "{method}: {guard}");
-    }
-}
-
-#[test]
-fn what_no_rule_answers_is_told_too() {
-    for (target, answered, answer) in [
+fn what_no_rule_answers_is_printed_too() {
+    for (target, is_answered, answer) in [
         ("/a%2fb", false, "400: the path can be read in more than one way"),
         (
             "/API/orders",
@@ -109,7 +79,7 @@ fn what_no_rule_answers_is_told_too() {
         let (was, facts) = ask("GET", target);
         assert_eq!(
             (was, facts["answer"].as_str()),
-            (answered, Some(answer)),
+            (is_answered, Some(answer)),
             "{target}"
         );
     }
@@ -120,26 +90,27 @@ fn what_no_rule_answers_is_told_too() {
 }
 
 #[test]
-fn hosts_methods_and_what_is_told_are_explained() {
+fn hosts_methods_and_checks_choose_the_rule() {
     let table = "[[route]]\npath = \"/*\"\nhost = \"a.example\"\nmethods = [\"GET\"]\nguard = \"page\"\nupstream = \"http://a\"\n\
-         preserve_host = true\nheaders = { Remote-User = \"claim:email\" }\n\
          [[check]]\nguard = \"api\"\nclaims = { groups = \"admin\" }\n";
-    let table = file::parse(table, AROUND).unwrap();
-    let asked = |host, method| Asked {
-        host,
-        method,
-        target: "/a",
-    };
-    let told = explain(&table, &[], asked("A.example.", "GET")).facts;
-    assert_eq!(told["rule"], "GET a.example/*");
-    assert_eq!(
-        told["tells"],
-        json!({"remote-user": "claim:email", "host": "that of the browser"})
-    );
-    let other = explain(&table, &[], asked("a.example", "POST"));
-    assert_eq!(other.facts["answer"], "405: rules answer here to GET alone");
-    assert!(!other.answered && !explain(&table, &[], asked("b.example", "GET")).answered);
-    let check = explain_check(&table, asked("b.example", "POST")).facts;
-    assert_eq!(check["asks"], json!({"claims": {"groups": ["admin"]}}));
+    let asked = |host, method, is_check| explained(table, (host, method, "/a"), is_check);
+    let (_, found) = asked("A.example.", "GET", false);
+    assert_eq!(found["rule"], "GET a.example/*");
+    let (is_answered, other) = asked("a.example", "POST", false);
+    assert_eq!(other["answer"], "405: rules answer here to GET alone");
+    assert!(!is_answered && !asked("b.example", "GET", false).0);
+    let (is_answered, check) = asked("b.example", "POST", true);
+    assert!(is_answered);
     assert_eq!(check["upstream"], "the proxy that asks passes it on");
+    assert!(
+        check["file"]
+            .as_str()
+            .unwrap()
+            .ends_with("claims = { groups = \"admin\" }")
+    );
+    let ambiguous = explained(table, ("a.example", "GET", "/a%2fb"), true).1;
+    assert_eq!(
+        ambiguous["answer"],
+        "403: the path can be read in more than one way"
+    );
 }

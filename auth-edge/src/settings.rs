@@ -46,7 +46,7 @@ use crate::sign_in::SignInSettings;
 pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
-pub(crate) use upstreams::{AssertionSettings, ProtectionSettings, STREAMS_MAX, routes};
+pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX, routes};
 
 /// All settings of the edge, the route table of its file included.
 #[derive(Clone, Debug)]
@@ -77,12 +77,16 @@ pub struct EdgeSettings {
     pub(crate) routes_file: Option<PathBuf>,
     /// The route table as it was at the start; empty without a file.
     pub(crate) routes: RouteTable,
-    /// Keys and claims of assertions for upstreams.
+    /// Keys of assertions for upstreams.
     pub(crate) assertions: Option<AssertionSettings>,
     /// How requests are passed on.
     pub(crate) upstreams: UpstreamSettings,
-    /// What requests are held to.
-    pub(crate) protection: ProtectionSettings,
+    /// Connections at once; none follows the memory there is.
+    pub(crate) connections: Option<usize>,
+    /// Requests worked on at once, and as many whose body is waited for.
+    pub max_concurrent_requests: usize,
+    /// The longest silence within a request's body.
+    pub body_silence: Duration,
     /// The session cookie.
     pub(crate) cookie: CookieSettings,
     /// Which sessions are bound to a device; none where browsers could bind none.

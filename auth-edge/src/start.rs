@@ -39,7 +39,7 @@ use crate::routes;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::{CacheMetrics, DeviceMetrics};
 use crate::sessions::{SILENCE_MAX, SessionCache, cache_gauges};
-use crate::settings::{EdgeSettings, ProtectionSettings, STREAMS_MAX, secrets_are_usable};
+use crate::settings::{EdgeSettings, STREAMS_MAX, secrets_are_usable};
 
 /// How often the session service is probed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -119,7 +119,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let memory_bytes = memory.as_ref().map(|memory| memory.bytes);
     let capacity = runtime.readiness.condition("connections", Weight::Required);
     let limits = limits(&app, capacity, memory_bytes);
-    log_limits(&app.settings().protection, &limits, memory.as_ref());
+    log_limits(app.settings(), &limits, memory.as_ref());
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, SEND_TIMEOUT);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
@@ -166,9 +166,8 @@ fn log_registrations(app: &App) {
 
 /// What the listener for browsers takes.
 fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
-    let protection = &app.settings().protection;
     let share = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, memory);
-    let connections = protection.connections.unwrap_or(share.connections);
+    let connections = app.settings().connections.unwrap_or(share.connections);
     let trusted = app.layer().trusted_proxies.clone();
     Limits {
         connections,
@@ -193,16 +192,14 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
 }
 
 /// Tells what all listeners take at most, and what that follows from.
-fn log_limits(protection: &ProtectionSettings, browsers: &Limits, memory: Option<&Memory>) {
-    let from = |is_given: bool| if is_given { "its setting" } else { "the memory" };
+fn log_limits(settings: &EdgeSettings, browsers: &Limits, memory: Option<&Memory>) {
     let bytes = memory.map(|memory| memory.bytes);
     tracing::info!(
         memory_bytes = bytes,
         memory_from = memory.map(|memory| tracing::field::display(memory.source.display())),
         connections = browsers.connections,
-        connections_from = from(protection.connections.is_some()),
-        requests = protection.max_concurrent_requests,
-        requests_from = from(protection.requests_are_given),
+        connections_from = settings.connections.map_or("the memory", |_given| "its setting"),
+        requests = settings.max_concurrent_requests,
         waiting_bytes = browsers.waiting_bytes,
         ext_authz_connections = Limits::beside(ListenerRole::Side, bytes).connections,
         admin_connections = Limits::beside(ListenerRole::Admin, bytes).connections,
@@ -261,14 +258,17 @@ pub fn build(
     }
     let dependencies = Dependencies {
         routes: Routes::new(routes),
-        proxy: Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?,
+        proxy: Arc::new(Proxy::new(
+            &settings.upstreams,
+            UpstreamDurations::new(registry)?,
+        )?),
         assertions: assertions(&settings),
         stopping: Stopping::on(CancellationToken::new()),
         session_client,
         session_cache,
         lookups,
         device_proofs,
-        providers,
+        providers: Arc::new(providers),
         keys,
         clock,
         metrics,
@@ -286,7 +286,7 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
         AssertionKeys::from_pem(text).map(Arc::new)
     });
     let issuer = settings.base_url.as_str().trim_end_matches('/');
-    Some(Assertions::new(keys, issuer, &given.claims))
+    Some(Assertions::new(keys, issuer))
 }
 
 /// What a file of secrets holds that cannot be used.

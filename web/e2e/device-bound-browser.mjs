@@ -102,8 +102,7 @@ export async function startBound(trust, mode, options = {}) {
     ...options,
     edgeEnv: {
       ...trust.settings,
-      EDGE_DEVICE_BOUND: mode,
-      EDGE_DEVICE_BOUND_DURATION: String(DURATION_SECS),
+      EDGE_DEVICE_BOUND: `${mode}:${DURATION_SECS}`,
       LOG_FORMAT: "json",
       ...options.edgeEnv,
     },

@@ -406,7 +406,7 @@ describe("sessions bound to a device", { concurrency: AT_ONCE }, () => {
   });
 
   test("a browser that may sign no more for a while is told to wait and is not signed out", async (t) => {
-    const stack = await start(t, "require", { edgeEnv: { EDGE_DEVICE_BOUND_DURATION: "3600" } });
+    const stack = await start(t, "require", { edgeEnv: { EDGE_DEVICE_BOUND: "require:3600" } });
     const browser = await person(t, stack);
     await signIn(browser, stack);
     for (let signatures = 1; signatures < SIGNATURES_MAX; signatures += 1) {

@@ -46,22 +46,8 @@ const MAX_CLAIM_BYTES: usize = 1_024;
 /// All claims of the provider together, for the same reason.
 pub(super) const MAX_CLAIMS_BYTES: usize = 4_096;
 
-/// Claims only the edge itself makes.
-pub(crate) const OWN_CLAIMS: [&str; 10] = [
-    "iss",
-    "aud",
-    "sub",
-    "sid",
-    "idp",
-    "client_id",
-    "iat",
-    "exp",
-    "jti",
-    "auth_time",
-];
-
-/// Adds the assertion that a request acts for this session, for the application at `audience`. The claims of the provider take
-/// at most `most_claims` bytes; the log names those that are left out.
+/// Adds the assertion that a request acts for this session, for the application at `audience`, with these claims of the
+/// provider in at most so many bytes; the log names those that are left out.
 ///
 /// # Errors
 /// It cannot be signed: without it the request may not go on.
@@ -70,16 +56,16 @@ pub(super) fn add(
     gateway: &Gateway,
     who: &dyn Principal,
     audience: &str,
-    most_claims: usize,
+    (claims, most_bytes): (&[String], usize),
 ) -> Result<(), HttpError> {
     let now_ms = gateway.clock.now_ms();
     let sign = |assertions: &Assertions| {
-        let (claims, left_out) = assertions.passed_on(who, most_claims);
+        let (claims, left_out) = passed_on(who, claims, most_bytes);
         for claim in left_out {
             let log = &gateway.left_out_headers;
             log.tell(&X_AUTH_ASSERTION, Some(claim), who, LeftOut::TooLong, now_ms);
         }
-        assertions.sign(who, claims, audience, now_ms / 1_000).ok()
+        assertions.sign(who, claims, audience, now_ms / 1_000)
     };
     let value = gateway.assertions.as_ref().and_then(sign);
     match value.and_then(|token| HeaderValue::try_from(token).ok()) {
@@ -107,11 +93,6 @@ pub(crate) enum KeyError {
     )]
     Unusable(usize),
 }
-
-/// The operating system gave no random bytes.
-#[derive(Debug, thiserror::Error)]
-#[error("an assertion cannot be signed")]
-pub(super) struct CannotSign;
 
 struct SigningKey {
     id: String,
@@ -156,12 +137,6 @@ impl AssertionKeys {
             jwks,
         })
     }
-
-    /// The public halves, as a JWK set.
-    #[must_use]
-    pub(crate) fn jwks(&self) -> &str {
-        &self.jwks
-    }
 }
 
 /// The public half; its `kid` is its thumbprint (RFC 7638), so that every replica names a key alike.
@@ -183,24 +158,22 @@ fn public_jwk(pair: &EcdsaKeyPair) -> Option<Value> {
 pub(crate) struct Assertions {
     keys: Reloading<Arc<AssertionKeys>>,
     issuer: Arc<str>,
-    claims: Arc<[String]>,
 }
 
 impl Assertions {
-    /// Asserts in the name of `issuer` and passes these claims of the person on.
+    /// Asserts in the name of `issuer`.
     #[must_use]
-    pub(crate) fn new(keys: Reloading<Arc<AssertionKeys>>, issuer: &str, claims: &[String]) -> Self {
+    pub(crate) fn new(keys: Reloading<Arc<AssertionKeys>>, issuer: &str) -> Self {
         Self {
             keys,
             issuer: issuer.into(),
-            claims: claims.into(),
         }
     }
 
     /// The public keys of this moment, as a JWK set.
     #[must_use]
     pub(crate) fn jwks(&self) -> String {
-        self.keys.load().jwks().to_owned()
+        self.keys.load().jwks.clone()
     }
 
     /// An assertion that a request acts for this person or client, for the server at `audience`, with these of their claims.
@@ -210,10 +183,10 @@ impl Assertions {
         claims: Map<String, Value>,
         audience: &str,
         now_secs: u64,
-    ) -> Result<String, CannotSign> {
+    ) -> Option<String> {
         let keys = self.keys.load();
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
-        let id = random::bytes::<16>().map_err(|_none| CannotSign)?;
+        let id = random::bytes::<16>().ok()?;
         let mut body = claims;
         let own = json!({
             "iss": &*self.issuer,
@@ -241,32 +214,32 @@ impl Assertions {
             .first
             .pair
             .sign(&SystemRandom::new(), signed.as_bytes())
-            .map_err(|_unspecified| CannotSign)?;
-        Ok(format!("{signed}.{}", BASE64.encode(signature)))
+            .ok()?;
+        Some(format!("{signed}.{}", BASE64.encode(signature)))
     }
+}
 
-    /// The person's claims the settings name, in at most so many bytes, and the names of those that do not fit.
-    fn passed_on(&self, who: &dyn Principal, most: usize) -> (Map<String, Value>, Vec<&str>) {
-        let mut room = MAX_CLAIMS_BYTES.min(most);
-        let (mut released, mut left_out) = (Map::new(), Vec::new());
-        for name in self
-            .claims
-            .iter()
-            .filter(|name| !OWN_CLAIMS.contains(&name.as_str()))
-        {
-            let Some(value) = who.claim(name) else {
-                continue;
-            };
-            let length = value.to_string().len();
-            if length <= MAX_CLAIM_BYTES.min(room) {
-                room -= length;
-                released.insert(name.clone(), value.clone());
-            } else {
-                left_out.push(name.as_str());
-            }
+/// These of somebody's claims, in at most so many bytes, and the names of those that do not fit.
+fn passed_on<'a>(
+    who: &dyn Principal,
+    claims: &'a [String],
+    most_bytes: usize,
+) -> (Map<String, Value>, Vec<&'a str>) {
+    let mut room = MAX_CLAIMS_BYTES.min(most_bytes);
+    let (mut released, mut left_out) = (Map::new(), Vec::new());
+    for name in claims {
+        let Some(value) = who.claim(name) else {
+            continue;
+        };
+        let length = value.to_string().len();
+        if length <= MAX_CLAIM_BYTES.min(room) {
+            room -= length;
+            released.insert(name.clone(), value.clone());
+        } else {
+            left_out.push(name.as_str());
         }
-        (released, left_out)
     }
+    (released, left_out)
 }
 
 #[cfg(test)]
@@ -285,13 +258,19 @@ mod tests {
         format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n")
     }
 
-    fn assertions(keys: AssertionKeys, claims: &[&str]) -> Assertions {
-        let claims: Vec<String> = claims.iter().map(|name| (*name).to_owned()).collect();
-        Assertions::new(Reloading::new(Arc::new(keys)), "https://app.example", &claims)
+    fn assertions(keys: AssertionKeys, claims: &[&str]) -> (Assertions, Vec<String>) {
+        let claims = claims.iter().map(|name| (*name).to_owned()).collect();
+        let keys = Reloading::new(Arc::new(keys));
+        (Assertions::new(keys, "https://app.example"), claims)
     }
 
-    fn signed(asserting: &Assertions, who: &CachedSession, audience: &str, now_secs: u64) -> String {
-        let (claims, _) = asserting.passed_on(who, MAX_CLAIMS_BYTES);
+    fn signed(
+        (asserting, claims): &(Assertions, Vec<String>),
+        who: &CachedSession,
+        audience: &str,
+        now_secs: u64,
+    ) -> String {
+        let (claims, _) = passed_on(who, claims, MAX_CLAIMS_BYTES);
         asserting.sign(who, claims, audience, now_secs).unwrap()
     }
 
@@ -323,7 +302,7 @@ mod tests {
         );
         let user = json!({"acr": "gold", "sub": "other", "email": "a@b.example"});
         let token = signed(&asserting, &cached(user), "http://orders:8080", 1_000);
-        let jwks: Value = serde_json::from_str(&asserting.jwks()).unwrap();
+        let jwks: Value = serde_json::from_str(&asserting.0.jwks()).unwrap();
         let published = jwks["keys"].as_array().unwrap();
         assert_eq!(published.len(), 2);
         assert_eq!(part(&token, 0)["kid"], published[0]["kid"], "the first key signs");
@@ -355,36 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn no_claim_of_the_provider_says_what_the_edge_does_not_know() {
-        let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &OWN_CLAIMS);
-        let user = json!({"auth_time": 1, "exp": 9_999_999_999_u64, "iss": "https://evil.example"});
-        let of_nobody_knows_when = Session {
-            authenticated_at: None,
-            ..session(user)
-        };
-        let body = part(
-            &signed(
-                &asserting,
-                &CachedSession::new(of_nobody_knows_when),
-                "http://a",
-                0,
-            ),
-            1,
-        );
-        assert_eq!(body.get("auth_time"), None, "{body}");
-        assert_eq!(
-            (&body["exp"], &body["iss"]),
-            (&json!(60), &json!("https://app.example"))
-        );
-    }
-
-    #[test]
     fn a_claim_too_large_for_a_header_is_left_out() {
         let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &["groups", "acr"]);
         let user = json!({"groups": vec!["a long name of a group"; 100], "acr": "gold"});
         let body = part(&signed(&asserting, &cached(user.clone()), "http://a", 0), 1);
         assert_eq!((body.get("groups"), body["acr"].as_str()), (None, Some("gold")));
-        let (_, left_out) = asserting.passed_on(&*cached(user), 8);
+        let (_, left_out) = passed_on(&*cached(user), &asserting.1, 8);
         assert_eq!(left_out, ["groups"], "the log names it");
     }
 

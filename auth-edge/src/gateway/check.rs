@@ -26,6 +26,7 @@ use self::access_token::RequestedToken;
 use self::passed::Passed;
 use self::rule::CheckRule;
 use super::guard::Authorized;
+use super::refusal::no_store;
 use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
@@ -43,15 +44,13 @@ use crate::values::reserved::CHECK_PATH;
 /// client may send.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForApplication {
+    /// Whether the client's own access token is not for the application.
+    pub(crate) token_ends_here: bool,
     /// Headers of this answer.
     pub(crate) headers: Vec<HeaderName>,
     /// Names no client may send.
     pub(crate) names: ToldNames,
 }
-
-/// Response extension: the client's own access token is not for the application.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TokenEndsHere;
 
 /// Answers a proxy that asks whether a request may pass.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
@@ -131,10 +130,11 @@ async fn judge(
     };
     met.map_err(|lacks| missing(Some(&current.session), lacks))?;
     let token = if gateway.check_authorization && is_about_another_request(gateway, asking) {
-        let token = access_token(gateway, asking, route, &current)
-            .await
-            .map_err(refused)?;
-        Some(token.ok_or_else(|| missing(None, Missing::Session))?)
+        let token = access_token(gateway, asking, route, &current).await;
+        token.map_err(|lacks| match lacks {
+            Missing::NotBySignIn(failure) => refused(failure),
+            lacks => missing(None, lacks),
+        })?
     } else {
         None
     };
@@ -207,7 +207,7 @@ async fn access_token(
     asking: &Parts,
     route: Option<&Route>,
     current: &CurrentSession,
-) -> Result<Option<HeaderValue>, HttpError> {
+) -> Result<Option<HeaderValue>, Missing> {
     let requested = RequestedToken::of(asking.uri.query().unwrap_or_default());
     let by_rule = route.map(|route| route.requirements.token_for());
     let wanted = by_rule
@@ -240,11 +240,4 @@ fn may_have_a_body(original: &OriginalRequest) -> bool {
         original.method,
         Some(Method::GET | Method::HEAD | Method::OPTIONS)
     )
-}
-
-fn no_store(mut response: Response) -> Response {
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

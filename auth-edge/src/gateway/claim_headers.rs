@@ -131,12 +131,12 @@ pub(crate) fn of(
         let written = match &header.source {
             HeaderSource::Subject => who
                 .subject()
-                .map(|subject| text(subject, table.encoding))
+                .map(|subject| written(subject.into(), table.encoding))
                 .transpose(),
-            HeaderSource::Issuer => text(who.issuer(), table.encoding).map(Some),
+            HeaderSource::Issuer => written(who.issuer().into(), table.encoding).map(Some),
             HeaderSource::Session => who
                 .handle()
-                .map(|handle| text(handle, table.encoding))
+                .map(|handle| written(handle.into(), table.encoding))
                 .transpose(),
             HeaderSource::Claim(claim) => claim
                 .find(who.claims())
@@ -194,10 +194,6 @@ fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, LeftOut> {
         Value::Number(_) | Value::Bool(_) => Ok(Some(value.to_string().into())),
         Value::Array(_) | Value::Object(_) => Err(LeftOut::Nested),
     }
-}
-
-fn text(plain: &str, encoding: HeaderEncoding) -> Result<Cow<'_, str>, LeftOut> {
-    written(plain.into(), encoding)
 }
 
 fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, LeftOut> {

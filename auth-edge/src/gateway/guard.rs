@@ -8,12 +8,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use oidc::VerifiedAccessToken;
-use session_proto::timestamp;
+use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
-use session_proto::v1::{ErrorReason, GetAccessTokenResponse};
 
 use super::{bearer, cross_site, refusal};
 use crate::gateway::Gateway;
@@ -23,7 +22,7 @@ use crate::route_table::principal::Principal;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::sessions::device_binding::DeviceStanding;
-use crate::sessions::{CachedToken, CurrentSession, Use, authorization};
+use crate::sessions::{CachedToken, CurrentSession, TokenFor, Use};
 
 /// What an authorized request is passed on with.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +30,7 @@ pub(super) struct Authorized {
     /// The session, where the route is guarded.
     pub(crate) current: Option<CurrentSession>,
     /// The access token, where the route attaches it.
-    pub(crate) access_token: Option<UpstreamToken>,
+    pub(crate) access_token: Option<Arc<CachedToken>>,
     /// The access token the client has shown, where it stands in the place of a session.
     pub(crate) bearer: Option<Arc<VerifiedAccessToken>>,
 }
@@ -44,45 +43,6 @@ impl Authorized {
             (None, Some(token)) => Some(&**token),
             (None, None) => None,
         }
-    }
-}
-
-/// An access token for an upstream.
-#[derive(Clone)]
-pub(super) struct UpstreamToken {
-    /// The token as it is presented, by its scheme; none if it is nothing a header can hold.
-    pub(crate) authorization: Option<HeaderValue>,
-    /// Whether it is worth nothing without a proof (RFC 9449).
-    pub(crate) bound: bool,
-    /// When it expires, in milliseconds since the Unix epoch.
-    pub(crate) expires_at_ms: u64,
-}
-
-impl From<&CachedToken> for UpstreamToken {
-    fn from(token: &CachedToken) -> Self {
-        Self {
-            bound: token.token_type.eq_ignore_ascii_case("DPoP"),
-            expires_at_ms: token.expires_at_ms,
-            authorization: token.authorization.clone(),
-        }
-    }
-}
-
-impl From<GetAccessTokenResponse> for UpstreamToken {
-    fn from(granted: GetAccessTokenResponse) -> Self {
-        Self {
-            bound: granted.token_type.eq_ignore_ascii_case("DPoP"),
-            expires_at_ms: granted.expires_at.as_ref().map_or(u64::MAX, timestamp::to_ms),
-            authorization: authorization(&granted.token_type, &granted.access_token),
-        }
-    }
-}
-
-impl std::fmt::Debug for UpstreamToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UpstreamToken")
-            .field("expires_at_ms", &self.expires_at_ms)
-            .finish_non_exhaustive()
     }
 }
 
@@ -158,13 +118,15 @@ pub(super) async fn met_by(
     route: &Route,
     headers: &HeaderMap,
     current: &CurrentSession,
-) -> Result<Option<UpstreamToken>, Missing> {
+) -> Result<Option<Arc<CachedToken>>, Missing> {
     meets(gateway, &route.requirements, headers, current)?;
     if route.requirements.device_bound && current.device != DeviceStanding::Proven {
         return Err(Missing::Device);
     }
     if route.requirements.needs_token() {
-        token(gateway, current, route).await.map(Some)
+        token(gateway, current, route.requirements.token_for())
+            .await
+            .map(Some)
     } else {
         Ok(None)
     }
@@ -209,61 +171,43 @@ pub(super) struct RequestHead<'a> {
     pub(crate) is_websocket: bool,
 }
 
-async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<UpstreamToken, Missing> {
+/// The access token of a session for this purpose.
+pub(super) async fn token(
+    gateway: &Gateway,
+    current: &CurrentSession,
+    wanted: TokenFor<'_>,
+) -> Result<Arc<CachedToken>, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
-    let error = match gateway
-        .sessions
-        .access_token(&current.id, route.requirements.token_for())
-        .await
-    {
-        Ok(granted) => return Ok(UpstreamToken::from(&*granted)),
+    let error = match gateway.sessions.access_token(&current.id, wanted).await {
+        Ok(granted) => return Ok(granted),
         Err(error) => error,
     };
-    if error.is_unavailable() {
+    let reason = error.reason;
+    let failure = match reason {
+        // The provider gives this session no such token, however often its user signs in.
+        ErrorReason::ErrProviderUnavailable
+        | ErrorReason::ErrInsufficientScope
+        | ErrorReason::ErrInvalidTarget
+        | ErrorReason::ErrFailedTokenExchange
+        | ErrorReason::ErrMissingRefreshToken
+        | ErrorReason::ErrInvalidArgument => HttpError::Session {
+            reason,
+            scopes: error.metadata.get("scopes").cloned(),
+            handler: None,
+        },
+        _ if error.is_unavailable() => HttpError::SessionServiceDown,
+        // It ended just now.
+        ErrorReason::ErrMissingSession => return Err(Missing::Session),
+        // Missing, expired, refused: signing in again brings one.
+        _ => return Err(Missing::Token(reason)),
+    };
+    if reason != ErrorReason::ErrInsufficientScope {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "a guard cannot ask for the access token"
+            "a guard has no access token"
         );
-        let failure = if error.reason == ErrorReason::ErrProviderUnavailable {
-            HttpError::Session {
-                reason: error.reason,
-                scopes: None,
-                handler: None,
-            }
-        } else {
-            HttpError::SessionServiceDown
-        };
-        return Err(Missing::NotBySignIn(failure));
     }
-    Err(match error.reason {
-        ErrorReason::ErrInsufficientScope => {
-            let scopes = error.metadata.get("scopes").cloned();
-            Missing::NotBySignIn(HttpError::Session {
-                reason: error.reason,
-                scopes,
-                handler: None,
-            })
-        }
-        // The provider gives this session no such token, however often somebody signs in.
-        ErrorReason::ErrInvalidTarget
-        | ErrorReason::ErrFailedTokenExchange
-        | ErrorReason::ErrMissingRefreshToken => {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                route = &*route.name,
-                "there is no access token for the API of a route"
-            );
-            Missing::NotBySignIn(HttpError::Session {
-                reason: error.reason,
-                scopes: None,
-                handler: None,
-            })
-        }
-        // It ended just now.
-        ErrorReason::ErrMissingSession => Missing::Session,
-        // Missing, expired, refused: signing in again brings one.
-        reason => Missing::Token(reason),
-    })
+    Err(Missing::NotBySignIn(failure))
 }

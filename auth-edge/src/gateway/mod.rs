@@ -149,8 +149,9 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
 
 async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
-    let Ok(handshake) = upgrade::handshake(&request) else {
-        return HttpError::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
+    let handshake = match upgrade::handshake(&request) {
+        Ok(handshake) => handshake,
+        Err(malformed) => return malformed.into_response(),
     };
     let parts = guard::RequestHead {
         method: request.method(),

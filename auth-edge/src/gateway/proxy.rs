@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -47,7 +47,7 @@ use self::unanswered::Unanswered;
 use self::upgrade::WebSocketHandshake;
 use self::upload::Upload;
 use super::ending;
-use super::guard::{Authorized, UpstreamToken};
+use super::guard::Authorized;
 use super::headers;
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
@@ -56,6 +56,7 @@ use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::slow_client::{MayBeSilent, SEND_TIMEOUT};
 use crate::http::request;
 use crate::route_table::{Route, Server};
+use crate::sessions::CachedToken;
 use crate::values::path::RequestPath;
 
 /// How requests are passed on.
@@ -193,16 +194,19 @@ impl Proxy {
         upload: &Upload,
         is_repeatable: bool,
     ) -> Result<UpstreamResponse, HttpError> {
-        let context = outgoing.context();
+        let context = outgoing.context;
         let mut attempts = Attempts::new(is_repeatable);
         let mut token = context.authorized.access_token.clone();
         loop {
-            let answer = match self.send(outgoing, token.as_ref(), upload).await {
+            let answer = match self.send(outgoing, token.as_deref(), upload).await {
                 Err(failure) if attempts.after_failure(&failure, upload.is_whole()) => continue,
                 Err(failure) => return Err(failure.into_http_error(context)),
                 Ok(answer) => answer,
             };
-            if attempts.for_nonce(wants_nonce(context, outgoing.uri(), &answer), upload.is_whole()) {
+            if attempts.for_nonce(
+                proof::wants_nonce(context, &outgoing.uri, &answer),
+                upload.is_whole(),
+            ) {
                 continue;
             }
             if attempts.for_token()
@@ -220,10 +224,10 @@ impl Proxy {
     async fn send(
         &self,
         outgoing: &OutgoingRequest<'_>,
-        granted: Option<&UpstreamToken>,
+        granted: Option<&CachedToken>,
         upload: &Upload,
     ) -> Result<UpstreamResponse, Unanswered> {
-        let context = outgoing.context();
+        let context = outgoing.context;
         let mut head = outgoing.upstream_head(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, context).map_err(Unanswered::Ours)?;
@@ -260,9 +264,9 @@ impl Proxy {
         &self,
         context: &ProxyContext<'_>,
         answer: &UpstreamResponse,
-    ) -> Option<UpstreamToken> {
+    ) -> Option<Arc<CachedToken>> {
         let (granted, current) = (
-            context.authorized.access_token.as_ref()?,
+            context.authorized.access_token.as_deref()?,
             context.authorized.current.as_ref()?,
         );
         if !renewal::refuses(
@@ -291,7 +295,7 @@ impl Proxy {
         client: Option<(WebSocketHandshake, hyper::upgrade::OnUpgrade)>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
-        let context = outgoing.context();
+        let context = outgoing.context;
         let gateway = context.gateway;
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switched {
@@ -311,7 +315,7 @@ impl Proxy {
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::switched(handshake, answer.map(Body::new));
         }
-        if let Err(unreadable) = frame_answer(&mut answer, outgoing.method(), &context.route.name) {
+        if let Err(unreadable) = frame_answer(&mut answer, &outgoing.head.method, &context.route.name) {
             return unreadable.into_response();
         }
         strip(gateway, answer.headers_mut());
@@ -320,16 +324,12 @@ impl Proxy {
         }
         answer.extensions_mut().insert(FromUpstream);
         let has_length = answer.headers().contains_key(header::CONTENT_LENGTH);
-        if *outgoing.method() == Method::HEAD && !has_length {
+        if outgoing.head.method == Method::HEAD && !has_length {
             // Of an empty body the router would say a length of zero, which is not the one of a GET.
             return answer.map(|_| upstream_body::of_unknown_length());
         }
         upstream_body::bounded(answer)
     }
-}
-
-fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse) -> bool {
-    proof::wants_nonce(context, uri, answer.status(), answer.headers())
 }
 
 /// Makes an upstream's headers fit for the browser.

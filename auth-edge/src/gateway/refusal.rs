@@ -253,7 +253,7 @@ pub(super) fn sign_in(
     format!("{login}?{}", query.finish())
 }
 
-fn no_store(mut response: Response) -> Response {
+pub(super) fn no_store(mut response: Response) -> Response {
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

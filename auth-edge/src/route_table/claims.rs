@@ -3,7 +3,7 @@
 //! Invariant: text is compared as text, a number as a number and a flag as a flag, each exactly; what is of another kind, an
 //! object above all, is not what is required.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::values::claim_path::ClaimPath;
 
@@ -16,19 +16,8 @@ pub(crate) struct ClaimRequirements(Vec<ClaimRequirement>);
 pub(crate) struct ClaimRequirement {
     /// Which claim.
     pub(crate) claim: ClaimPath,
-    /// Any of these; there is at least one.
-    pub(crate) any_of: Vec<ClaimValue>,
-}
-
-/// A value that a claim may have to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ClaimValue {
-    /// A text.
-    Text(String),
-    /// A whole number.
-    Number(i64),
-    /// `true` or `false`.
-    Flag(bool),
+    /// Any of these texts, whole numbers and flags; there is at least one.
+    pub(crate) any_of: Vec<Value>,
 }
 
 impl ClaimRequirements {
@@ -50,21 +39,11 @@ impl ClaimRequirements {
         let unmet = self.0.iter().filter(|required| !required.is_met(claims));
         unmet.map(|required| &required.claim).collect()
     }
-
-    /// What is required, for an operator.
-    #[must_use]
-    pub(crate) fn to_json(&self) -> Value {
-        let all = self.0.iter().map(|required| {
-            let values: Vec<Value> = required.any_of.iter().map(ClaimValue::to_json).collect();
-            (required.claim.to_string(), json!(values))
-        });
-        Value::Object(all.collect())
-    }
 }
 
 impl ClaimRequirement {
     fn is_met(&self, claims: &Map<String, Value>) -> bool {
-        let is_one = |value: &Value| self.any_of.iter().any(|required| required.is(value));
+        let is_one = |value: &Value| self.any_of.contains(value);
         match self.claim.find(claims) {
             Some(Value::Array(members)) => members.iter().any(is_one),
             Some(value) => is_one(value),
@@ -73,29 +52,13 @@ impl ClaimRequirement {
     }
 }
 
-impl ClaimValue {
-    fn is(&self, value: &Value) -> bool {
-        match self {
-            Self::Text(text) => value.as_str() == Some(text),
-            Self::Number(number) => value.as_i64() == Some(*number),
-            Self::Flag(flag) => value.as_bool() == Some(*flag),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        match self {
-            Self::Text(text) => json!(text),
-            Self::Number(number) => json!(number),
-            Self::Flag(flag) => json!(flag),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn requires(claim: &str, any_of: &[ClaimValue]) -> ClaimRequirements {
+    fn requires(claim: &str, any_of: &[Value]) -> ClaimRequirements {
         ClaimRequirements::new(vec![ClaimRequirement {
             claim: ClaimPath::parse(claim).unwrap(),
             any_of: any_of.to_vec(),
@@ -104,8 +67,8 @@ mod tests {
 
     #[test]
     fn a_claim_is_met_by_its_very_value_or_by_a_list_that_contains_it() {
-        let text = |text: &str| ClaimValue::Text(text.to_owned());
-        let (flag, number) = (ClaimValue::Flag, ClaimValue::Number);
+        let text = |text: &str| Value::from(text);
+        let (flag, number) = (|flag: bool| Value::from(flag), |number: i64| Value::from(number));
         for (claim, any_of, claims, met) in [
             (
                 "groups",

@@ -3,18 +3,17 @@
 //! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
 
 mod bearer;
+mod contradictions;
 mod requirements;
 mod selectors;
 mod upstream_headers;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use url::Url;
 
-use crate::route_table::requirements::Requirements;
 use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, TableFacts, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
@@ -38,25 +37,16 @@ pub(crate) struct RouteFileContext<'a> {
     pub(crate) own_paths: &'a [String],
 }
 
-/// Whether a rule is for what the edge itself is asked for, or for what another proxy asks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// `[[route]]`
-    Route,
-    /// `[[check]]`
-    Check,
-}
-
 /// Reads a table.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
 pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTable, FileMistakes> {
     toml_file::parse(text, |file| {
-        let read = |kind, name| {
+        let read = |name| {
             let mut seen: Vec<Route> = Vec::new();
             file.tables(name, MAX_ROUTES, |table| {
-                let route = route(table, kind, around)?;
+                let route = route(table, name == "check", around)?;
                 if seen.iter().any(|other| is_tied(other, &route)) {
                     table.wrong(format!(
                         "path {:?} is there twice for one host and method: keep one of the two",
@@ -67,8 +57,8 @@ pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTab
                 Some(route)
             })
         };
-        let routes = read(Kind::Route, "route");
-        RouteTable::new(routes, read(Kind::Check, "check"))
+        let routes = read("route");
+        RouteTable::new(routes, read("check"))
     })
 }
 
@@ -88,228 +78,71 @@ fn is_tied(one: &Route, other: &Route) -> bool {
         && shares(&names(one), &names(other))
 }
 
-fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<Route> {
-    let is_check = kind == Kind::Check;
-    let path = if is_check {
-        // What the edge answers itself is not asked about.
-        let everything = || Some(("/*".to_owned(), Vec::new(), true));
-        table
-            .get("path")
-            .map_or_else(everything, |value| path(value, around))
+/// Reads a rule: `[[check]]` is for what another proxy asks about, `[[route]]` for what the edge itself is asked for.
+fn route(table: &Table<'_>, is_check: bool, around: RouteFileContext<'_>) -> Option<Route> {
+    let get = |key| if is_check { None } else { table.get(key) };
+    let flag = |key| !is_check && table.flag(key);
+    let path = match if is_check {
+        table.get("path")
     } else {
-        table.required("path").and_then(|value| path(value, around))
+        table.required("path")
+    } {
+        Some(value) => path(value, around),
+        None => is_check.then(|| ("/*".to_owned(), Vec::new(), true)),
     };
     // Other proxies may ask about hosts that the edge does not serve.
-    let hosts = if is_check {
-        RouteFileContext {
-            hosts: None,
-            ..around
-        }
-    } else {
-        around
-    };
-    let hosts = selectors::hosts(table, hosts);
+    let hosts = selectors::hosts(table, around.hosts.filter(|_| !is_check));
     let methods = selectors::methods(table);
     let guard = table
         .required("guard")
         .and_then(|value| value.one_of(&[("page", Guard::Page), ("api", Guard::Api), ("none", Guard::Open)]));
     let requirements = requirements::requirements(table, around);
-    let bearer = bearer::bearer(table, &requirements, around);
-    let headers = upstream_headers::upstream_headers(table);
-    let denied_message = table.get("denied_message").and_then(denied_message);
-    let upstream_jwt = table.flag("upstream_jwt");
-    let encoded_path = table.flag("encoded_path");
-    let says_rolls = table.get("rolls").is_some();
-    let rolls = !says_rolls || table.flag("rolls");
-    let own = if is_check {
-        Passage {
-            upstream: Some(Upstream::OtherProxy),
-            redirect: table.flag("redirect"),
-            ..Passage::default()
-        }
+    let upstream = if is_check {
+        Some(Upstream::OtherProxy)
     } else {
-        passage(table, around)
+        table.required("upstream").and_then(upstream)
     };
-
-    let open = guard == Some(Guard::Open);
-    let folder = matches!(own.upstream, Some(Upstream::Directory(_)));
-    let over_h2c = matches!(&own.upstream, Some(Upstream::Http(server)) if server.prior_knowledge);
-    for (contradicts, text) in [
-        (
-            open && requirements != Requirements::default(),
-            "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed",
-        ),
-        (
-            open && own.csrf.is_some_and(|csrf| csrf != Csrf::None),
-            "csrf needs guard = \"page\" or \"api\": without a session there is nothing to forge",
-        ),
-        (
-            own.guards_method_override && (open || own.csrf == Some(Csrf::None)),
-            "guard_method_override needs a guard and another csrf than \"none\": nothing else is asked of a change",
-        ),
-        (
-            own.redirect && guard.is_some_and(|guard| guard != Guard::Page),
-            "redirect needs guard = \"page\": no visitors are sent to sign in from anything else",
-        ),
-        (
-            says_rolls && open,
-            "rolls needs guard = \"page\" or \"api\": without a session nothing is kept alive",
-        ),
-        (
-            encoded_path && folder,
-            "encoded_path needs an http upstream: files are looked up by one reading",
-        ),
-        (
-            encoded_path && path.as_ref().is_some_and(|(_, _, prefix)| !prefix),
-            "encoded_path needs a path that ends with \"/*\": no exact path has two readings",
-        ),
-        (
-            open && bearer.is_some(),
-            "bearer needs guard = \"page\" or \"api\": guard = \"none\" lets everybody pass without a token",
-        ),
-        (
-            is_check && hosts.is_empty() && bearer.as_ref().is_some_and(|rule| rule.audience.is_none()),
-            "bearer of a check needs host = \"…\" of the application, or an audience of its own: with neither, the client would choose by the host it names which tokens count",
-        ),
-        (
-            folder && bearer.as_ref().is_some_and(|rule| rule.pass_authorization),
-            "pass_authorization needs an http upstream: files take no token",
-        ),
-        (
-            upstream_jwt && !around.signs,
-            "upstream_jwt needs keys: set EDGE_UPSTREAM_JWT_KEY_FILE",
-        ),
-        (
-            upstream_jwt && open,
-            "upstream_jwt needs guard = \"page\" or \"api\": without a session there is nobody to assert",
-        ),
-        (
-            upstream_jwt && folder,
-            "upstream_jwt needs an http upstream: files take no assertion",
-        ),
-        (
-            own.keep_form && guard.is_some_and(|guard| guard != Guard::Page),
-            "keep_form needs guard = \"page\": nobody is sent to sign in elsewhere",
-        ),
-        (
-            own.keep_form && folder,
-            "keep_form needs an http upstream: files take no forms",
-        ),
-        (
-            own.keep_form && own.csrf == Some(Csrf::Header),
-            "keep_form needs another csrf than \"header\": a plain form sends no header",
-        ),
-        (
-            requirements.token_for().names_api() && !requirements.access_token && !is_check,
-            "audience and resource name the API whose token goes to the upstream: write access_token = true beside them",
-        ),
-        (
-            requirements.access_token && folder,
-            "access_token needs an http upstream: files take no token",
-        ),
-        (
-            requirements.access_token && is_check,
-            "a check hands out the access token by EDGE_CHECK_AUTHORIZATION, not by access_token",
-        ),
-        (
-            !headers.all.is_empty() && open,
-            "headers needs guard = \"page\" or \"api\": without a session there is nobody to tell of",
-        ),
-        (
-            !headers.all.is_empty() && folder,
-            "headers needs an http upstream: files take none",
-        ),
-        (
-            own.preserve_host && folder,
-            "preserve_host needs an http upstream: files have no host",
-        ),
-        (
-            own.preserve_host && over_h2c,
-            "preserve_host needs \"http://\" or \"https://\": over h2c the host is part of the address",
-        ),
-        (
-            requirements.device_bound && !around.binds,
-            "device_bound needs sessions that are bound: set EDGE_DEVICE_BOUND to offer or require, with an https EDGE_BASE_URL and no EDGE_COOKIE_DOMAIN",
-        ),
-        (
-            requirements.device_bound && bearer.as_ref().is_some_and(|rule| !rule.dpop_required),
-            "device_bound beside bearer needs dpop_required = true there: a copied token would pass where a copied cookie does not",
-        ),
-        (
-            denied_message.is_some() && requirements.claims.is_empty(),
-            "denied_message is for claims: there are none here",
-        ),
-    ] {
-        if contradicts {
-            table.wrong(text);
-        }
-    }
-    let (path, segments, prefix) = path?;
-    Some(Route {
+    let csrf = get("csrf").and_then(|value| {
+        value.one_of(&[
+            ("origin", Csrf::Origin),
+            ("header", Csrf::Header),
+            ("none", Csrf::None),
+        ])
+    });
+    let sign_in = get("sign_in").map(|value| requirements::sign_in(value, around));
+    let is_whole = path.is_some() && guard.is_some() && upstream.is_some();
+    let (path, segments, prefix) = path.unwrap_or_else(|| (String::new(), Vec::new(), true));
+    let route = Route {
+        line: table.line(),
         name: format!("{}{path}", hosts.join(",")).into(),
         segments,
         prefix,
         hosts,
         methods,
-        guard: guard?,
-        upstream: own.upstream?,
-        strip_prefix: own.strip_prefix,
-        preserve_host: own.preserve_host,
-        map_addresses: own.map_addresses,
-        headers,
-        upstream_jwt,
-        max_body_bytes: own.max_body_bytes,
-        csrf: own.csrf.unwrap_or_default(),
-        guards_method_override: own.guards_method_override,
-        encoded_path,
-        rolls,
-        redirect: own.redirect,
+        guard: guard.unwrap_or(Guard::Page),
+        upstream: upstream.unwrap_or(Upstream::OtherProxy),
+        strip_prefix: flag("strip_prefix"),
+        preserve_host: flag("preserve_host"),
+        map_addresses: get("map_addresses").is_none() || table.flag("map_addresses"),
+        headers: upstream_headers::upstream_headers(table),
+        upstream_jwt: table
+            .get("upstream_jwt")
+            .and_then(upstream_headers::asserted_claims),
+        max_body_bytes: get("max_body").and_then(bytes),
+        csrf: csrf.unwrap_or_default(),
+        guards_method_override: flag("guard_method_override"),
+        encoded_path: table.flag("encoded_path"),
+        rolls: table.get("rolls").is_none() || table.flag("rolls"),
+        redirect: is_check && table.flag("redirect"),
+        bearer: bearer::bearer(table, &requirements, around),
         requirements,
-        bearer,
-        denied_message,
-        keep_form: own.keep_form,
-        sign_in: own.sign_in,
+        denied_message: table.get("denied_message").and_then(denied_message),
+        keep_form: flag("keep_form"),
+        sign_in: sign_in.unwrap_or_default(),
         table: TableFacts::default(),
-    })
-}
-
-/// What concerns only requests that the edge itself passes on.
-#[derive(Default)]
-struct Passage {
-    upstream: Option<Upstream>,
-    strip_prefix: bool,
-    preserve_host: bool,
-    map_addresses: bool,
-    keep_form: bool,
-    max_body_bytes: Option<u64>,
-    csrf: Option<Csrf>,
-    guards_method_override: bool,
-    redirect: bool,
-    sign_in: BTreeMap<String, String>,
-}
-
-fn passage(table: &Table<'_>, around: RouteFileContext<'_>) -> Passage {
-    Passage {
-        upstream: table.required("upstream").and_then(upstream),
-        strip_prefix: table.flag("strip_prefix"),
-        preserve_host: table.flag("preserve_host"),
-        map_addresses: table.get("map_addresses").is_none() || table.flag("map_addresses"),
-        keep_form: table.flag("keep_form"),
-        max_body_bytes: table.get("max_body").and_then(bytes),
-        csrf: table.get("csrf").and_then(|value| {
-            value.one_of(&[
-                ("origin", Csrf::Origin),
-                ("header", Csrf::Header),
-                ("none", Csrf::None),
-            ])
-        }),
-        guards_method_override: table.flag("guard_method_override"),
-        redirect: false,
-        sign_in: table
-            .get("sign_in")
-            .map(|value| requirements::sign_in(value, around))
-            .unwrap_or_default(),
-    }
+    };
+    contradictions::name_all(table, &route, csrf, is_check, around);
+    is_whole.then_some(route)
 }
 
 /// The longest message to somebody whose claims are not as required, in bytes: a few sentences.

@@ -226,6 +226,8 @@ impl Server {
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
+    /// Where it begins in its file, counted from 1.
+    pub(crate) line: usize,
     /// The path as written, for logs and metrics.
     pub(crate) name: Arc<str>,
     /// Decoded segments of the path.
@@ -248,8 +250,8 @@ pub(crate) struct Route {
     pub(crate) map_addresses: bool,
     /// Headers that tell the upstream who somebody is, under the names it reads.
     pub(crate) headers: UpstreamHeaders,
-    /// Whether a signed assertion of who it is goes to the upstream.
-    pub(crate) upstream_jwt: bool,
+    /// The claims in the signed assertion of who it is that goes to the upstream; none where none goes.
+    pub(crate) upstream_jwt: Option<Arc<[String]>>,
     /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
     pub(crate) max_body_bytes: Option<u64>,
     /// How requests that pages of other origins have sent are recognised.

@@ -5,7 +5,7 @@ use session_proto::timestamp;
 use session_proto::v1::Session;
 
 use super::*;
-use crate::route_table::claims::{ClaimRequirement, ClaimValue};
+use crate::route_table::claims::ClaimRequirement;
 use crate::sessions::CachedSession;
 use crate::values::claim_path::ClaimPath;
 
@@ -97,7 +97,7 @@ fn a_claim_has_the_value_or_lists_it() {
     let requirements = || Requirements {
         claims: ClaimRequirements::new(vec![ClaimRequirement {
             claim: ClaimPath::parse("groups").unwrap(),
-            any_of: vec![ClaimValue::Text("admin".to_owned())],
+            any_of: vec!["admin".into()],
         }]),
         ..Requirements::default()
     };

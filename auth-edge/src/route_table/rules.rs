@@ -28,34 +28,6 @@ pub(crate) struct Requested<'a> {
     pub(crate) path: &'a RequestPath,
 }
 
-/// One reading of what a rule is looked for by.
-#[derive(Clone, Copy)]
-struct Reading<'a> {
-    host: &'a str,
-    method: &'a Method,
-    segments: &'a [String],
-}
-
-impl<'a> Requested<'a> {
-    fn readings(self) -> impl Iterator<Item = Reading<'a>> {
-        let Requested { host, method, path } = self;
-        path.readings().map(move |segments| Reading {
-            host,
-            method,
-            segments,
-        })
-    }
-
-    /// The path as every program reads it, or as it came.
-    fn as_sent(self) -> Reading<'a> {
-        Reading {
-            host: self.host,
-            method: self.method,
-            segments: self.path.segments(),
-        }
-    }
-}
-
 /// What the table says about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
@@ -88,40 +60,41 @@ impl Rules {
 
     /// Those that match a request as it is, the most specific first.
     pub(crate) fn matching<'a>(&'a self, requested: Requested<'a>) -> impl Iterator<Item = &'a Arc<Route>> {
-        self.there(requested.as_sent(), is_same)
+        self.there(requested, requested.path.segments(), is_same)
             .filter(move |route| route.takes_method(requested.method))
     }
 
     /// The rule for a request.
     #[must_use]
     pub(crate) fn find(&self, requested: Requested<'_>) -> Match {
-        let found = self.find_reading(requested.as_sent());
+        let found = self.find_reading(requested, requested.path.segments());
         if !requested.path.is_ambiguous() {
             return found;
         }
-        let leads_there = |reading| self.find_reading(reading) == found;
+        let leads_there = |segments: &[String]| self.find_reading(requested, segments) == found;
         match &found {
-            Match::Route(route) if route.encoded_path && requested.readings().all(leads_there) => found,
+            Match::Route(route) if route.encoded_path && requested.path.readings().all(leads_there) => found,
             _ => Match::Ambiguous,
         }
     }
 
-    fn find_reading(&self, requested: Reading<'_>) -> Match {
-        let Some(found) = self.first(requested, is_same) else {
-            return match allowed(self.there(requested, is_same)) {
+    /// The rule for one reading of a request's path.
+    fn find_reading(&self, requested: Requested<'_>, segments: &[String]) -> Match {
+        let Some(found) = self.first(requested, segments, is_same) else {
+            return match allowed(self.there(requested, segments, is_same)) {
                 methods if methods.is_empty() => Match::Nothing,
                 methods => Match::OtherMethods(methods),
             };
         };
-        let loose = self.first(requested, are_alike).unwrap_or(found);
+        let loose = self.first(requested, segments, are_alike).unwrap_or(found);
         let requires_more = |route: &Arc<Route>| !requires_no_more(route, found);
         // A method that the nearer rules do not name passes by no wider rule that requires less than they do.
         let is_nearer = |than: &Arc<Route>, same| {
-            let mut nearer = self.nearer(than, requested, same);
+            let mut nearer = self.nearer(than, requested, segments, same);
             nearer.any(requires_more)
         };
         if is_nearer(found, is_same) {
-            Match::OtherMethods(allowed(self.nearer(found, requested, is_same)))
+            Match::OtherMethods(allowed(self.nearer(found, requested, segments, is_same)))
         } else if requires_more(loose) || is_nearer(loose, are_alike) {
             Match::Ambiguous
         } else {
@@ -130,8 +103,13 @@ impl Rules {
     }
 
     /// The most specific rule that takes a request.
-    fn first<'a>(&'a self, requested: Reading<'a>, same: Same) -> Option<&'a Arc<Route>> {
-        self.there(requested, same)
+    fn first<'a>(
+        &'a self,
+        requested: Requested<'a>,
+        segments: &'a [String],
+        same: Same,
+    ) -> Option<&'a Arc<Route>> {
+        self.there(requested, segments, same)
             .find(|route| route.takes_method(requested.method))
     }
 
@@ -139,19 +117,29 @@ impl Rules {
     fn nearer<'a>(
         &'a self,
         than: &Route,
-        requested: Reading<'a>,
+        requested: Requested<'a>,
+        segments: &'a [String],
         same: Same,
     ) -> impl Iterator<Item = &'a Arc<Route>> {
         let place = than.place();
         self.0
             .iter()
             .take_while(move |route| route.place() < place)
-            .filter(move |route| !route.takes_method(requested.method) && route.is_at(requested, same))
+            .filter(move |route| {
+                !route.takes_method(requested.method) && route.is_at(requested.host, segments, same)
+            })
     }
 
     /// The rules for a host and path, whatever the method.
-    fn there<'a>(&'a self, requested: Reading<'a>, same: Same) -> impl Iterator<Item = &'a Arc<Route>> {
-        self.0.iter().filter(move |route| route.is_at(requested, same))
+    fn there<'a>(
+        &'a self,
+        requested: Requested<'a>,
+        segments: &'a [String],
+        same: Same,
+    ) -> impl Iterator<Item = &'a Arc<Route>> {
+        self.0
+            .iter()
+            .filter(move |route| route.is_at(requested.host, segments, same))
     }
 }
 
@@ -175,12 +163,8 @@ impl Route {
         (self.hosts.is_empty(), Reverse(self.segments.len()), self.prefix)
     }
 
-    fn is_at(&self, requested: Reading<'_>, same: Same) -> bool {
-        self.takes_host(requested.host) && self.matches(requested.segments, same)
-    }
-
-    fn takes_host(&self, requested: &str) -> bool {
-        self.hosts.is_empty() || self.host_named_by(requested).is_some()
+    fn is_at(&self, host: &str, segments: &[String], same: Same) -> bool {
+        (self.hosts.is_empty() || self.host_named_by(host).is_some()) && self.matches(segments, same)
     }
 
     /// The host of this rule that an authority names, as the rule has it; `None` where the rule names none.

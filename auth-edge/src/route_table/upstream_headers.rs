@@ -18,6 +18,33 @@ pub(crate) const MAX_HEADERS: usize = 32;
 /// The longest name, in bytes: the longest that products read have some forty.
 const MAX_NAME_BYTES: usize = 64;
 
+/// The claims of an assertion, where a rule names none.
+pub(crate) const ASSERTED_CLAIMS: [&str; 9] = [
+    "acr",
+    "amr",
+    "name",
+    "email",
+    "email_verified",
+    "org_id",
+    "org_name",
+    "roles",
+    "groups",
+];
+
+/// Claims of an assertion that only the edge itself makes.
+pub(crate) const OWN_CLAIMS: [&str; 10] = [
+    "iss",
+    "aud",
+    "sub",
+    "sid",
+    "idp",
+    "client_id",
+    "iat",
+    "exp",
+    "jti",
+    "auth_time",
+];
+
 /// The headers of one rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamHeaders {

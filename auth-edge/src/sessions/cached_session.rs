@@ -92,7 +92,8 @@ pub(crate) struct CachedToken {
 }
 
 impl CachedToken {
-    pub(super) fn new(
+    /// What the session service answered with.
+    pub(crate) fn new(
         requested: TokenFor<'_>,
         requested_at: Moment,
         granted: GetAccessTokenResponse,
@@ -111,6 +112,11 @@ impl CachedToken {
         })
     }
 
+    /// Whether it is worth nothing without a proof (RFC 9449).
+    pub(crate) fn is_bound(&self) -> bool {
+        self.token_type.eq_ignore_ascii_case("DPoP")
+    }
+
     /// Everything it was requested by: no token of one API is found for another.
     fn is_for(&self) -> TokenFor<'_> {
         TokenFor {
@@ -123,7 +129,7 @@ impl CachedToken {
 
 /// An access token as its type says that it is presented: bound to a key (RFC 9449) or not (RFC 6750).
 #[must_use]
-pub(crate) fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
+fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
     let bound = token_type.eq_ignore_ascii_case("DPoP");
     let scheme = if bound { "DPoP" } else { "Bearer" };
     let mut value = HeaderValue::try_from(format!("{scheme} {token}")).ok()?;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use session_proto::client::SessionError;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, BindSessionRequest, Cause,
-    CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenResponse,
-    GetSessionRequest, GetSessionResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse,
-    RollSessionRequest, RotateCookieRequest, UpdateSessionRequest, end_session_request, get_session_request,
+    CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetSessionRequest,
+    GetSessionResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse, RollSessionRequest,
+    RotateCookieRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
 use super::cookie_rotation::{GRACE, Generation, ID_BYTES};
@@ -165,9 +165,7 @@ impl SessionRepository {
         if let Some(token) = cache.and_then(|cache| cache.token(id, wanted, self.clock.now_ms())) {
             return Ok(token);
         }
-        let requested_at = cache.map(SessionCache::now).unwrap_or_default();
-        let granted = self.granted(id, wanted, false).await?;
-        let token = CachedToken::new(wanted, requested_at, granted);
+        let token = self.granted(id, wanted, false).await?;
         if let Some(cache) = cache {
             cache.keep_token(id, &token);
         }
@@ -180,10 +178,11 @@ impl SessionRepository {
         id: &SessionId,
         wanted: TokenFor<'_>,
         force_refresh: bool,
-    ) -> Result<GetAccessTokenResponse, SessionError> {
-        self.client
-            .get_access_token(wanted.request(id, force_refresh))
-            .await
+    ) -> Result<Arc<CachedToken>, SessionError> {
+        let requested_at = self.cache.as_deref().map(SessionCache::now).unwrap_or_default();
+        let request = wanted.request(id, force_refresh);
+        let granted = self.client.get_access_token(request).await?;
+        Ok(CachedToken::new(wanted, requested_at, granted))
     }
 
     /// Forgets a session that ended or changed.

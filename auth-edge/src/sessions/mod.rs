@@ -35,7 +35,7 @@ use session_proto::timestamp;
 use session_proto::v1::{self, Device, ErrorReason};
 
 pub(crate) use cache::SessionCache;
-pub(crate) use cached_session::{CachedSession, CachedToken, TokenFor, authorization};
+pub(crate) use cached_session::{CachedSession, CachedToken, TokenFor};
 pub(crate) use calls::EndedSession;
 pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
@@ -43,7 +43,7 @@ pub(crate) use open_streams::{OpenStream, OpenStreams};
 use self::calls::malformed;
 use self::cookie_rotation::{CookieRotation, Counting, Generation};
 use self::device_binding::{DeviceBindings, DeviceBound, DeviceStanding};
-use self::listening::Moment;
+pub(crate) use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
 use crate::sessions::cookies::{SessionCookies, SessionId};
 

@@ -18,6 +18,8 @@ const WISE_SECRET_CHARS: usize = 32;
 const MAX_COOKIE_NAME: usize = 32;
 /// How long a browser may be believed that has proved to hold its session's key, in seconds: shorter, and browsers do little else.
 const DURATION_SECS: RangeInclusive<u64> = 10..=3_600;
+/// Chrome makes six signatures in nine minutes for all hosts of a domain: enough for four applications in use at once.
+const DEFAULT_DURATION_SECS: u64 = 600;
 /// A shorter time wants more signatures than Chrome makes.
 const WISE_DURATION_SECS: u64 = 240;
 /// How often the cookie may rotate, in seconds: not before the grace of the one before is over, twice.
@@ -105,24 +107,27 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
 /// at those it was not made at.
 pub(super) fn device_bound(reader: &mut Reader, cookie: &CookieSettings) -> Option<DeviceBoundSettings> {
     const MODE: &str = "EDGE_DEVICE_BOUND";
-    const DURATION: &str = "EDGE_DEVICE_BOUND_DURATION";
-    let mode = choice(
-        reader,
-        MODE,
-        &[
-            ("off", DeviceBound::Off),
-            ("offer", DeviceBound::Offered),
-            ("require", DeviceBound::Required),
-        ],
-        DeviceBound::Offered,
-    );
-    let duration_secs = reader.secs(DURATION, Zero::Refused);
+    let text = reader.text(MODE).to_ascii_lowercase();
+    let (word, secs) = text.split_once(':').unwrap_or((&text, ""));
+    let mode = match word {
+        "off" => DeviceBound::Off,
+        "offer" => DeviceBound::Offered,
+        "require" => DeviceBound::Required,
+        _ => {
+            reader.wrong(MODE, "must be one of off, offer, require");
+            DeviceBound::Offered
+        }
+    };
+    let duration_secs = match secs {
+        "" => DEFAULT_DURATION_SECS,
+        secs => secs.parse().unwrap_or_default(),
+    };
     if !DURATION_SECS.contains(&duration_secs) {
-        reader.wrong(DURATION, "must be from 10 to 3600 seconds");
+        reader.wrong(MODE, "must name from 10 to 3600 seconds behind its colon");
     }
-    if duration_secs < WISE_DURATION_SECS && mode != DeviceBound::Off && reader.is_given(DURATION) {
+    if duration_secs < WISE_DURATION_SECS && mode != DeviceBound::Off {
         reader.warn(
-            DURATION,
+            MODE,
             "is so short that a browser runs out of signatures (Chrome: six in nine minutes) and people see 503 for minutes: 240 or more",
         );
     }

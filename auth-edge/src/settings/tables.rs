@@ -105,14 +105,8 @@ static COOKIES: Topic = Topic {
         setting(
             "EDGE_DEVICE_BOUND",
             "offer",
-            "off|offer|require",
-            "Whether browsers bind sessions to a key of their device, so that copied cookies are worth nothing after EDGE_DEVICE_BOUND_DURATION: offer leaves other browsers as they are, require refuses them. Needs https and no EDGE_COOKIE_DOMAIN; offer is off without.",
-        ),
-        setting(
-            "EDGE_DEVICE_BOUND_DURATION",
-            "600",
-            "SECONDS",
-            "How long a cookie is worth anything without a new proof that its browser holds the key: 10 to 3600. Browsers prove it a little earlier.",
+            "off|offer|require[:SECONDS]",
+            "Whether browsers bind sessions to a key of their device, so that copied cookies expire: offer leaves other browsers as they are, require refuses them. A browser proves that it holds the key a little before each SECONDS are over, 600 unless they are given (offer:900), from 10 to 3600. Needs https and no EDGE_COOKIE_DOMAIN; offer is off without.",
         ),
     ],
 };
@@ -259,12 +253,6 @@ static GATEWAY: Topic = Topic {
             "PEM P-256 keys (PKCS#8) that sign assertions for routes with upstream_jwt. The first signs, all are published at /.well-known/vestibule/jwks.json. Re-read when it changes.",
         ),
         setting(
-            "EDGE_UPSTREAM_JWT_CLAIMS",
-            "acr,amr,name,email,email_verified,org_id,org_name,roles,groups",
-            "LIST",
-            "Claims of the person that assertions carry, where the session has them.",
-        ),
-        setting(
             "EDGE_UPSTREAM_CA_FILE",
             "",
             "FILE",
@@ -281,32 +269,12 @@ static GATEWAY: Topic = Topic {
 
 static PROTECTION: Topic = Topic {
     title: "Protection",
-    settings: &[
-        setting(
-            "EDGE_MAX_CONNECTIONS",
-            "0",
-            "COUNT",
-            "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory there is (the limit of the control group, or the machine's): 700 for 128 MiB, 1540 for 256 MiB, 16384 at most.",
-        ),
-        setting(
-            "EDGE_MAX_CONCURRENT_REQUESTS",
-            "",
-            "COUNT",
-            "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. As many again may be waiting for their body. Unset it follows the memory there is: 512 for 128 MiB, 4096 at most. 0 is no limit.",
-        ),
-        setting(
-            "EDGE_MAX_BODY_BYTES",
-            "1073741824",
-            "BYTES",
-            "The largest request body passed on, where a route has no max_body of its own. 0 is no limit.",
-        ),
-        setting(
-            "EDGE_BODY_TIMEOUT",
-            "30",
-            "SECONDS",
-            "The longest silence within a request's body, gRPC streams to HTTP/2 upstreams excepted.",
-        ),
-    ],
+    settings: &[setting(
+        "EDGE_MAX_CONNECTIONS",
+        "0",
+        "COUNT",
+        "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory there is (the limit of the control group, or the machine's): 700 for 128 MiB, 1540 for 256 MiB, 16384 at most.",
+    )],
 };
 
 static SESSION_SERVICE: Topic = Topic {

@@ -1,5 +1,6 @@
 //! Settings of what lies behind the edge, and of how much of it is let through at once.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,48 +12,34 @@ use chassis::tls;
 
 use super::read::file;
 use crate::gateway::UpstreamSettings;
-use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
+use crate::gateway::assertion::AssertionKeys;
 use crate::route_table::RouteTable;
 use crate::route_table::file::{self, RouteFileContext};
-
-/// What requests are held to, before anybody looks at them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ProtectionSettings {
-    /// Connections at once; none follows the memory there is.
-    pub(crate) connections: Option<usize>,
-    /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
-    pub(crate) max_concurrent_requests: usize,
-    /// Whether that is what somebody has set.
-    pub(crate) requests_are_given: bool,
-    /// The longest silence within a request's body.
-    pub(crate) body_silence: Duration,
-}
 
 /// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
 pub(crate) const STREAMS_MAX: u32 = 100;
 
+/// The longest silence within a request's body: a client that uploads sends something every few round trips, also where packets are lost.
+pub(super) const BODY_SILENCE: Duration = Duration::from_secs(30);
+
+/// The largest request body passed on, in bytes, where its route says nothing (`max_body`).
+const BODY_BYTES_MAX: u64 = 1 << 30;
+
 const CONNECTIONS: &str = "EDGE_MAX_CONNECTIONS";
-const REQUESTS: &str = "EDGE_MAX_CONCURRENT_REQUESTS";
 
-/// What a request that is worked on takes with its upstream at most, in bytes.
-const REQUEST_BYTES: u64 = 128 * 1024;
+/// Memory for one request that is worked on, in bytes: those that take most, with their upstream, take half of it.
+const MEMORY_OF_REQUEST: u64 = 256 * 1024;
 
-/// Where nobody says otherwise there is one request for so much memory: those that take most take half of it.
-const MEMORY_OF_REQUEST: u64 = 2 * REQUEST_BYTES;
+/// Fewer requests at once serve nobody, and more are no use to the upstreams of one process.
+const REQUESTS: RangeInclusive<usize> = 64..=4_096;
 
-/// Fewer serve nobody, and more want somebody to say so.
-const REQUESTS_MIN: usize = 64;
-const REQUESTS_MAX: usize = 4_096;
-
-/// Keys and claims of assertions.
+/// Keys of assertions.
 #[derive(Clone, Debug)]
 pub(crate) struct AssertionSettings {
     /// The file of keys, to follow its changes.
     pub(crate) file: PathBuf,
     /// The keys as they were at the start.
     pub(crate) keys: Arc<AssertionKeys>,
-    /// Claims of the person that are passed on.
-    pub(crate) claims: Vec<String>,
 }
 
 pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
@@ -60,75 +47,46 @@ pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
     UpstreamSettings {
         ca,
         head_timeout: Duration::from_secs(reader.secs("EDGE_UPSTREAM_TIMEOUT", Zero::Refused)),
-        max_body_bytes: u64::try_from(reader.count("EDGE_MAX_BODY_BYTES")).unwrap_or(u64::MAX),
+        max_body_bytes: BODY_BYTES_MAX,
     }
 }
 
-pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
-    let memory = memory::available().map(|memory| memory.bytes);
-    let given = reader.is_given(REQUESTS).then(|| reader.count(REQUESTS));
-    let max_concurrent_requests = given.unwrap_or_else(|| requests_within(memory));
+/// Connections at once; none follows the memory there is.
+pub(super) fn connections(reader: &mut Reader<'_>) -> Option<usize> {
     let connections = reader.count(CONNECTIONS);
-    for (name, text) in too_much_for(memory, connections, given.unwrap_or_default()) {
-        reader.warn(name, text);
+    let memory = memory::available().map(|memory| memory.bytes);
+    if let Some(text) = memory.and_then(|memory| too_much_for(memory, connections)) {
+        reader.warn(CONNECTIONS, text);
     }
-    ProtectionSettings {
-        connections: (connections > 0).then_some(connections),
-        max_concurrent_requests,
-        requests_are_given: given.is_some(),
-        body_silence: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
-    }
+    (connections > 0).then_some(connections)
 }
 
-/// How many requests may be worked on in a process that may have `memory` bytes.
+/// How many requests may be worked on at once in the memory there is.
+pub(super) fn requests() -> usize {
+    requests_within(memory::available().map(|memory| memory.bytes))
+}
+
 fn requests_within(memory: Option<u64>) -> usize {
     let fit = memory.unwrap_or(u64::MAX) / MEMORY_OF_REQUEST;
     usize::try_from(fit)
-        .unwrap_or(REQUESTS_MAX)
-        .clamp(REQUESTS_MIN, REQUESTS_MAX)
+        .unwrap_or(*REQUESTS.end())
+        .clamp(*REQUESTS.start(), *REQUESTS.end())
 }
 
-/// What does not fit into the memory there is, of what somebody has set; 0 is nothing set.
-fn too_much_for(memory: Option<u64>, connections: usize, requests: usize) -> Vec<(&'static str, String)> {
-    let Some(memory) = memory else {
-        return Vec::new();
-    };
-    let mebibytes = |bytes: u64| bytes >> 20;
-    let fits = [
-        (
-            CONNECTIONS,
-            connections,
-            MemoryShare::taken_by(connections, STREAMS_MAX),
-            MemoryShare::of(ListenerRole::Main, STREAMS_MAX, Some(memory)).connections,
-        ),
-        (
-            REQUESTS,
-            requests,
-            (requests as u64).saturating_mul(REQUEST_BYTES),
-            requests_within(Some(memory)),
-        ),
-    ];
-    let too_much = fits.into_iter().filter(|(.., taken, _)| *taken > memory);
-    too_much
-        .map(|(name, count, taken, fit)| {
-            let (taken, memory) = (mebibytes(taken), mebibytes(memory));
-            (
-                name,
-                format!(
-                    "is {count}, which may take {taken} MiB of the {memory} MiB there are: {fit} would fit"
-                ),
-            )
-        })
-        .collect()
+/// Says that so many connections do not fit into the memory there is.
+fn too_much_for(memory: u64, connections: usize) -> Option<String> {
+    let taken = MemoryShare::taken_by(connections, STREAMS_MAX);
+    let fit = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, Some(memory)).connections;
+    let (taken_mib, memory_mib) = (taken >> 20, memory >> 20);
+    (taken > memory).then(|| {
+        format!(
+            "is {connections}, which may take {taken_mib} MiB of the {memory_mib} MiB there are: {fit} would fit"
+        )
+    })
 }
 
 pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
     const FILE: &str = "EDGE_UPSTREAM_JWT_KEY_FILE";
-    const CLAIMS: &str = "EDGE_UPSTREAM_JWT_CLAIMS";
-    let claims = reader.list(CLAIMS);
-    if let Some(own) = claims.iter().find(|name| OWN_CLAIMS.contains(&name.as_str())) {
-        reader.wrong(CLAIMS, format!("must not hold {own}: the edge sets it itself"));
-    }
     let file = file(reader, FILE)?;
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
@@ -141,7 +99,6 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
         Ok(keys) => Some(AssertionSettings {
             file,
             keys: Arc::new(keys),
-            claims,
         }),
         Err(error) => {
             reader.wrong(FILE, error.to_string());
@@ -169,30 +126,25 @@ pub(crate) fn routes(reader: &mut Reader<'_>, around: RouteFileContext<'_>) -> R
 mod tests {
     use super::*;
 
-    const POD: Option<u64> = Some(128 << 20);
+    const POD: u64 = 128 << 20;
 
     #[test]
     fn requests_follow_the_memory_there_is() {
-        assert_eq!(requests_within(POD), 512);
+        assert_eq!(requests_within(Some(POD)), 512);
         assert_eq!(requests_within(Some(64 << 20)), 256);
-        assert_eq!(requests_within(Some(1 << 20)), REQUESTS_MIN);
-        assert_eq!(requests_within(Some(24 << 30)), REQUESTS_MAX);
-        assert_eq!(requests_within(None), REQUESTS_MAX);
+        assert_eq!(requests_within(Some(1 << 20)), 64);
+        assert_eq!(requests_within(Some(24 << 30)), 4_096);
+        assert_eq!(requests_within(None), 4_096);
     }
 
     #[test]
-    fn what_cannot_fit_into_the_memory_is_told_with_what_would() {
-        assert!(too_much_for(POD, 0, 0).is_empty(), "nothing is set");
-        assert!(too_much_for(POD, 1_000, 1_000).is_empty());
-        assert!(too_much_for(None, 100_000, 100_000).is_empty(), "nobody knows");
-        let told = too_much_for(POD, 16_384, 4_096);
-        let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, [CONNECTIONS, REQUESTS]);
-        for (told, parts) in told
-            .iter()
-            .zip([["16384", "128 MiB", "700"], ["4096", "128 MiB", "512"]])
-        {
-            assert!(parts.iter().all(|part| told.1.contains(part)), "{}", told.1);
+    fn connections_that_cannot_fit_into_the_memory_give_a_warning_with_what_would() {
+        for fits in [0, 700, 1_000] {
+            assert_eq!(too_much_for(POD, fits), None, "{fits}");
+        }
+        let warning = too_much_for(POD, 16_384).unwrap();
+        for part in ["16384", "128 MiB", "700"] {
+            assert!(warning.contains(part), "{warning}");
         }
     }
 }

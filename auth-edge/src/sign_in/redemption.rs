@@ -218,7 +218,7 @@ impl Redemption {
         if groups.is_none() {
             tracing::warn!(
                 provider = self.provider.id,
-                "the ID token leaves out the claim groups because the person has too many: set OIDC_GROUPS_URL, or have the provider send only groups that are assigned to the application"
+                "the ID token leaves out the claim groups because the person has too many: name their address (OIDC_ENDPOINTS=groups=URL), or have the provider send only groups that are assigned to the application"
             );
         }
         Ok(groups)

@@ -106,7 +106,7 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     let nobody = RelyingParty::new(ProviderSettings::new("http://127.0.0.1:1", "client")).unwrap();
     let sessions = SessionService::start(nobody, &clock, Duration::from_millis(300), None).await;
     let url = sessions.url();
-    let settings = [("EDGE_SESSION_SVC_URL", url.as_str()), ("EDGE_DRAIN_DELAY", "2")];
+    let settings = [("EDGE_SESSION_SVC_URL", url.as_str()), ("DRAIN_DELAY", "2")];
     let mut stopped = Process::start(upstream, &settings).await;
     let other = Process::start(upstream, &settings).await;
     let targets: Arc<[Arc<Target>]> = [&stopped, &other]

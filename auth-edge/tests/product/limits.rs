@@ -31,7 +31,7 @@ async fn an_upstream_that_does_not_answer_is_504() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_silent_within_its_body_is_408() {
-    let gateway = Gateway::start("", &[("EDGE_BODY_TIMEOUT", "1")]).await;
+    let gateway = Gateway::start("", &[("body_silence_secs", "1")]).await;
     let head = "POST /public/a HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1";
     let answer = gateway.stack.raw(head).await;
     // An upstream that answers before the body is complete is passed on; ours reads none of it.
@@ -41,7 +41,7 @@ async fn a_client_silent_within_its_body_is_408() {
     );
     let reading = Router::new().route("/own/read", any(|_: Bytes| async {}));
     let upstream = Upstream::of(reading, None).await;
-    let gateway = Gateway::start(&rule(&upstream.url()), &[("EDGE_BODY_TIMEOUT", "1")]).await;
+    let gateway = Gateway::start(&rule(&upstream.url()), &[("body_silence_secs", "1")]).await;
     let answer = gateway.stack.raw(&head.replace("/public/a", "/own/read")).await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
@@ -64,7 +64,8 @@ async fn a_body_beyond_its_limit_is_413_whether_it_says_so_or_not() {
         "{}[[route]]\npath = \"/own/more/*\"\nguard = \"none\"\nupstream = \"{url}\"\nmax_body = 20\n",
         rule(&url)
     );
-    let gateway = Gateway::start(&rules, &[("EDGE_MAX_BODY_BYTES", "10")]).await;
+    let rules = rules.replacen("guard", "max_body = 10\nguard", 1);
+    let gateway = Gateway::start(&rules, &[]).await;
     let mut browser = gateway.stack.browser();
     for (path, length, status) in [
         ("/own/a", 10, 200),
@@ -103,7 +104,7 @@ async fn more_at_once_than_allowed_is_503_and_says_when_to_come_back() {
         }
     };
     let upstream = Upstream::of(Router::new().route("/own/slow", any(slow)), None).await;
-    let limit = [("EDGE_MAX_CONCURRENT_REQUESTS", "1")];
+    let limit = [("concurrent_requests", "1")];
     let gateway = Gateway::start(&rule(&upstream.url()), &limit).await;
     // From another address than the second, which has a share of its own.
     let mut first = from([127, 0, 0, 2], gateway.stack.address()).await;
@@ -125,8 +126,8 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
     const PERMITS: usize = 8;
     let permits = PERMITS.to_string();
     let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", permits.as_str()),
-        ("EDGE_BODY_TIMEOUT", "1"),
+        ("concurrent_requests", permits.as_str()),
+        ("body_silence_secs", "1"),
     ];
     let gateway = Gateway::start("", &settings).await;
     let address = gateway.stack.address();

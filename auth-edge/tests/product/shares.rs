@@ -72,7 +72,7 @@ async fn acquired(count: &Semaphore, many: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_takes_its_share_of_requests_and_others_have_theirs() {
     let (upstream, began, go_on) = slow().await;
-    let settings = [("EDGE_MAX_CONCURRENT_REQUESTS", "16")];
+    let settings = [("concurrent_requests", "16")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let mut greedy = Vec::new();
@@ -101,10 +101,7 @@ async fn one_address_takes_its_share_of_requests_and_others_have_theirs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_browsers_prove_their_device_no_refusal_ends_the_binding() {
     let (upstream, began, go_on) = slow().await;
-    let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", "4"),
-        ("EDGE_BASE_URL", "https://a"),
-    ];
+    let settings = [("concurrent_requests", "4"), ("EDGE_BASE_URL", "https://a")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let mut greedy = from([127, 0, 0, 2], edge).await;
@@ -122,7 +119,7 @@ async fn where_browsers_prove_their_device_no_refusal_ends_the_binding() {
 #[tokio::test(flavor = "multi_thread")]
 async fn people_who_are_signed_in_are_not_held_to_the_share_of_their_address() {
     let (upstream, began, _go_on) = slow().await;
-    let settings = [("EDGE_MAX_CONCURRENT_REQUESTS", "16")];
+    let settings = [("concurrent_requests", "16")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let (name, value) = gateway.stack.session_cookie().await;
@@ -148,7 +145,7 @@ async fn people_who_are_signed_in_are_not_held_to_the_share_of_their_address() {
 async fn behind_a_trusted_proxy_the_share_is_the_clients() {
     let (upstream, began, _go_on) = slow().await;
     let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", "8"),
+        ("concurrent_requests", "8"),
         ("EDGE_TRUSTED_PROXIES", "127.0.0.9"),
     ];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
@@ -175,7 +172,7 @@ async fn behind_a_trusted_proxy_the_share_is_the_clients() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
     let (upstream, ..) = slow().await;
-    let settings = [("EDGE_MAX_CONCURRENT_REQUESTS", "2")];
+    let settings = [("concurrent_requests", "2")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     let bodies = [
@@ -219,7 +216,7 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_trickles_is_given_up_and_so_is_its_upstream() {
     let (upstream, ..) = slow().await;
-    let settings = [("EDGE_BODY_TIMEOUT", "1")];
+    let settings = [("body_silence_secs", "1")];
     let gateway = Gateway::start(&rule(&upstream), &settings).await;
     let edge = gateway.stack.address();
     for head_of in [

@@ -288,9 +288,7 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
         traces: CollectorSettings::read(reader),
         admin: admin_setting.and_then(|name| reader.socket_addr(name)),
         admin_setting: admin_setting.unwrap_or("ADMIN_LISTEN"),
-        drain_delay: Duration::from_secs(
-            own("DRAIN_DELAY").map_or(0, |name| reader.secs(name, Zero::Allowed)),
-        ),
+        drain_delay: Duration::from_secs(reader.secs("DRAIN_DELAY", Zero::Allowed)),
     }
 }
 

@@ -306,9 +306,9 @@ pub enum GroupsError {
     Provider(#[from] ProviderError),
     /// The access token does not allow it.
     #[error(
-        "the claim groups is missing because the person has too many, and the person's access token may not read them at OIDC_GROUPS_URL (status {status}): \
+        "the claim groups is missing because the person has too many, and the person's access token may not read them (status {status}): \
          grant the application the delegated permission GroupMember.Read.All or User.Read, and ask for a token for Microsoft Graph; or have the provider send only \
-         groups that are assigned to the application; or set OIDC_GROUPS_URL=off, and people sign in without groups"
+         groups that are assigned to the application; or set OIDC_ENDPOINTS=groups=off, and people sign in without groups"
     )]
     NotAllowed {
         /// The status of the answer.

@@ -30,9 +30,8 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     }
     settings.trusted_audiences = reader.list("OIDC_TRUSTED_AUDIENCES");
     settings.tenants = tenants(reader, &settings.issuer);
-    settings.groups_url = groups_url(reader, &settings.issuer);
-    settings.metadata_url = address(reader, "OIDC_METADATA_URL");
-    settings.endpoints = endpoints(reader);
+    settings.groups_url = graph(&settings.issuer);
+    read_endpoints(reader, &mut settings);
     settings.name = name(reader);
     settings.request_keys = request_keys(reader);
     settings.dpop_key = dpop_key(reader);
@@ -117,6 +116,12 @@ fn issuer(reader: &mut Reader<'_>) -> String {
     issuer
 }
 
+/// The address of the metadata themselves.
+const METADATA: &str = "metadata";
+
+/// Where a person's groups are read.
+const GROUPS: &str = "groups";
+
 /// The members of the metadata whose addresses may be replaced.
 const MEMBERS: [&str; 5] = [
     "authorization_endpoint",
@@ -126,44 +131,43 @@ const MEMBERS: [&str; 5] = [
     "end_session_endpoint",
 ];
 
-/// The addresses that replace those of the metadata.
-fn endpoints(reader: &mut Reader<'_>) -> Vec<(&'static str, Url)> {
-    let mut endpoints: Vec<(&'static str, Url)> = Vec::new();
+/// Reads the addresses that replace those of the metadata, and the two that no metadata have.
+fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
+    let mut seen: Vec<String> = Vec::new();
     for entry in reader.list(ENDPOINTS) {
-        let parsed = entry.split_once('=').and_then(|(name, url)| {
-            let member = MEMBERS.into_iter().find(|member| *member == name.trim())?;
-            Some((member, Url::parse(url.trim()).ok()?))
-        });
-        let Some((member, url)) = parsed else {
-            let members = MEMBERS.join(", ");
-            reader.wrong(
-                ENDPOINTS,
-                format!("must be a list of MEMBER=URL, where MEMBER is one of {members}"),
-            );
-            continue;
-        };
-        if endpoints.iter().any(|(known, _)| *known == member) {
-            reader.wrong(ENDPOINTS, format!("names {member} twice"));
+        let (name, address) = entry.split_once('=').unwrap_or((&entry, ""));
+        let (name, address) = (name.trim(), address.trim());
+        if seen.iter().any(|known| known == name) {
+            reader.wrong(ENDPOINTS, format!("names {name} twice"));
         }
-        judge_address(reader, ENDPOINTS, &url);
-        endpoints.push((member, url));
+        seen.push(name.to_owned());
+        let member = MEMBERS.into_iter().find(|member| *member == name);
+        match (name, member, Url::parse(address)) {
+            (GROUPS, ..) if address.eq_ignore_ascii_case("off") => settings.groups_url = None,
+            (GROUPS, _, Ok(url)) => settings.groups_url = Some(judged(reader, url)),
+            (METADATA, _, Ok(url)) => settings.metadata_url = Some(judged(reader, url)),
+            (_, Some(member), Ok(url)) => settings.endpoints.push((member, judged(reader, url))),
+            _ => {
+                let members = MEMBERS.join(", ");
+                reader.wrong(
+                    ENDPOINTS,
+                    format!(
+                        "must be a list of MEMBER=URL, where MEMBER is one of {members}, {METADATA}, {GROUPS}"
+                    ),
+                );
+            }
+        }
     }
-    endpoints
 }
 
-fn address(reader: &mut Reader<'_>, name: &str) -> Option<Url> {
-    let url = reader.url(name)?;
-    judge_address(reader, name, &url);
-    Some(url)
-}
-
-/// Judges an address of the provider. It may have a query, as some providers' have.
-fn judge_address(reader: &mut Reader<'_>, name: &str, url: &Url) {
+/// An address of the provider. It may have a query, as some providers' have.
+fn judged(reader: &mut Reader<'_>, url: Url) -> Url {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        reader.wrong(name, "must contain neither credentials nor a fragment");
-    } else if !oidc::endpoint_is_secure(url) {
-        reader.wrong(name, "must use https; http is allowed on loopback only");
+        reader.wrong(ENDPOINTS, "must contain neither credentials nor a fragment");
+    } else if !oidc::endpoint_is_secure(&url) {
+        reader.wrong(ENDPOINTS, "must use https; http is allowed on loopback only");
     }
+    url
 }
 
 /// The rule for a provider with many tenants.
@@ -200,14 +204,7 @@ const GRAPH: &str =
     "https://graph.microsoft.com/v1.0/me/transitiveMemberOf/microsoft.graph.group?$select=id&$top=999";
 
 /// Where a person's groups are read. No other provider's token goes to Microsoft unless an operator says so.
-fn groups_url(reader: &mut Reader<'_>, issuer: &str) -> Option<Url> {
-    const NAME: &str = "OIDC_GROUPS_URL";
-    if reader.text(NAME).eq_ignore_ascii_case("off") {
-        return None;
-    }
-    if reader.is_given(NAME) {
-        return address(reader, NAME);
-    }
+fn graph(issuer: &str) -> Option<Url> {
     let is_entra = Url::parse(issuer).is_ok_and(|url| url.host_str() == Some("login.microsoftonline.com"));
     is_entra.then(|| Url::parse(GRAPH).ok()).flatten()
 }

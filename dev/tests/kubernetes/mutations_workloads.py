@@ -76,7 +76,7 @@ MUTATIONS = [
     (PROBES, PLAIN, lambda items: container(items)["livenessProbe"]["httpGet"].update(path="/readyz")),
     (PROBES, PLAIN, lambda items: container(items, "web")["livenessProbe"]["httpGet"].update(port="admin")),
     ("the_shutdown_budget_fits_the_grace_period", PLAIN, lambda items: spec(items).update(terminationGracePeriodSeconds=30)),
-    ("the_shutdown_budget_fits_the_grace_period", PLAIN, lambda items: settings(items, SERVICE).update(SESSION_DRAIN_DELAY="2")),
+    ("the_shutdown_budget_fits_the_grace_period", PLAIN, lambda items: settings(items, SERVICE).update(DRAIN_DELAY="2")),
     ("namespaces_enforce_the_restricted_profile_of_one_version", DEV, lambda items: named(items, "Namespace", "localhost")["metadata"]["labels"].update({"pod-security.kubernetes.io/enforce": "baseline"})),
     ("namespaces_enforce_the_restricted_profile_of_one_version", PRODUCTION, lambda items: named(items, "Namespace", "vestibule")["metadata"]["labels"].update({"pod-security.kubernetes.io/warn-version": "latest"})),
     (REACH, PLAIN, lambda items: peers(items, "redis").append({"podSelector": {"matchLabels": {"app.kubernetes.io/name": EDGE}}}) or policy(items, "edge")["egress"].append({"to": [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "redis"}}}], "ports": [{"protocol": "TCP", "port": 6379}]})),

@@ -152,10 +152,10 @@ def servers_have_three_probes_and_liveness_asks_for_less(pair):
 
 @rule
 def the_shutdown_budget_fits_the_grace_period(pair):
-    for name, prefix in SERVICES.items():
+    for name in SERVICES:
         workload = pair.workload(name)
         pod, settings = workload["spec"]["template"]["spec"], pair.settings(workload)
-        delay = int(settings[f"{prefix}_DRAIN_DELAY"])
+        delay = int(settings["DRAIN_DELAY"])
         provider = math.ceil(int(settings.get("OIDC_HTTP_TIMEOUT_MS", "5000")) / 1000)
         if delay <= pod["containers"][0]["readinessProbe"]["periodSeconds"]:
             yield f"{name}: the port closes before anybody knows"

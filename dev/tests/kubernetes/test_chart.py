@@ -30,7 +30,7 @@ REFUSED = [
     ({"edge": {"resources": {"limits": {"memory": "128"}}}}, "/edge/resources/limits/memory"),
     ({"edge": {"resources": {"limits": {"ephemeral-storage": "64Mi"}}}}, "/edge/resources/limits/ephemeral-storage"),
     ({"redis": {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}}, "/redis/resources/limits/ephemeral-storage"),
-    ({"edge": {"settings": {"EDGE_DRAIN_DELAY": 5}}}, "/edge/settings/EDGE_DRAIN_DELAY"),
+    ({"edge": {"settings": {"DRAIN_DELAY": 5}}}, "/edge/settings/DRAIN_DELAY"),
     ({"edge": {"settings": {"edge-drain-delay": "5"}}}, "edge-drain-delay"),
     ({"edges": {}}, "'edges' not allowed"),
     ({"secret": {"clientSecret": "x"}}, "'secret' not allowed"),
@@ -63,9 +63,9 @@ REFUSED = [
     ({"redis": {"maxmemory": "193mb"}}, "Write 514Mi or more"),
     ({"edge": {"settings": {"EDGE_DRAIN_DELY": "5"}}}, "edge.settings.EDGE_DRAIN_DELY is a setting that the edge does not have. Write a name of docs/settings.md."),
     ({"edge": {"settings": {"SESSION_ROLL_INTERVAL": "5"}}}, "is a setting that the edge does not have"),
-    ({"sessionService": {"settings": {"EDGE_DRAIN_DELAY": "5"}}}, "is a setting that the session service does not have"),
+    ({"sessionService": {"settings": {"EDGE_UPSTREAM_TIMEOUT": "5"}}}, "is a setting that the session service does not have"),
     ({"provider": {"settings": {"OIDC_SCOPES": "openid"}}}, "provider.settings.OIDC_SCOPES is a setting that no program has"),
-    ({"edge": {"settings": {"EDGE_DRAIN_DELAY": "5s"}}}, 'edge.settings.EDGE_DRAIN_DELAY is "5s". Write a whole number of seconds, such as "30".'),
+    ({"edge": {"settings": {"DRAIN_DELAY": "5s"}}}, 'edge.settings.DRAIN_DELAY is "5s". Write a whole number of seconds, such as "30".'),
     ({"provider": {"settings": {"OIDC_DPOP": "yes"}}}, 'provider.settings.OIDC_DPOP is "yes". Write "on" or "off".'),
     ({"provider": {"settings": {"OIDC_CLIENT_SECRET": "hunter22"}}}, "provider.settings.OIDC_CLIENT_SECRET is a secret, and values are no place for it. Write OIDC_CLIENT_SECRET_FILE"),
     ({"autoscaling": {"edge": {"min": 4, "max": 3}}}, "autoscaling.edge.max is 3. Write at least 4"),
@@ -108,7 +108,7 @@ class SaysTheSame(unittest.TestCase):
         changes = [
             lambda copied: copied.pop(),
             lambda copied: copied.append({"kind": "Service", "metadata": {"name": "other", "labels": {"helm.sh/chart": f"vestibule-{chart.VERSION}"}}}),
-            lambda copied: settings(copied, "edge")["data"].update(EDGE_DRAIN_DELAY="6"),
+            lambda copied: settings(copied, "edge")["data"].update(DRAIN_DELAY="6"),
             lambda copied: next(item for item in copied if item["kind"] == "Deployment")["spec"]["template"]["spec"]["containers"][0].update(image="other"),
             lambda copied: next(item for item in copied if item["kind"] == "NetworkPolicy")["metadata"].update(namespace="other"),
         ]
@@ -197,8 +197,8 @@ class Values(unittest.TestCase):
             return json.dumps(edge), settings(items, "edge")["data"], settings(items, "session-svc")["metadata"]["name"]
 
         before, _, service = names({})
-        after, data, same = names({"edge": {"settings": {"EDGE_DRAIN_DELAY": "7"}}})
-        self.assertEqual(data["EDGE_DRAIN_DELAY"], "7")
+        after, data, same = names({"edge": {"settings": {"DRAIN_DELAY": "7"}}})
+        self.assertEqual(data["DRAIN_DELAY"], "7")
         self.assertNotEqual(before, after)
         self.assertEqual(service, same)
         self.assertNotEqual(before, names({"edge": {"routes": '[[route]]\npath = "/*"\nguard = "page"\nupstream = "http://web:8080"\n'}})[0])

@@ -7,8 +7,8 @@ import cluster
 import documents
 from chart import LEAST, merged
 
-SLOWER = merged(LEAST, {"edge": {"settings": {"EDGE_DRAIN_DELAY": "7"}}})
-SLOWEST = merged(LEAST, {"edge": {"settings": {"EDGE_DRAIN_DELAY": "9"}}})
+SLOWER = merged(LEAST, {"edge": {"settings": {"DRAIN_DELAY": "7"}}})
+SLOWEST = merged(LEAST, {"edge": {"settings": {"DRAIN_DELAY": "9"}}})
 
 
 class Releases(unittest.TestCase):
@@ -22,7 +22,7 @@ class Releases(unittest.TestCase):
 
     def edge_settings(self):
         """The drain delays of the edge's ConfigMaps that are there."""
-        return sorted(item["data"]["EDGE_DRAIN_DELAY"] for name, item in self.cluster.of("configmaps").items() if name.startswith("edge-settings"))
+        return sorted(item["data"]["DRAIN_DELAY"] for name, item in self.cluster.of("configmaps").items() if name.startswith("edge-settings"))
 
     def release(self):
         done = self.succeeds(self.helm.run("list", "--namespace", "vestibule", "--no-headers"))

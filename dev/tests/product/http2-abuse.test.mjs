@@ -25,7 +25,6 @@ let stack;
 const deployment = (name) => join(ROOT, `k8s/base/${name}/deployment.yaml`);
 before(async () => {
   stack = await startStack({
-    edgeEnv: { EDGE_BODY_TIMEOUT: '2' },
     limits: { edge: shippedLimit(deployment('edge')), session: shippedLimit(deployment('session-svc')) },
   });
 });

@@ -34,11 +34,11 @@ before(async () => {
   const at = `http://127.0.0.1:${upstream.address().port}`;
   const routes = join(folder, 'routes.toml');
   writeFileSync(routes, [
-    ...['[[route]]', 'path = "/shop/*"', 'guard = "api"', `upstream = "${at}"`],
+    ...['[[route]]', 'path = "/shop/*"', 'guard = "api"', `max_body = ${BODY_MAX}`, `upstream = "${at}"`],
     ...['[[route]]', 'path = "/open/*"', 'guard = "none"', `upstream = "${at}"`],
     ...['[[route]]', 'path = "/machines/*"', 'guard = "api"', `upstream = "${at}"`, '[route.bearer]', 'audience = "https://shop.example.test/"'],
   ].join('\n'));
-  stack = await startStack({ routes, accessTokenTtl: 2, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0', EDGE_MAX_BODY_BYTES: String(BODY_MAX) } });
+  stack = await startStack({ routes, accessTokenTtl: 2, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', EDGE_RATE_LIMIT_LOGIN: '0' } });
   const groups = objectiveRules(source).spec.groups.map((group) => ({ ...group, interval: '1s' }));
   prometheus = await startPrometheus({ targets: targetsOf(stack), groups });
   await walk();

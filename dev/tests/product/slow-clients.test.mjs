@@ -31,9 +31,8 @@ const HANDSHAKES = { 'never begins its handshake': ['', false], 'never ends its 
 let [plain, secured, extAuthz] = [];
 before(async () => {
   extAuthz = await freePort();
-  const edgeEnv = { EDGE_BODY_TIMEOUT: '5' };
-  plain = await startStack({ edgeEnv: { ...edgeEnv, EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}` } });
-  secured = await startStack({ tls: true, edgeEnv });
+  plain = await startStack({ edgeEnv: { EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}` } });
+  secured = await startStack({ tls: true });
 });
 after(async () => { await plain?.stop(); await secured?.stop(); });
 

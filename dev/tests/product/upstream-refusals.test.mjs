@@ -58,8 +58,8 @@ server { listen 127.0.0.1:${ports.http1}; ${server} } }`);
   await new Promise((resolve) => { refusing.listen(0, '127.0.0.1', resolve); });
   const routes = [['nginx', `http://127.0.0.1:${ports.http1}`], ['tls', `https://127.0.0.1:${ports.tls}`], ['h2c', `h2c://127.0.0.1:${ports.plain}`], ['node', `http://127.0.0.1:${refusing.address().port}`], ['python', `http://127.0.0.1:${ports.python}`]];
   const table = join(folder, 'routes.toml');
-  writeFileSync(table, routes.map(([name, upstream]) => `[[route]]\npath = "/${name}/*"\nguard = "none"\nstrip_prefix = true\nupstream = "${upstream}"\n`).join(''));
-  stack = await startStack({ routes: table, edgeEnv: { EDGE_UPSTREAM_CA_FILE: authority.certificate, EDGE_MAX_BODY_BYTES: '0' } });
+  writeFileSync(table, routes.map(([name, upstream]) => `[[route]]\npath = "/${name}/*"\nguard = "none"\nstrip_prefix = true\nmax_body = 0\nupstream = "${upstream}"\n`).join(''));
+  stack = await startStack({ routes: table, edgeEnv: { EDGE_UPSTREAM_CA_FILE: authority.certificate } });
 });
 after(async () => {
   await stack?.stop();

@@ -52,7 +52,7 @@ class HealthAndReflection(unittest.TestCase):
         self.assertEqual(answer.status, Status.SERVING)
 
     def test_health_is_told_as_it_changes_and_a_drain_is_no_longer_serving(self):
-        service = Service(SESSION_DRAIN_DELAY="60")
+        service = Service(DRAIN_DELAY="60")
         self.addCleanup(service.stop)
         channel = grpc.insecure_channel(service.address)
         self.addCleanup(channel.close)

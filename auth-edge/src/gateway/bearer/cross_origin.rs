@@ -14,7 +14,7 @@ const EXPOSED: HeaderValue =
     HeaderValue::from_static("WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id");
 
 /// Whether the route takes tokens and the request shows no session cookie.
-pub(in super::super) fn other_origins_may_read(
+pub(in crate::gateway) fn other_origins_may_read(
     gateway: &Gateway,
     route: &Route,
     headers: &HeaderMap,
@@ -23,7 +23,7 @@ pub(in super::super) fn other_origins_may_read(
 }
 
 /// Lets scripts of any origin read a refusal. The upstream decides about its own answers.
-pub(in super::super) fn let_other_origins_read(response: &mut Response) {
+pub(in crate::gateway) fn let_other_origins_read(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -207,7 +207,7 @@ fn words(error: &AccessTokenError) -> &'static str {
 }
 
 /// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
-pub(in super::super) fn invite(response: &mut Response, rule: &BearerRule, resource: &Resource<'_>) {
+pub(in crate::gateway) fn invite(response: &mut Response, rule: &BearerRule, resource: &Resource<'_>) {
     challenge_with(response, rule, resource, None, &[]);
 }
 

@@ -32,7 +32,7 @@ const MAX_METADATA_URL_BYTES: usize = 1_024;
 
 /// What a client that requests a URL knows the resource by.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Resource<'a> {
+pub(in crate::gateway) struct Resource<'a> {
     /// Scheme, host and port.
     origin: String,
     /// The decoded segments of the path requested.
@@ -43,7 +43,7 @@ pub(in super::super) struct Resource<'a> {
 
 impl<'a> Resource<'a> {
     /// The resource at this path of the product, without the query.
-    pub(in super::super) fn at(site: &'a Site, path: &'a str) -> Self {
+    pub(in crate::gateway) fn at(site: &'a Site, path: &'a str) -> Self {
         Self {
             published: Some((site, path)),
             ..Self::elsewhere(&site.at(""), path)
@@ -51,7 +51,7 @@ impl<'a> Resource<'a> {
     }
 
     /// The resource another proxy asks about, at the address its clients know. The application publishes the metadata.
-    pub(in super::super) fn elsewhere(origin: &str, path: &str) -> Self {
+    pub(in crate::gateway) fn elsewhere(origin: &str, path: &str) -> Self {
         let path = RequestPath::parse(path);
         Self {
             origin: origin.to_owned(),

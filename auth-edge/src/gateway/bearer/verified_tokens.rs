@@ -4,12 +4,11 @@
 //! - A verdict is found by all it depends on: the token, the provider, and how it was judged. What it is compared with for each
 //!   request (audience, scopes, the time) is no part of it.
 //! - Nothing is remembered beyond the token's own end.
-//! - Memory is bounded in bytes, whoever sends what and whatever a provider says of it, and given back when its time is over.
+//! - Memory is bounded in bytes, whatever clients send and whatever a provider says of it.
 //!
 //! Keys are hashes: no token is kept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use oidc::{AccessTokenError, VerifiedAccessToken};
 use quick_cache::Weighter;
@@ -28,8 +27,6 @@ const SPARE_FACTOR: usize = 2;
 /// The heaviest verdict that is remembered, in bytes: many times the usual claims, and 256 of them fit. What is heavier is judged
 /// anew each time.
 const MAX_VERDICT_BYTES: u64 = 64 * 1024;
-/// How often what is past its time is looked for.
-const SWEEP_INTERVAL_MS: u64 = 10_000;
 /// How long nobody asks again after a provider could not be asked: those who waited for the answer share it.
 const FAILURE_PAUSE_MS: u64 = 500;
 /// How long an introspection's answer counts, yes and no alike: a revocation is noticed so much later (RFC 7662, section 4, leaves the
@@ -87,47 +84,23 @@ impl Weighter<VerdictKey, Remembered> for ByBytes {
 }
 
 /// The verdicts remembered.
-pub(super) struct VerifiedTokens {
-    remembered: Cache<VerdictKey, Remembered, ByBytes>,
-    next_sweep_ms: AtomicU64,
-}
+pub(super) struct VerifiedTokens(Cache<VerdictKey, Remembered, ByBytes>);
 
 impl VerifiedTokens {
     pub(super) fn new() -> Self {
-        Self {
-            remembered: Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes),
-            next_sweep_ms: AtomicU64::new(0),
-        }
+        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes))
     }
 
     /// A verdict that still counts.
     pub(super) fn find(&self, key: &VerdictKey, now_ms: u64) -> Option<Verdict> {
-        let found = self.remembered.get(key)?;
+        let found = self.0.get(key)?;
         (now_ms < found.until_ms).then_some(found.verdict)
     }
 
     /// Remembers a verdict made at `now_ms` for `max_age_ms`, or as long as the token lasts.
     pub(super) fn keep(&self, key: VerdictKey, verdict: &Verdict, now_ms: u64, max_age_ms: u64) {
-        self.sweep(now_ms);
         if let Some(remembered) = remembered(verdict, now_ms, max_age_ms) {
-            self.remembered.insert(key, remembered);
-        }
-    }
-
-    /// Forgets, once in a while, what is past its time.
-    fn sweep(&self, now_ms: u64) {
-        let due = self.next_sweep_ms.load(Ordering::Relaxed);
-        let next = now_ms.saturating_add(SWEEP_INTERVAL_MS);
-        // A time beyond the next one is from before the clock was set back.
-        let is_due = now_ms >= due || due > next;
-        let is_ours = || {
-            let replaced =
-                self.next_sweep_ms
-                    .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
-            replaced.is_ok()
-        };
-        if is_due && is_ours() {
-            self.remembered.retain(|_, found| now_ms < found.until_ms);
+            self.0.insert(key, remembered);
         }
     }
 
@@ -139,16 +112,8 @@ impl VerifiedTokens {
         (now_ms, max_age_ms): (u64, u64),
         ask: impl Future<Output = Result<Verdict, E>>,
     ) -> Result<Verdict, E> {
-        self.sweep(now_ms);
-        if self
-            .remembered
-            .get(key)
-            .is_some_and(|found| found.until_ms <= now_ms)
-        {
-            // Unless somebody has just replaced it.
-            self.remembered.remove_if(key, |found| found.until_ms <= now_ms);
-        }
-        match self.remembered.get_value_or_guard_async(key).await {
+        self.0.remove_if(key, |found| found.until_ms <= now_ms);
+        match self.0.get_value_or_guard_async(key).await {
             Ok(found) => Ok(found.verdict),
             Err(place) => {
                 let verdict = ask.await?;
@@ -237,12 +202,8 @@ mod tests {
             let token = format!("token-{number}");
             tokens.keep(key(JudgedBy::Provider, "a", &token), &inactive, 1_000, 10_000);
         }
-        let weight = tokens.remembered.weight();
+        let weight = tokens.0.weight();
         assert!(weight <= WEIGHT_MAX, "{weight}");
-        // All of them are past their time, whether anybody asks for them again or not.
-        let late = 1_000 + 10_000 + SWEEP_INTERVAL_MS;
-        tokens.keep(one, &inactive, late, 10_000);
-        assert_eq!(tokens.remembered.len(), 1);
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! The access token that a check hands out to the proxy (`EDGE_CHECK_AUTHORIZATION`).
 
 use axum::http::HeaderValue;
-use session_proto::v1::ErrorReason;
-use session_proto::v1::session::State as SessionState;
 
-use crate::gateway::Gateway;
-use crate::gateway::guard::UpstreamToken;
-use crate::http::errors::HttpError;
+use crate::gateway::{Gateway, guard};
 use crate::http::request::first_parameter;
+use crate::route_table::missing::Missing;
 use crate::sessions::{CurrentSession, TokenFor};
 
 /// Which access token the proxy's configuration requests, as parameters of the check.
@@ -39,44 +36,17 @@ impl RequestedToken {
     }
 }
 
-/// The `Authorization` for the upstream; `None` if the person has to sign in first. A token that is bound to a key (RFC 9449)
-/// is useless to the proxy: sessions from before `OIDC_DPOP` was switched off have one, until the next sign-in.
+/// The `Authorization` for the upstream, if the session has a token for it. One that is bound to a key (RFC 9449) is useless to the
+/// proxy: sessions from before `OIDC_DPOP` was switched off have one, until the next sign-in.
 pub(super) async fn authorization(
     gateway: &Gateway,
     current: &CurrentSession,
     wanted: TokenFor<'_>,
-) -> Result<Option<HeaderValue>, HttpError> {
-    if current.session.state() == SessionState::NeedsSignIn {
-        return Ok(None);
-    }
-    match gateway.sessions.access_token(&current.id, wanted).await {
-        Ok(granted) if UpstreamToken::from(&*granted).bound => Ok(None),
+) -> Result<Option<HeaderValue>, Missing> {
+    match guard::token(gateway, current, wanted).await {
+        Ok(granted) if granted.is_bound() => Err(Missing::Session),
         Ok(granted) => Ok(granted.authorization.clone()),
-        Err(error) if is_told(error.reason) => {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "forward auth has no access token to hand out"
-            );
-            Err(HttpError::Session {
-                reason: error.reason,
-                scopes: error.metadata.get("scopes").cloned(),
-                handler: None,
-            })
-        }
-        Err(error) if error.is_unavailable() => Err(HttpError::SessionServiceDown),
-        Err(_) => Ok(None),
+        Err(Missing::Token(_)) => Err(Missing::Session),
+        Err(missing) => Err(missing),
     }
-}
-
-/// Whether a sign-in does not help, so that the answer gives the reason.
-fn is_told(reason: ErrorReason) -> bool {
-    matches!(
-        reason,
-        ErrorReason::ErrProviderUnavailable
-            | ErrorReason::ErrInsufficientScope
-            | ErrorReason::ErrInvalidTarget
-            | ErrorReason::ErrFailedTokenExchange
-            | ErrorReason::ErrMissingRefreshToken
-            | ErrorReason::ErrInvalidArgument
-    )
 }

@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use oidc::VerifiedAccessToken;
 
+use super::ForApplication;
 use super::rule::CheckRule;
-use super::{ForApplication, TokenEndsHere};
 use crate::gateway::claim_headers::LeftOut;
 use crate::gateway::guard::Authorized;
 use crate::gateway::headers::{add_identity, add_told};
@@ -37,8 +37,8 @@ impl<'a> Passed<'a> {
             gateway,
             response: StatusCode::OK.into_response(),
             application: ForApplication {
-                headers: Vec::new(),
                 names: gateway.routes.told_names(),
+                ..ForApplication::default()
             },
             most: (!from_inside).then_some(gateway.check_head_bytes),
         }
@@ -53,11 +53,9 @@ impl<'a> Passed<'a> {
 
     /// Names the client for the log, and says whether its token ends here.
     pub(super) fn client(&mut self, token: &VerifiedAccessToken, ends_here: bool) {
-        let extensions = self.response.extensions_mut();
-        extensions.insert(ClientOfToken(token.client_id.clone()));
-        if ends_here {
-            extensions.insert(TokenEndsHere);
-        }
+        let client = ClientOfToken(token.client_id.clone());
+        self.response.extensions_mut().insert(client);
+        self.application.token_ends_here = ends_here;
     }
 
     /// Adds who it is, the headers of the rule and the access token.
@@ -76,10 +74,9 @@ impl<'a> Passed<'a> {
         };
         let mut offered = HeaderMap::new();
         if let Some(rule) = rule {
-            if rule.route.upstream_jwt {
-                let claims = self
-                    .most
-                    .map_or(assertion::MAX_CLAIMS_BYTES, |most| most / ASSERTION_SHARE);
+            if let Some(claims) = &rule.route.upstream_jwt {
+                let share = self.most.map(|most| most / ASSERTION_SHARE);
+                let claims = (&**claims, share.unwrap_or(assertion::MAX_CLAIMS_BYTES));
                 let headers = self.response.headers_mut();
                 assertion::add(headers, self.gateway, who, &rule.origin, claims)?;
             }
@@ -115,9 +112,7 @@ impl<'a> Passed<'a> {
 
     /// The answer. For a caller inside this process it lists the application's headers.
     pub(super) fn answer(mut self) -> Response {
-        if !self.application.names.is_empty() {
-            self.response.extensions_mut().insert(self.application);
-        }
+        self.response.extensions_mut().insert(self.application);
         self.response
     }
 }

@@ -11,7 +11,7 @@ use super::api::core::{HeaderValue as Header, HeaderValueOption};
 use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
 use crate::gateway::assertion::X_AUTH_ASSERTION;
 use crate::gateway::bearer::PROOF;
-use crate::gateway::check::{ForApplication, TokenEndsHere};
+use crate::gateway::check::ForApplication;
 use crate::gateway::headers::{
     X_AUTH_CLIENT, X_AUTH_DEVICE, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_for_proxies, is_identity,
     other_cookies,
@@ -79,7 +79,6 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
     let answered = response.headers();
     let own = ForApplication::default();
     let told = response.extensions().get::<ForApplication>().unwrap_or(&own);
-    let ends_here = response.extensions().get::<TokenEndsHere>().is_some();
     let mut headers: Vec<HeaderValueOption> = FOR_UPSTREAM
         .iter()
         .chain(&told.headers)
@@ -89,7 +88,10 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
         .keys()
         .filter(|name| {
             let is_token = **name == header::AUTHORIZATION || **name == PROOF;
-            is_identity(name) || is_for_proxies(name) || told.names.contain(name) || (is_token && ends_here)
+            is_identity(name)
+                || is_for_proxies(name)
+                || told.names.contain(name)
+                || (is_token && told.token_ends_here)
         })
         // Envoy removes after it has set.
         .filter(|name| !is_set(&headers, name))

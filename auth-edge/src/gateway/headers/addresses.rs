@@ -17,18 +17,18 @@ const ADDRESSES: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
 const WHOLE_SITE: &str = "__host-";
 
 /// Which addresses become which.
-pub(in super::super) struct AddressMap<'a> {
+pub(in crate::gateway) struct AddressMap<'a> {
     /// Ours.
-    pub(in super::super) site: &'a Site,
+    pub(in crate::gateway) site: &'a Site,
     /// The upstream's.
-    pub(in super::super) upstream: &'a Url,
+    pub(in crate::gateway) upstream: &'a Url,
     /// The path of ours below which the upstream lies, without a closing slash.
-    pub(in super::super) prefix: &'a str,
+    pub(in crate::gateway) prefix: &'a str,
 }
 
 impl AddressMap<'_> {
     /// Maps all headers of an answer that browsers go by.
-    pub(in super::super) fn map_headers(&self, headers: &mut HeaderMap) {
+    pub(in crate::gateway) fn map_headers(&self, headers: &mut HeaderMap) {
         for name in ADDRESSES {
             map_values(headers, &name, |address| self.map(address));
         }

@@ -63,7 +63,7 @@ pub(super) const OF_BINDINGS: [HeaderName; 2] = [
 
 /// Makes an upstream's headers fit for the browser. Whether this one has bound a session its request does not tell: where a page of another site has
 /// caused it, cookies are left out.
-pub(in super::super) fn strip_response(
+pub(in crate::gateway) fn strip_response(
     headers: &mut HeaderMap,
     binds_devices: bool,
     is_our_cookie: impl Fn(&str) -> bool,
@@ -93,7 +93,7 @@ pub(in super::super) fn strip_response(
 }
 
 /// Has no cache keep an answer: `no-store` alone decides.
-pub(in super::super) fn forbid_caching(headers: &mut HeaderMap) {
+pub(in crate::gateway) fn forbid_caching(headers: &mut HeaderMap) {
     remove(headers, |name| {
         name.as_str().ends_with(CACHE_CONTROLS) || FOR_CACHES.contains(name)
     });

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::UpstreamSettings;
-use super::patient_stream::PatientConnector;
+use super::patient_stream::{PatientConnector, patient};
 use crate::route_table::Server;
 
 /// A connection to an upstream has to stand within this: a lost SYN is repeated after one second, and once more two seconds later
@@ -91,7 +91,7 @@ impl Clients {
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);
-        let connector = PatientConnector(connector);
+        let connector = patient(connector);
         let tls = tls_config(settings.ca.as_deref())?;
         let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         Ok(Self::over(Connectors {

@@ -15,13 +15,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, heade
 use chassis::audit::RequestId;
 use http_body::Body as HttpBody;
 
-use super::super::assertion;
-use super::super::guard::UpstreamToken;
-use super::super::headers::{self, AddressMap};
 use super::upgrade;
 use super::{ProxyContext, is_ours, proof, trace};
+use crate::gateway::assertion;
+use crate::gateway::headers::{self, AddressMap};
 use crate::http::errors::HttpError;
 use crate::route_table::{Csrf, Server};
+use crate::sessions::CachedToken;
 use crate::values::forwarded::X_FORWARDED_FOR;
 use crate::values::path::RequestPath;
 
@@ -34,9 +34,12 @@ const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-pref
 
 /// A client's request to an upstream: its head is made anew for each sending.
 pub(super) struct OutgoingRequest<'a> {
-    context: &'a ProxyContext<'a>,
-    head: &'a Parts,
-    uri: Uri,
+    /// How it goes on.
+    pub(super) context: &'a ProxyContext<'a>,
+    /// The client's head.
+    pub(super) head: &'a Parts,
+    /// Where it goes.
+    pub(super) uri: Uri,
     peer: IpAddr,
     /// The path of ours below which the upstream lies.
     prefix: String,
@@ -56,11 +59,6 @@ impl<'a> OutgoingRequest<'a> {
         }
     }
 
-    /// Its method, as the client sent it.
-    pub(super) fn method(&self) -> &Method {
-        &self.head.method
-    }
-
     /// How addresses of the upstream become ours in its answer.
     pub(super) fn addresses(&self) -> AddressMap<'_> {
         AddressMap {
@@ -70,18 +68,8 @@ impl<'a> OutgoingRequest<'a> {
         }
     }
 
-    /// How it goes on.
-    pub(super) fn context(&self) -> &ProxyContext<'a> {
-        self.context
-    }
-
-    /// Where it goes.
-    pub(super) fn uri(&self) -> &Uri {
-        &self.uri
-    }
-
     /// The head as the upstream gets it: nothing of this hop and no forged header is left; identity and origin are added.
-    pub(super) fn upstream_head(&self, access_token: Option<&UpstreamToken>) -> Parts {
+    pub(super) fn upstream_head(&self, access_token: Option<&CachedToken>) -> Parts {
         let (context, gateway, client) = (self.context, self.context.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
@@ -110,9 +98,8 @@ impl<'a> OutgoingRequest<'a> {
             &mut head.headers,
             self.head.extensions.get::<RequestId>().copied(),
         );
-        if let Some(granted) = access_token {
-            set_authorization(&mut head.headers, granted);
-        }
+        let authorization = access_token.and_then(|token| token.authorization.clone());
+        set(&mut head.headers, header::AUTHORIZATION, authorization);
         let address = gateway.trusted_proxies.client_address(self.peer, client);
         let scheme = if gateway.https { "https" } else { "http" };
         set(
@@ -156,13 +143,11 @@ impl<'a> OutgoingRequest<'a> {
 /// Without them the request does not go out.
 pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;
-    let principal = context.authorized.principal();
-    let Some(who) = principal.filter(|_| context.route.upstream_jwt) else {
+    let (Some(who), Some(claims)) = (context.authorized.principal(), &context.route.upstream_jwt) else {
         return Ok(());
     };
-    let audience = context.server.origin();
-    let most = assertion::MAX_CLAIMS_BYTES;
-    assertion::add(&mut head.headers, context.gateway, who, &audience, most)
+    let (audience, claims) = (context.server.origin(), (&**claims, assertion::MAX_CLAIMS_BYTES));
+    assertion::add(&mut head.headers, context.gateway, who, &audience, claims)
 }
 
 /// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section
@@ -177,13 +162,6 @@ pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
     } else if matches!(head.method, Method::GET | Method::HEAD) && body.size_hint().exact().is_none() {
         head.headers
             .insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    }
-}
-
-/// Sets the access token of a request.
-fn set_authorization(headers: &mut HeaderMap, granted: &UpstreamToken) {
-    if let Some(value) = &granted.authorization {
-        headers.insert(header::AUTHORIZATION, value.clone());
     }
 }
 

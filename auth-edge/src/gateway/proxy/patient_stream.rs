@@ -8,40 +8,25 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use axum::http::Uri;
-use futures_util::TryFutureExt as _;
-use futures_util::future::MapOk;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tower::Service;
+use tower::util::MapResponse;
 
 /// Makes such connections.
-#[derive(Clone)]
-pub(super) struct PatientConnector(pub(super) HttpConnector);
+pub(super) type PatientConnector = MapResponse<HttpConnector, MakePatient>;
 
 /// Makes a connection patient.
 type MakePatient = fn(TokioIo<TcpStream>) -> TokioIo<PatientStream>;
 
-impl Service<Uri> for PatientConnector {
-    type Response = TokioIo<PatientStream>;
-    type Error = <HttpConnector as Service<Uri>>::Error;
-    type Future = MapOk<<HttpConnector as Service<Uri>>::Future, MakePatient>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, address: Uri) -> Self::Future {
-        self.0.call(address).map_ok(make_patient as MakePatient)
-    }
-}
-
-fn make_patient(stream: TokioIo<TcpStream>) -> TokioIo<PatientStream> {
-    TokioIo::new(PatientStream {
-        stream: stream.into_inner(),
-        write_failure: None,
+/// Makes the connections of `connector` patient.
+pub(super) fn patient(connector: HttpConnector) -> PatientConnector {
+    MapResponse::new(connector, |stream| {
+        TokioIo::new(PatientStream {
+            stream: stream.into_inner(),
+            write_failure: None,
+        })
     })
 }
 

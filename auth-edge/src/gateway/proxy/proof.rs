@@ -8,11 +8,11 @@
 //! repeated.
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use oidc::RelyingParty;
 use url::Url;
 
-use super::ProxyContext;
+use super::{ProxyContext, UpstreamResponse};
 use crate::http::errors::HttpError;
 
 /// The header of a proof.
@@ -25,7 +25,7 @@ pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
         .authorized
         .access_token
         .as_ref()
-        .is_some_and(|granted| granted.bound)
+        .is_some_and(|granted| granted.is_bound())
 }
 
 /// Adds the proof for the token the request carries.
@@ -62,22 +62,18 @@ pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), 
 }
 
 /// Keeps the nonce an upstream gave; tells whether it refused the request for the lack of it.
-pub(super) fn wants_nonce(
-    context: &ProxyContext<'_>,
-    uri: &Uri,
-    status: StatusCode,
-    headers: &HeaderMap,
-) -> bool {
+pub(super) fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse) -> bool {
     if !is_needed(context) {
         return false;
     }
+    let headers = answer.headers();
     let nonce = headers.get(NONCE).and_then(|value| value.to_str().ok());
     let learned = nonce
         .zip(address(uri))
         .is_some_and(|(nonce, url)| party(context).is_some_and(|party| party.learn_dpop_nonce(&url, nonce)));
     let mut challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
     learned
-        && status == StatusCode::UNAUTHORIZED
+        && answer.status() == StatusCode::UNAUTHORIZED
         && challenges.any(|value| value.to_str().is_ok_and(|text| text.contains("use_dpop_nonce")))
 }
 

@@ -14,9 +14,8 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode, header};
 use tokio::sync::Mutex;
 
-use super::super::guard::UpstreamToken;
 use crate::gateway::Gateway;
-use crate::sessions::{CurrentSession, TokenFor};
+use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 
 /// Tokens distinguished at once; two that share a slot only wait for each other.
 const SLOTS: usize = 1_024;
@@ -53,8 +52,8 @@ impl Renewals {
         gateway: &Gateway,
         current: &CurrentSession,
         wanted: TokenFor<'_>,
-        refused: &UpstreamToken,
-    ) -> Option<UpstreamToken> {
+        refused: &CachedToken,
+    ) -> Option<Arc<CachedToken>> {
         // Whatever scopes are required, the session's own token is one.
         let api = wanted.names_api().then_some(wanted);
         let session = self.hasher.hash_one((&current.session.handle, api));
@@ -86,9 +85,9 @@ async fn access_token(
     current: &CurrentSession,
     wanted: TokenFor<'_>,
     force_refresh: bool,
-) -> Option<UpstreamToken> {
+) -> Option<Arc<CachedToken>> {
     match gateway.sessions.granted(&current.id, wanted, force_refresh).await {
-        Ok(granted) => Some(granted.into()),
+        Ok(granted) => Some(granted),
         Err(error) => {
             tracing::info!(
                 error = &error as &dyn std::error::Error,
@@ -100,7 +99,7 @@ async fn access_token(
 }
 
 /// Whether an answer refuses the token itself: it says so (RFC 6750, section 3.1), or the token has expired by now.
-pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &UpstreamToken, now_ms: u64) -> bool {
+pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &CachedToken, now_ms: u64) -> bool {
     let says_so = || {
         headers
             .get_all(header::WWW_AUTHENTICATE)
@@ -118,16 +117,19 @@ pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &Upstrea
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use session_proto::timestamp;
+    use session_proto::v1::GetAccessTokenResponse;
 
     use super::*;
+    use crate::sessions::Moment;
 
     #[test]
     fn only_an_answer_about_the_token_asks_for_another() {
-        let granted = UpstreamToken {
-            authorization: Some(HeaderValue::from_static("Bearer t")),
-            bound: false,
-            expires_at_ms: 1_000,
+        let granted = GetAccessTokenResponse {
+            expires_at: Some(timestamp::from_ms(1_000)),
+            ..GetAccessTokenResponse::default()
         };
+        let granted = CachedToken::new(TokenFor::default(), Moment::default(), granted);
         let challenge = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(value));

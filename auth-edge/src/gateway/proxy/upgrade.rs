@@ -26,8 +26,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::time::{Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::super::ending;
 use super::websocket_frames::{FramePosition, GOING_AWAY, POLICY_VIOLATION};
+use crate::gateway::ending;
+use crate::http::errors::HttpError;
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
 
@@ -36,17 +37,12 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a client opens a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum WebSocketHandshake {
+pub(in crate::gateway) enum WebSocketHandshake {
     /// By `Upgrade`.
     Http1,
     /// By extended CONNECT.
     Http2,
 }
-
-/// A WebSocket handshake that may not be one: its method is not GET, or it has a body. Upstreams disagree on where
-/// such a request ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct MalformedHandshake;
 
 /// Whether these headers request a switch to a protocol that may be switched to.
 fn is_wanted(headers: &HeaderMap) -> bool {
@@ -65,10 +61,8 @@ fn is_wanted(headers: &HeaderMap) -> bool {
 /// The WebSocket handshake a request is, if it is one. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
 ///
 /// # Errors
-/// [`MalformedHandshake`]; the answer is 400.
-pub(in super::super) fn handshake(
-    request: &Request,
-) -> Result<Option<WebSocketHandshake>, MalformedHandshake> {
+/// Its method is not GET, or it has a body: upstreams disagree on where such a request ends.
+pub(in crate::gateway) fn handshake(request: &Request) -> Result<Option<WebSocketHandshake>, HttpError> {
     let headers = request.headers();
     let handshake = if *request.method() == Method::CONNECT {
         let protocol = request.extensions().get::<Protocol>();
@@ -87,7 +81,9 @@ pub(in super::super) fn handshake(
     if well_formed {
         Ok(handshake)
     } else {
-        Err(MalformedHandshake)
+        Err(HttpError::BadRequest(
+            "A WebSocket is asked for by GET, without a body.",
+        ))
     }
 }
 

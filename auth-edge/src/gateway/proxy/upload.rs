@@ -17,7 +17,7 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::Limited;
 
-use super::super::headers;
+use crate::gateway::headers;
 use crate::http::mapped_body::{PolledFrame, map_polls};
 use crate::route_table::upstream_headers::ToldNames;
 

@@ -19,7 +19,7 @@ use axum::response::Response;
 use http_body::Body as HttpBody;
 use tokio::time::Sleep;
 
-use super::super::headers;
+use crate::gateway::headers;
 use crate::http::mapped_body::map_polls;
 use crate::route_table::upstream_headers::ToldNames;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chassis::settings::toml_file::{Table, Value};
 
 use super::RouteFileContext;
-use crate::route_table::claims::{ClaimRequirement, ClaimRequirements, ClaimValue};
+use crate::route_table::claims::{ClaimRequirement, ClaimRequirements};
 use crate::route_table::requirements::Requirements;
 use crate::values::allowed_parameters::{self, CONNECTION};
 use crate::values::claim_path::ClaimPath;
@@ -121,10 +121,10 @@ fn add_claims(value: Value<'_>, outer: &[String], all: &mut Vec<ClaimRequirement
     }
 }
 
-fn claim_value(value: Value<'_>) -> Option<ClaimValue> {
-    let number = || value.as_i64().map(ClaimValue::Number);
-    let plain = value.as_boolean().map(ClaimValue::Flag).or_else(number);
-    plain.or_else(|| value.string().map(ClaimValue::Text))
+fn claim_value(value: Value<'_>) -> Option<serde_json::Value> {
+    let number = || value.as_i64().map(Into::into);
+    let plain = value.as_boolean().map(Into::into).or_else(number);
+    plain.or_else(|| value.string().map(Into::into))
 }
 
 /// Scopes and classes travel in headers and queries, separated by spaces (RFC 6749, section 3.3; RFC 9470, section 3).

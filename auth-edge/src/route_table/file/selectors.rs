@@ -3,7 +3,6 @@
 use axum::http::Method;
 use chassis::settings::toml_file::{Table, Value};
 
-use super::RouteFileContext;
 use crate::values::host_name;
 
 /// The methods a rule can name, so that a slip of the pen is no rule that never answers.
@@ -18,28 +17,28 @@ const METHODS: [Method; 7] = [
 ];
 
 /// The hosts of a rule, one or several, as they are compared.
-pub(super) fn hosts(table: &Table<'_>, around: RouteFileContext<'_>) -> Vec<String> {
+pub(super) fn hosts(table: &Table<'_>, own: Option<&[String]>) -> Vec<String> {
     let Some(value) = table.get("host") else {
         return Vec::new();
     };
     let members = value.as_list().unwrap_or_else(|| vec![value]);
     let mut hosts: Vec<String> = members
         .into_iter()
-        .filter_map(|member| host(member, around))
+        .filter_map(|member| host(member, own))
         .collect();
     hosts.sort_unstable();
     hosts.dedup();
     hosts
 }
 
-fn host(value: Value<'_>, around: RouteFileContext<'_>) -> Option<String> {
+fn host(value: Value<'_>, own: Option<&[String]>) -> Option<String> {
     let text = value.string()?;
     let host = host_name::parse(&text).filter(|_| !has_port(&text));
     match &host {
         None => value.wrong(format!(
             "host {text:?} has to be a name alone: \"app.example.com\", without scheme, port, path or \"*\""
         )),
-        Some(host) if around.hosts.is_some_and(|own| !own.contains(host)) => value.wrong(format!(
+        Some(host) if own.is_some_and(|own| !own.contains(host)) => value.wrong(format!(
             "host {host:?} is none of the edge's: add it to EDGE_HOSTS, or nobody could sign in there"
         )),
         Some(_) => {}

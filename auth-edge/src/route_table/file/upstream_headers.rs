@@ -1,11 +1,13 @@
 //! The headers of a rule: names that an application reads, and what stands in them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use chassis::settings::toml_file::{Table, Value};
 
 use crate::route_table::upstream_headers::{
-    HeaderEncoding, HeaderSource, MAX_HEADERS, UpstreamHeader, UpstreamHeaders, parse_name,
+    ASSERTED_CLAIMS, HeaderEncoding, HeaderSource, MAX_HEADERS, OWN_CLAIMS, UpstreamHeader, UpstreamHeaders,
+    parse_name,
 };
 use crate::values::header_name::folded;
 
@@ -58,10 +60,49 @@ fn all(value: Value<'_>) -> Vec<UpstreamHeader> {
     all
 }
 
+/// The claims of an assertion: those listed, or the usual ones for `true`.
+pub(super) fn asserted_claims(value: Value<'_>) -> Option<Arc<[String]>> {
+    if value.as_list().is_none() {
+        let usual = ASSERTED_CLAIMS.iter().map(|name| (*name).to_owned());
+        return value.boolean()?.then(|| usual.collect());
+    }
+    let names = value.strings()?;
+    if let Some(own) = names.iter().find(|name| OWN_CLAIMS.contains(&name.as_str())) {
+        value.wrong(format!(
+            "upstream_jwt must not hold {own}: the edge sets it itself"
+        ));
+    }
+    Some(names.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{RouteFileContext, parse};
     use super::*;
+
+    #[test]
+    fn an_assertion_holds_the_usual_claims_or_those_listed_and_none_of_the_edges_own() {
+        let claims = |value: &str| {
+            let around = RouteFileContext {
+                signs: true,
+                ..AROUND
+            };
+            let table = parse(
+                &rule("api", "http://a", &format!("upstream_jwt = {value}")),
+                around,
+            );
+            table.map(|table| table.routes.all()[0].upstream_jwt.clone())
+        };
+        assert_eq!(claims("false").unwrap(), None);
+        assert!(claims("true").unwrap().unwrap().contains(&"groups".to_owned()));
+        assert_eq!(&*claims("[\"email\"]").unwrap().unwrap(), ["email"]);
+        for wrong in ["1", "[]", "[1]"] {
+            assert!(claims(wrong).is_err(), "{wrong}");
+        }
+        for own in OWN_CLAIMS {
+            assert!(claims(&format!("[\"{own}\"]")).is_err(), "{own}");
+        }
+    }
 
     const AROUND: RouteFileContext<'_> = RouteFileContext {
         signs: false,

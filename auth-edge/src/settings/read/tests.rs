@@ -69,14 +69,10 @@ fn sessions_are_bound_to_devices_where_browsers_can() {
     const HTTP: (&str, &str) = ("EDGE_BASE_URL", "http://127.0.0.1:3000");
     const DOMAIN: (&str, &str) = ("EDGE_COOKIE_DOMAIN", "example.com");
     let mode = |mode| ("EDGE_DEVICE_BOUND", mode);
-    let duration = |secs| ("EDGE_DEVICE_BOUND_DURATION", secs);
     for (changes, bound) in [
         (&[][..], Some((DeviceBound::Offered, 600))),
         (&[mode("off")], Some((DeviceBound::Off, 600))),
-        (
-            &[mode("require"), duration("60")],
-            Some((DeviceBound::Required, 60)),
-        ),
+        (&[mode("require:60")], Some((DeviceBound::Required, 60))),
         (&[HTTP], None),
         (&[DOMAIN], None),
     ] {
@@ -92,8 +88,9 @@ fn sessions_are_bound_to_devices_where_browsers_can() {
         (&[mode("always")][..], "must be one of off, offer, require"),
         (&[HTTP, mode("require")], "require needs an https"),
         (&[DOMAIN, mode("require")], "EDGE_COOKIE_DOMAIN"),
-        (&[duration("9")], "must be from 10 to 3600"),
-        (&[duration("3601")], "must be from 10 to 3600"),
+        (&[mode("offer:9")], "from 10 to 3600"),
+        (&[mode("offer:3601")], "from 10 to 3600"),
+        (&[mode("offer:soon")], "from 10 to 3600"),
     ] {
         let wrong = result(changes).unwrap_err();
         assert!(wrong.contains(named), "{wrong}");

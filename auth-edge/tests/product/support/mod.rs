@@ -108,6 +108,7 @@ impl Stack {
 
     /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
     /// service's own, `SESSION_TRANSMITTERS` with lines of a table for the provider; `heartbeat_ms` is the time between two heartbeats.
+    /// `body_silence_secs` and `concurrent_requests` take the place of limits that are constants, or follow the memory.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
     }
@@ -170,7 +171,7 @@ impl Stack {
             pairs.retain(|(name, _)| !name.starts_with("OIDC_"));
         }
         let of_the_edge =
-            |(name, _): &&(&str, &str)| !name.starts_with("SESSION_") && *name != "heartbeat_ms";
+            |(name, _): &&(&str, &str)| !name.starts_with("SESSION_") && *name == name.to_uppercase();
         for (name, value) in settings.iter().filter(of_the_edge) {
             pairs.retain(|(key, _)| key != name);
             pairs.push((name, (*value).to_owned()));
@@ -188,7 +189,13 @@ impl Stack {
         let source = Source::from_pairs(&SERVICE, &pairs);
         let mut reader = Reader::new(&source);
         let settings = read(&mut reader);
-        let (settings, _) = reader.finish(settings).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let (mut settings, _) = reader.finish(settings).unwrap_or_else(|wrong| panic!("{wrong}"));
+        if let Ok(secs) = given("body_silence_secs", "").parse() {
+            settings.body_silence = Duration::from_secs(secs);
+        }
+        if let Ok(count) = given("concurrent_requests", "").parse() {
+            settings.max_concurrent_requests = count;
+        }
         let metrics = prometheus::Registry::new();
         let certificates = CertificateMetrics::new(&metrics).unwrap();
         let edge = start::build(settings, Arc::new(clock.clone()), &metrics, &certificates).unwrap();

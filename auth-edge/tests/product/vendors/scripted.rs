@@ -107,7 +107,7 @@ const VENDORS: &[Vendor] = &[
     Vendor {
         name: "Entra ID, many tenants, a person in 250 groups",
         path: "/common/v2.0",
-        lines: "tenants = [\"*\"]\ngroups_url = \"{at}/back/groups\"\nscope = \"openid profile email offline_access\"",
+        lines: "tenants = [\"*\"]\nendpoints = [\"groups={at}/back/groups\"]\nscope = \"openid profile email offline_access\"",
         settings: &[],
         script: |script, at| {
             entra(script, at);

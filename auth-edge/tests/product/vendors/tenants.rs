@@ -84,7 +84,7 @@ async fn a_logout_token_of_a_tenant_ends_its_sessions_alone() {
 
 #[tokio::test]
 async fn groups_that_cannot_be_read_are_a_plain_error_and_off_leaves_them_out() {
-    let read = started("*", "groups_url = \"{at}/back/groups\"", true).await;
+    let read = started("*", "endpoints = [\"groups={at}/back/groups\"]", true).await;
     let provider = &read.stack.provider;
     provider.script(|script| drop(script.answers.insert(Endpoint::Groups, Answer::status(403))));
     let refused = sign_in(&mut read.stack.browser(), false).await;
@@ -125,7 +125,7 @@ async fn groups_that_cannot_be_read_are_a_plain_error_and_off_leaves_them_out() 
     assert_eq!(status(&read).await, 400);
     assert_eq!(provider.calls(Endpoint::Groups) - calls, 4, "pages are bounded");
 
-    let off = started("*", "groups_url = \"off\"", true).await;
+    let off = started("*", "endpoints = [\"groups=off\"]", true).await;
     let mut browser = off.stack.browser();
     assert_eq!(sign_in(&mut browser, false).await.status, 302);
     assert!(browser.get("/api/auth/me").await.json().get("groups").is_none());

@@ -62,11 +62,15 @@ impl Setting {
             .replace('_', "-")
     }
 
-    /// The other spelling of a variable that programs of all kinds share: those about proxies are read in lower case too.
-    pub(crate) fn in_lower_case(&self) -> Option<String> {
-        self.name
-            .ends_with("_PROXY")
-            .then(|| self.name.to_ascii_lowercase())
+    /// The variables it is read from, the one that counts first. Those about proxies may be in lower case, as programs of all kinds read
+    /// them; the collector's address may be for traces alone.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let own = self.name.to_owned();
+        match self.name {
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => vec!["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT".to_owned(), own],
+            name if name.ends_with("_PROXY") => vec![own, name.to_ascii_lowercase()],
+            _ => vec![own],
+        }
     }
 
     /// The variable naming a file to read the secret from.
@@ -143,26 +147,8 @@ pub(crate) static LOG: Topic = Topic {
             default: "",
             value: "URL",
             secret: false,
-            help: "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. Which other OTEL_ variables hold is in docs/operating.md.",
+            help: "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT counts before it. Which other OTEL_ variables hold is in docs/operating.md.",
         },
-        setting(
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "",
-            "URL",
-            "The same for traces alone; it counts before OTEL_EXPORTER_OTLP_ENDPOINT.",
-        ),
-        setting(
-            "OTEL_EXPORTER_OTLP_PROTOCOL",
-            "",
-            "grpc",
-            "How traces are sent: `grpc`, also without it. Anything else is refused where traces are sent.",
-        ),
-        setting(
-            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-            "",
-            "grpc",
-            "The same for traces alone; it counts before OTEL_EXPORTER_OTLP_PROTOCOL.",
-        ),
         setting(
             "OTEL_TRACES_EXPORTER",
             "otlp",
@@ -174,12 +160,6 @@ pub(crate) static LOG: Topic = Topic {
             "false",
             "BOOL",
             "No traces are sent, whatever the other variables say.",
-        ),
-        setting(
-            "OTEL_PROPAGATORS",
-            "tracecontext,baggage",
-            "LIST",
-            "How a trace is passed on: `tracecontext`. `baggage` is accepted and not sent; other formats are refused where traces are sent. Separated by commas.",
         ),
         setting(
             "OTEL_EXPORTER_OTLP_CERTIFICATE",
@@ -236,7 +216,7 @@ macro_rules! process_topic {
                     help: "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public. An address of either family may stand in brackets, one of IPv6 has to: [10.0.0.7]:9300, [fd00::5]:9300.",
                 },
                 $crate::settings::Setting {
-                    name: concat!($prefix, "DRAIN_DELAY"),
+                    name: "DRAIN_DELAY",
                     default: "0",
                     value: "SECONDS",
                     secret: false,

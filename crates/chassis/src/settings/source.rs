@@ -44,10 +44,10 @@ impl Source {
         let environment = source.decode(environment);
         for setting in service.settings() {
             let from_flag = command_line.values.get(setting.name);
-            let other_spelling = setting.in_lower_case().and_then(|name| environment.get(&name));
-            let from_environment = [environment.get(setting.name), other_spelling]
-                .into_iter()
-                .flatten()
+            let variables = setting.variables();
+            let from_environment = variables
+                .iter()
+                .filter_map(|name| environment.get(name))
                 .find(|value| !value.trim().is_empty());
             if let Some(value) = from_flag.or(from_environment) {
                 source.values.insert(setting.name, value.clone());

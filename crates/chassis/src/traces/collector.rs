@@ -10,9 +10,7 @@ use crate::settings::Reader;
 use crate::tls;
 
 pub(crate) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
-const PROPAGATORS: &str = "OTEL_PROPAGATORS";
 const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// A collector of traces.
@@ -39,18 +37,13 @@ impl CollectorSettings {
             "none" => return None,
             _ => reader.wrong(EXPORTER, "takes otlp or none: this program has no other exporter"),
         }
-        let name = [TRACES_ENDPOINT, ENDPOINT]
-            .into_iter()
-            .find(|name| reader.is_given(name))?;
-        let endpoint = reader.optional_text(name)?;
-        let url = reader.url(name)?;
-        judge_protocol(reader);
-        judge_propagators(reader);
+        let endpoint = reader.optional_text(ENDPOINT)?;
+        let url = reader.url(ENDPOINT)?;
         let tls = match url.scheme() {
             "http" => None,
-            "https" => Some(CollectorTls::read(reader, name)),
+            "https" => Some(CollectorTls::read(reader)),
             _ => {
-                reader.wrong(name, "must begin with http:// or https://");
+                reader.wrong(ENDPOINT, "must begin with http:// or https://");
                 None
             }
         };
@@ -58,40 +51,12 @@ impl CollectorSettings {
     }
 }
 
-/// Refuses OTLP over anything but gRPC; the variable of traces counts before the one of all signals.
-fn judge_protocol(reader: &mut Reader<'_>) {
-    let names = [
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-    ];
-    if let Some(name) = names.into_iter().find(|name| reader.is_given(name))
-        && reader.text(name) != "grpc"
-    {
-        reader.wrong(
-            name,
-            "takes grpc: traces are sent over gRPC alone; give the collector's gRPC address, usually port 4317",
-        );
-    }
-}
-
-/// Refuses formats that no request is read or sent with. Baggage is part of the standard's default and never sent.
-fn judge_propagators(reader: &mut Reader<'_>) {
-    let names = reader.list(PROPAGATORS);
-    let is_known = |name: &String| name == "tracecontext" || name == "baggage";
-    if !names.iter().any(|name| name == "tracecontext") || !names.iter().all(is_known) {
-        reader.wrong(
-            PROPAGATORS,
-            "takes tracecontext, also with baggage, which is not sent: this program knows no other format",
-        );
-    }
-}
-
 impl CollectorTls {
-    fn read(reader: &mut Reader<'_>, endpoint: &str) -> Self {
+    fn read(reader: &mut Reader<'_>) -> Self {
         let authorities = tls::read_authorities(reader, AUTHORITIES);
         if authorities.is_none() && rustls_native_certs::load_native_certs().certs.is_empty() {
             reader.wrong(
-                endpoint,
+                ENDPOINT,
                 format!(
                     "is https and this system has no authorities to trust: name the collector's own by {AUTHORITIES}, or a file of authorities in SSL_CERT_FILE"
                 ),
