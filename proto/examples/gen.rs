@@ -42,7 +42,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file_descriptor_set();
     tonic_prost_build::configure()
         .out_dir(&out)
-        .codec_path("crate::codec::Codec")
         // An answer is handed on many times before somebody keeps it.
         .boxed(".session.v1.GetSessionResponse.session")
         .boxed(".session.v1.RollSessionResponse.session")

@@ -4,7 +4,6 @@
 //! Deliberately absent: any rule about sessions. This crate knows how to say things, not what is true.
 
 pub mod client;
-mod codec;
 pub mod error;
 mod redacted;
 pub mod timestamp;

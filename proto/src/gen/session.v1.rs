@@ -1154,7 +1154,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/BeginSignIn",
             );
@@ -1179,7 +1179,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/AbandonSignIn",
             );
@@ -1206,7 +1206,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/CreateSession",
             );
@@ -1231,7 +1231,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/GetSession",
             );
@@ -1258,7 +1258,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/BatchGetSessions",
             );
@@ -1286,7 +1286,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/RollSession",
             );
@@ -1312,7 +1312,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/UpdateSession",
             );
@@ -1339,7 +1339,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/BindSession",
             );
@@ -1367,7 +1367,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/RotateCookie",
             );
@@ -1394,7 +1394,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/GetAccessToken",
             );
@@ -1419,7 +1419,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/EndSession",
             );
@@ -1444,7 +1444,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/EndSessions",
             );
@@ -1472,7 +1472,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/ReceiveSecurityEvent",
             );
@@ -1499,7 +1499,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/ListSessions",
             );
@@ -1524,7 +1524,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/WatchSessions",
             );
@@ -1554,7 +1554,7 @@ pub mod session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.SessionService/FollowSessions",
             );
@@ -1851,7 +1851,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = BeginSignInSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1897,7 +1897,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AbandonSignInSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1942,7 +1942,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CreateSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1987,7 +1987,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2033,7 +2033,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = BatchGetSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2078,7 +2078,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RollSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2123,7 +2123,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UpdateSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2168,7 +2168,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = BindSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2213,7 +2213,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RotateCookieSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2259,7 +2259,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetAccessTokenSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2304,7 +2304,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EndSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2349,7 +2349,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EndSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2398,7 +2398,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReceiveSecurityEventSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2443,7 +2443,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2489,7 +2489,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = WatchSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2538,7 +2538,7 @@ pub mod session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FollowSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2786,7 +2786,7 @@ pub mod browser_session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.BrowserSessionService/GetCurrentSession",
             );
@@ -2816,7 +2816,7 @@ pub mod browser_session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.BrowserSessionService/RollCurrentSession",
             );
@@ -2846,7 +2846,7 @@ pub mod browser_session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.BrowserSessionService/ListMySessions",
             );
@@ -2873,7 +2873,7 @@ pub mod browser_session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.BrowserSessionService/EndMySession",
             );
@@ -2900,7 +2900,7 @@ pub mod browser_session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.BrowserSessionService/EndMyOtherSessions",
             );
@@ -2931,7 +2931,7 @@ pub mod browser_session_service_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = crate::codec::Codec::default();
+            let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/session.v1.BrowserSessionService/WatchMySession",
             );
@@ -3126,7 +3126,7 @@ pub mod browser_session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetCurrentSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3175,7 +3175,7 @@ pub mod browser_session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RollCurrentSessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3224,7 +3224,7 @@ pub mod browser_session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListMySessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3273,7 +3273,7 @@ pub mod browser_session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EndMySessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3322,7 +3322,7 @@ pub mod browser_session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EndMyOtherSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3372,7 +3372,7 @@ pub mod browser_session_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = WatchMySessionSvc(inner);
-                        let codec = crate::codec::Codec::default();
+                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
