@@ -141,7 +141,7 @@ impl App {
         Self(Arc::new(state))
     }
 
-    /// The same edge for a worker: connections, counts and references of its own, which no other core touches.
+    /// The same edge for a worker: connections and references of its own, which no other core touches.
     #[must_use]
     pub(crate) fn for_worker(&self) -> Self {
         let parts = &*self.0;

@@ -130,7 +130,7 @@ impl Proxy {
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             clients: self.clients.for_worker(),
-            durations: self.durations.for_worker(),
+            durations: self.durations.clone(),
             renewals: self.renewals.clone(),
             ..*self
         }

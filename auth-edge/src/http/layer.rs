@@ -62,7 +62,7 @@ pub(crate) struct LayerParts {
 /// What the layer needs to know.
 #[derive(Debug)]
 pub(crate) struct EdgeLayer {
-    requests: Arc<HistogramVec>,
+    requests: HistogramVec,
     limits: LimitHits,
     concurrency: ConcurrencyLimit,
     cookies: SessionCookies,
@@ -82,7 +82,7 @@ impl EdgeLayer {
     pub(crate) fn new(parts: &LayerParts) -> Arc<Self> {
         let parts = parts.clone();
         Arc::new(Self {
-            requests: parts.metrics.requests_of_worker(),
+            requests: parts.metrics.requests(),
             limits: parts.metrics.limits(),
             concurrency: parts.concurrency,
             cookies: parts.cookies,

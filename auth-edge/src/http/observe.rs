@@ -14,7 +14,7 @@ use axum::http::header::USER_AGENT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use chassis::audit::{RepeatedRecords, RequestId};
-use chassis::metrics::{LimitHits, PerCoreMetric};
+use chassis::metrics::LimitHits;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 use tracing::field::Empty;
@@ -62,7 +62,7 @@ pub(crate) struct AnsweringRoute(pub(crate) Arc<dyn RouteName + Send + Sync>);
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    requests: PerCoreMetric<HistogramVec>,
+    requests: HistogramVec,
     logins: IntCounterVec,
     refusals: IntCounterVec,
     access_tokens: IntCounterVec,
@@ -72,15 +72,13 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Makes the metrics and registers them.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let requests = PerCoreMetric::new(|| {
-            HistogramVec::new(
-                HistogramOpts::new(
-                    "http_server_request_duration_seconds",
-                    "Time until an answer's head, by route and status.",
-                ),
-                &["http_request_method", "http_route", "http_response_status_code"],
-            )
-        })?;
+        let requests = HistogramVec::new(
+            HistogramOpts::new(
+                "http_server_request_duration_seconds",
+                "Time until an answer's head, by route and status.",
+            ),
+            &["http_request_method", "http_route", "http_response_status_code"],
+        )?;
         let logins = IntCounterVec::new(
             Opts::new(
                 "logins_total",
@@ -115,10 +113,10 @@ impl Metrics {
         })
     }
 
-    /// How long requests take, as one more worker counts it.
+    /// How long requests take.
     #[must_use]
-    pub(crate) fn requests_of_worker(&self) -> Arc<HistogramVec> {
-        self.requests.for_worker()
+    pub(crate) fn requests(&self) -> HistogramVec {
+        self.requests.clone()
     }
 
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.

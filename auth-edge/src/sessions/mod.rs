@@ -142,7 +142,6 @@ impl SessionRepository {
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             client: self.client.for_worker(),
-            lookups: self.lookups.for_worker(),
             ..self.clone()
         }
     }

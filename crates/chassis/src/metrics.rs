@@ -1,13 +1,11 @@
 //! Metrics in the Prometheus text format.
 
 pub(crate) mod limit_hits;
-mod per_core;
 mod sampled;
 
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
 pub use limit_hits::LimitHits;
-pub use per_core::PerCoreMetric;
 pub use sampled::{SampledGauge, as_f64};
 
 /// A registry that holds `vestibule_build_info` for this program and, on Linux, what the kernel says of its process.

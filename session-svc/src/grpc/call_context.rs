@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use chassis::audit::{RepeatedRecords, carried};
 use chassis::clock::Clock;
-use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use tokio_util::task::TaskTracker;
 use tonic::{Response, Status};
@@ -24,12 +23,11 @@ const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 
-/// What all calls of a worker share; clones share it too.
+/// What all calls share; clones share it too.
 #[derive(Clone)]
 pub struct CallContext {
     callers: Callers,
-    durations: PerCoreMetric<HistogramVec>,
-    own_durations: Arc<HistogramVec>,
+    durations: HistogramVec,
     writes: TaskTracker,
     watches: OpenWatches,
     records: Arc<RepeatedRecords>,
@@ -42,30 +40,19 @@ impl CallContext {
         metrics: &Registry,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, prometheus::Error> {
-        let durations = PerCoreMetric::new(|| {
-            let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.");
-            HistogramVec::new(
-                options.buckets(BUCKETS.to_vec()),
-                &["rpc_method", "rpc_response_status_code"],
-            )
-        })?;
+        let durations = HistogramVec::new(
+            HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.")
+                .buckets(BUCKETS.to_vec()),
+            &["rpc_method", "rpc_response_status_code"],
+        )?;
         metrics.register(Box::new(durations.clone()))?;
         Ok(Self {
             callers,
-            own_durations: durations.for_worker(),
             durations,
             writes: TaskTracker::new(),
             watches: OpenWatches::new(metrics)?,
             records: RepeatedRecords::start(clock),
         })
-    }
-
-    /// The same, measured by a worker of its own.
-    pub(super) fn for_worker(&self) -> Self {
-        Self {
-            own_durations: self.durations.for_worker(),
-            ..self.clone()
-        }
     }
 
     /// Waits for writes that go on without their callers, for at most this long.
@@ -90,9 +77,9 @@ impl CallContext {
         Arc::clone(&self.records)
     }
 
-    /// How long calls take, as this worker counts it.
-    pub(super) fn durations(&self) -> Arc<HistogramVec> {
-        Arc::clone(&self.own_durations)
+    /// How long calls take.
+    pub(super) fn durations(&self) -> HistogramVec {
+        self.durations.clone()
     }
 
     /// Does the work of a call to its end once it has begun, whether or not the caller still waits for it: for writes of several

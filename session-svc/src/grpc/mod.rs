@@ -88,7 +88,6 @@ pub fn routes(
         .into_axum_router()
         .route(health::LIST, axum::routing::post(list));
     Ok(move || {
-        let calls = calls.for_worker();
         let api = Api::new(
             sessions.for_worker(),
             receiver.clone(),
@@ -100,7 +99,7 @@ pub fn routes(
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_RESPONSE_BYTES);
         let services = dispatch::Services {
-            calls,
+            calls: calls.clone(),
             sessions,
             others: others.clone(),
         };

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use chassis::metrics::PerCoreMetric;
 use futures_util::stream::BoxStream;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
@@ -21,8 +20,7 @@ const BUCKETS: [f64; 13] = [
 /// Measures another store.
 pub(crate) struct MeasuredStore {
     store: Arc<dyn SessionStore>,
-    durations: PerCoreMetric<HistogramVec>,
-    own: Arc<HistogramVec>,
+    durations: HistogramVec,
 }
 
 impl MeasuredStore {
@@ -31,23 +29,16 @@ impl MeasuredStore {
     /// # Errors
     /// It is registered already.
     pub(crate) fn new(store: Arc<dyn SessionStore>, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let durations = PerCoreMetric::new(|| {
-            HistogramVec::new(
-                HistogramOpts::new(
-                    "session_store_operation_duration_seconds",
-                    "How long operations of the store took, by operation and outcome; of a stream of events, until it began.",
-                )
-                .buckets(BUCKETS.to_vec()),
-                &["operation", "outcome"],
+        let durations = HistogramVec::new(
+            HistogramOpts::new(
+                "session_store_operation_duration_seconds",
+                "How long operations of the store took, by operation and outcome; of a stream of events, until it began.",
             )
-        })?;
+            .buckets(BUCKETS.to_vec()),
+            &["operation", "outcome"],
+        )?;
         registry.register(Box::new(durations.clone()))?;
-        let own = durations.for_worker();
-        Ok(Self {
-            store,
-            durations,
-            own,
-        })
+        Ok(Self { store, durations })
     }
 
     async fn timed<T>(
@@ -63,7 +54,7 @@ impl MeasuredStore {
             Err(StoreError::Full) => "full",
             Err(StoreError::Corrupt) => "corrupt",
         };
-        self.own
+        self.durations
             .with_label_values(&[operation, outcome])
             .observe(began.elapsed().as_secs_f64());
         answer
@@ -73,10 +64,10 @@ impl MeasuredStore {
 #[async_trait]
 impl SessionStore for MeasuredStore {
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+        let store = self.store.for_worker()?;
         Some(Arc::new(Self {
-            store: self.store.for_worker().unwrap_or_else(|| Arc::clone(&self.store)),
+            store,
             durations: self.durations.clone(),
-            own: self.durations.for_worker(),
         }))
     }
 

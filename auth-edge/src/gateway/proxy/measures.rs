@@ -1,20 +1,15 @@
 //! How long upstreams take, by route.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use super::UpstreamResponse;
 use crate::http::errors::HttpError;
 
-/// How long upstreams take until an answer's head, counted for each worker.
+/// How long upstreams take until an answer's head.
 #[derive(Clone, Debug)]
-pub(crate) struct UpstreamDurations {
-    all: PerCoreMetric<HistogramVec>,
-    own: Arc<HistogramVec>,
-}
+pub(crate) struct UpstreamDurations(HistogramVec);
 
 impl UpstreamDurations {
     /// Makes the metric and registers it.
@@ -22,26 +17,15 @@ impl UpstreamDurations {
     /// # Errors
     /// It is registered already.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let all = PerCoreMetric::new(|| {
-            HistogramVec::new(
-                HistogramOpts::new(
-                    "upstream_request_duration_seconds",
-                    "Time until an upstream's answer began, repetitions included, by route and outcome.",
-                ),
-                &["http_route", "outcome"],
-            )
-        })?;
-        registry.register(Box::new(all.clone()))?;
-        let own = all.for_worker();
-        Ok(Self { all, own })
-    }
-
-    /// The same, to be counted by a worker of its own.
-    pub(super) fn for_worker(&self) -> Self {
-        Self {
-            all: self.all.clone(),
-            own: self.all.for_worker(),
-        }
+        let durations = HistogramVec::new(
+            HistogramOpts::new(
+                "upstream_request_duration_seconds",
+                "Time until an upstream's answer began, repetitions included, by route and outcome.",
+            ),
+            &["http_route", "outcome"],
+        )?;
+        registry.register(Box::new(durations.clone()))?;
+        Ok(Self(durations))
     }
 
     /// Counts an exchange of a route of the table that began then.
@@ -59,7 +43,7 @@ impl UpstreamDurations {
             // A body that did not come, or is too large; a session that ended meanwhile.
             Err(_) => "given_up",
         };
-        self.own
+        self.0
             .with_label_values(&[route, outcome])
             .observe(began.elapsed().as_secs_f64());
     }
