@@ -6,7 +6,6 @@
 //!   ([`Channels`](super::channels::Channels)).
 //! - It counts as going from the first sign on: its end, or the replica's GOAWAY (RFC 9113, section 6.8) as the next call meets it. What is
 //!   in flight on it goes on.
-//! - Its writes are gathered: HTTP/2 flushes the head of a request before its message is at hand, and would write it by itself.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -16,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use gathered_writes::GatheredWrites;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -96,7 +94,7 @@ impl ReplicaConnection {
                     state.go_away();
                     return Err(io::Error::from(io::ErrorKind::NotConnected));
                 }
-                GatheringStream::connect(address, state).await.map(TokioIo::new)
+                ObservedSocket::connect(address, state).await.map(TokioIo::new)
             }
         });
         let made = endpoint.connect_with_connector(connector).await;
@@ -150,34 +148,29 @@ fn unreachable() -> Status {
     Status::unavailable("no connection to the session service can be made")
 }
 
-/// The socket of a connection: gathers writes, and records what it brings and its end.
-struct GatheringStream {
+/// The socket of a connection: records what it brings and its end.
+struct ObservedSocket {
     stream: TcpStream,
-    gathered: GatheredWrites,
     state: ConnectionState,
 }
 
-impl GatheringStream {
+impl ObservedSocket {
     /// Connects to `address`; `state` is that of the connection.
     async fn connect(address: SocketAddr, state: ConnectionState) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            gathered: GatheredWrites::default(),
-            state,
-        })
+        Ok(Self { stream, state })
     }
 }
 
-impl Drop for GatheringStream {
+impl Drop for ObservedSocket {
     fn drop(&mut self) {
         self.state.go_away();
         self.state.0.spoke_or_ended.notify_one();
     }
 }
 
-impl AsyncRead for GatheringStream {
+impl AsyncRead for ObservedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -192,9 +185,13 @@ impl AsyncRead for GatheringStream {
     }
 }
 
-impl AsyncWrite for GatheringStream {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+impl AsyncWrite for ObservedSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -202,9 +199,7 @@ impl AsyncWrite for GatheringStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        this.gathered
-            .poll_write(Pin::new(&mut this.stream), context, slices)
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -212,13 +207,10 @@ impl AsyncWrite for GatheringStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        this.gathered
-            .poll_flush_behind_others(Pin::new(&mut this.stream), context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        this.gathered.poll_shutdown(Pin::new(&mut this.stream), context)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

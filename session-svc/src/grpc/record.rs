@@ -28,7 +28,7 @@ use crate::callers::Rpc;
 pub(super) struct CallRecord {
     method: Method,
     call: Call,
-    durations: Arc<HistogramVec>,
+    durations: HistogramVec,
     records: Arc<RepeatedRecords>,
     began: Instant,
     trace_id: Option<String>,

@@ -1,8 +1,6 @@
 //! The stream of a connection, between the server and the socket or its TLS: every byte goes through it.
 //!
 //! - It counts what moves, and sees whether HTTP/2 begins ([`ConnectionProgress`]).
-//! - Over HTTP/2 it gathers what one turn of the connection writes, answers of several streams included ([`GatheredWrites`]). HTTP/1.1
-//!   writes an answer in one piece by itself, and so does what goes on after an upgrade.
 //! - It notices that a client has left while the server does not look. The HTTP/1.1 server reads nothing while a request is worked on and
 //!   the next one, pipelined behind it (RFC 9112, section 9.3.2), has come already; a client that leaves then would keep its request
 //!   running until a timeout. So what comes meanwhile is read here, ahead and bounded, up to the end that says so. While the server
@@ -13,7 +11,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use gathered_writes::GatheredWrites;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -39,7 +36,6 @@ impl<S> Clone for ConnectionIo<S> {
 struct Io<S> {
     stream: S,
     progress: ConnectionProgress,
-    gathered: GatheredWrites,
     ahead: Vec<u8>,
     /// Whether the server waits for bytes itself.
     is_read: bool,
@@ -62,7 +58,6 @@ impl<S> ConnectionIo<S> {
         Self(Arc::new(Mutex::new(Io {
             stream,
             progress,
-            gathered: GatheredWrites::default(),
             ahead: Vec::new(),
             is_read: false,
             budget,
@@ -82,34 +77,22 @@ impl<S> ConnectionIo<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> ConnectionIo<S> {
-    /// Drives a connection over this stream, and writes after each of its turns what it has gathered.
+impl<S> ConnectionIo<S> {
+    /// Drives a connection over this stream. Bytes of the budget are sent once a turn ends without the socket refusing any.
     pub(super) async fn drive<F, E>(&self, mut connection: Pin<&mut F>) -> Result<(), E>
     where
         F: Future<Output = Result<(), E>>,
-        E: From<io::Error>,
     {
-        let driven = std::future::poll_fn(|context| {
+        std::future::poll_fn(|context| {
             self.lock().is_blocked = false;
             let turn = connection.as_mut().poll(context);
             let io = &mut *self.lock();
-            match io.poll_send(context) {
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                // All that could be sent is.
-                Poll::Ready(Ok(())) if !io.is_blocked => io.budget.sent(),
-                Poll::Ready(Ok(())) | Poll::Pending => {}
+            if !io.is_blocked {
+                io.budget.sent();
             }
             turn
-        });
-        let served = driven.await;
-        std::future::poll_fn(|context| self.lock().poll_send(context)).await?;
-        served
-    }
-}
-
-impl<S: AsyncWrite + Unpin> Io<S> {
-    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.gathered.poll_send(Pin::new(&mut self.stream), context)
+        })
+        .await
     }
 }
 
@@ -164,12 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let io = &mut *self.lock();
-        let stream = Pin::new(&mut io.stream);
-        let polled = if io.progress.begins_http2() {
-            io.gathered.poll_write(stream, context, slices)
-        } else {
-            stream.poll_write_vectored(context, slices)
-        };
+        let polled = Pin::new(&mut io.stream).poll_write_vectored(context, slices);
         io.is_blocked |= polled.is_pending();
         let written = ready!(polled)?;
         io.progress.sent(written);
@@ -183,110 +161,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
     /// The server flushes whenever it has nothing else to do, so this is where to look whether the client has left.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let io = &mut *self.lock();
-        if io.progress.begins_http2() {
-            // When the turn is over.
-            return Poll::Ready(Ok(()));
-        }
-        if !io.is_read
+        if !io.progress.begins_http2()
+            && !io.is_read
             && io.progress.is_working()
             && let Poll::Ready(left) = io.read_ahead(context)
         {
             return Poll::Ready(Err(left));
         }
-        Pin::new(&mut io.stream).poll_flush(context)
+        let polled = Pin::new(&mut io.stream).poll_flush(context);
+        io.is_blocked |= polled.is_pending();
+        polled
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let io = &mut *self.lock();
-        io.gathered.poll_shutdown(Pin::new(&mut io.stream), context)
+        Pin::new(&mut self.lock().stream).poll_shutdown(context)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::io::AsyncWriteExt as _;
 
     use super::*;
-
-    /// A stream that counts how often it is written to.
-    struct Counted(DuplexStream, Arc<AtomicUsize>);
-
-    impl AsyncWrite for Counted {
-        fn poll_write(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            self.1.fetch_add(1, Ordering::Relaxed);
-            Pin::new(&mut self.0).poll_write(context, bytes)
-        }
-
-        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.0).poll_flush(context)
-        }
-
-        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.0).poll_shutdown(context)
-        }
-    }
-
-    impl AsyncRead for Counted {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.0).poll_read(context, buffer)
-        }
-    }
-
-    /// In how many writes pieces leave that one turn makes after a request of this version, over a buffer of that many bytes.
-    async fn writes_of(version: hyper::Version, pieces: &[&[u8]], buffer_bytes: usize) -> (usize, Vec<u8>) {
-        let (mut client, server) = tokio::io::duplex(buffer_bytes);
-        let (writes, progress) = (Arc::default(), ConnectionProgress::default());
-        progress.request_received(version);
-        let io = ConnectionIo::over(
-            Counted(server, Arc::clone(&writes)),
-            progress,
-            ByteBudget::default(),
-            None,
-        );
-        let mut stream = io.clone();
-        let serving = async move {
-            for piece in pieces {
-                stream.write_all(piece).await?;
-                stream.flush().await?;
-            }
-            Ok::<_, io::Error>(())
-        };
-        let mut serving = Box::pin(serving);
-        let mut read = vec![0; pieces.concat().len()];
-        let (served, all) = tokio::join!(io.drive(serving.as_mut()), client.read_exact(&mut read));
-        served.unwrap();
-        all.unwrap();
-        (writes.load(Ordering::Relaxed), read)
-    }
-
-    #[tokio::test]
-    async fn what_one_turn_writes_over_http2_leaves_in_one_write() {
-        let pieces: &[&[u8]] = &[b"head", b"body", b"end"];
-        for (version, writes) in [(hyper::Version::HTTP_2, 1), (hyper::Version::HTTP_11, 3)] {
-            let left = writes_of(version, pieces, 64).await;
-            assert_eq!(left, (writes, b"headbodyend".to_vec()), "{version:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn more_than_is_gathered_or_written_at_once_arrives_whole_and_in_order() {
-        static LARGE: [u8; 100_000] = [7; 100_000];
-        let pieces: &[&[u8]] = &[b"head", &LARGE, b"end"];
-        for version in [hyper::Version::HTTP_2, hyper::Version::HTTP_11] {
-            let (_, read) = writes_of(version, pieces, 1_000).await;
-            assert_eq!(read, pieces.concat(), "{version:?}");
-        }
-    }
 
     #[tokio::test]
     async fn no_more_is_read_ahead_than_the_buffer_holds() {
