@@ -6,9 +6,10 @@ use std::time::Duration;
 use chassis::files::read_bounded;
 use chassis::findings::{Check, Finding, chain};
 use chassis::tls::{TlsFault, names_in};
+use futures_util::StreamExt as _;
 use provider_settings::checkup::{ConnectionSettings, describe_fault, root};
-use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
-use session_proto::v1::{ErrorReason, GetSessionRequest, get_session_request};
+use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError, WatchItem};
+use session_proto::v1::{ErrorReason, GetSessionRequest, WatchSessionsRequest, get_session_request};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::settings::EdgeSettings;
@@ -164,7 +165,10 @@ async fn rights(client: &SessionClient) -> Finding {
         "EndSessions" end_sessions,
         "ReceiveSecurityEvent" receive_security_event,
         "ListSessions" list_sessions,
-        "WatchSessions" watch_sessions,
+    }
+    let mut watch = client.watch(WatchSessionsRequest::default());
+    if let Some(WatchItem::Lost(error)) = watch.next().await {
+        note("WatchSessions", Some(error));
     }
     if unknown {
         return Finding::problem(

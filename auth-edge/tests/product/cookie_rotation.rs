@@ -1,5 +1,7 @@
 //! `EDGE_COOKIE_ROTATION`: the cookie is given anew now and then, and who uses an older one after that has a copy.
 
+use futures_util::StreamExt as _;
+use session_proto::client::WatchItem;
 use session_proto::v1::{Cause, ListSessionsRequest, WatchSessionsRequest, session_event::Kind};
 
 use crate::device_bound::device::Device;
@@ -134,12 +136,8 @@ async fn an_answer_that_is_lost_costs_nothing() {
 #[tokio::test]
 async fn an_old_cookie_is_good_for_requests_on_their_way_and_then_ends_the_session_for_both() {
     let stack = stack().await;
-    let watch = stack
-        .sessions
-        .client()
-        .watch_sessions(WatchSessionsRequest::default())
-        .await;
-    let mut watch = watch.unwrap();
+    let mut watch = stack.sessions.client().watch(WatchSessionsRequest::default());
+    assert_eq!(watch.next().await, Some(WatchItem::Connected));
     let mut browser = signed_in(&stack).await;
     let mut copy = browser.clone();
     stack.clock.advance_ms(INTERVAL_MS);
@@ -168,8 +166,10 @@ async fn an_old_cookie_is_good_for_requests_on_their_way_and_then_ends_the_sessi
     assert_eq!(used(&mut browser).await, (204, false), "two browsers have it");
     assert_eq!(used(&mut late).await, (204, false));
     loop {
-        let event = watch.message().await.unwrap().unwrap();
-        if event.kind() == Kind::Ended {
+        let item = watch.next().await.unwrap();
+        if let WatchItem::Event(event) = item
+            && event.kind() == Kind::Ended
+        {
             assert_eq!(event.cause(), Cause::Theft);
             break;
         }

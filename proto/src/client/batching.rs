@@ -10,20 +10,17 @@
 //! - A caller that hangs up loses its own answer alone.
 //! - A read whose metadata would be lost among others is a call of its own.
 
-use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tonic::metadata::{Ascii, KeyRef, MetadataMap, MetadataValue};
-use tonic::transport::Channel;
 use tonic::{Response, Status};
 
-use super::pool::{Pool, timed};
-use super::service;
+use super::connection::Service;
+use super::request::timed;
 use crate::error;
 use crate::v1::batch_get_sessions_response::Result as BatchResult;
 use crate::v1::batch_get_sessions_response::result::Outcome;
@@ -32,11 +29,9 @@ use crate::v1::{BatchGetSessionsRequest, ErrorReason, GetSessionRequest, GetSess
 /// Most sessions the service reads in one call.
 const BATCH_MAX: usize = 50;
 
-/// A read waits no longer than this for the call in flight: many times what a read takes, and not yet felt.
-const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_millis(20);
-
-/// How much longer a read waits for its batch before it is sent by itself: many batches, and a small part of any deadline.
-const BATCH_WAIT_MAX: Duration = Duration::from_millis(80);
+/// A read waits no longer than this for its batch, and is then sent by itself: many times what a batch takes, and a small part of any
+/// deadline.
+const BATCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The metadata that names the request a read belongs to.
 const X_REQUEST_ID: &str = "x-request-id";
@@ -49,7 +44,7 @@ pub(super) struct Batcher(Arc<BatcherState>);
 
 #[derive(Debug)]
 struct BatcherState {
-    channel: Channel,
+    service: Service,
     queue: Mutex<ReadQueue>,
 }
 
@@ -74,21 +69,25 @@ struct PendingRead {
 struct InFlight(Arc<BatcherState>);
 
 impl Batcher {
-    pub(super) fn over(channel: Channel) -> Self {
+    pub(super) fn over(service: Service) -> Self {
         Self(Arc::new(BatcherState {
-            channel,
+            service,
             queue: Mutex::default(),
         }))
     }
 
     /// Reads a session, to be answered by the time given. Panics outside a tokio runtime.
-    pub(super) async fn get(&self, pool: &Pool, request: &GetSessionRequest, until: Instant) -> ReadAnswer {
-        let metadata = pool.annotations();
+    pub(super) async fn get(
+        &self,
+        metadata: MetadataMap,
+        request: &GetSessionRequest,
+        until: Instant,
+    ) -> ReadAnswer {
         let mut in_flight = None;
         if may_be_batched(&metadata) {
             in_flight = self.0.begin();
             if in_flight.is_some() {
-                yield_once().await;
+                tokio::task::yield_now().await;
             }
             if (in_flight.is_none() || self.0.has_pending())
                 && let Some(answer) = self.in_batch(in_flight.take(), request, &metadata, until).await
@@ -96,8 +95,12 @@ impl Batcher {
                 return answer;
             }
         }
-        let mut client = service(self.0.channel.clone());
-        let answer = client.get_session(timed(metadata, request.clone(), until)).await;
+        let answer = self
+            .0
+            .service
+            .clone()
+            .get_session(timed(metadata, request.clone(), until))
+            .await;
         drop(in_flight);
         answer.map(Response::into_inner)
     }
@@ -110,7 +113,7 @@ impl Batcher {
         metadata: &MetadataMap,
         until: Instant,
     ) -> Option<ReadAnswer> {
-        let (answer, mut answered) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         self.0.queue().waiting.push(PendingRead {
             request: request.clone(),
             request_id: metadata.get(X_REQUEST_ID).cloned(),
@@ -118,10 +121,6 @@ impl Batcher {
             answer,
         });
         drop(first);
-        if let Ok(answer) = timeout(IN_FLIGHT_WAIT_MAX, &mut answered).await {
-            return answer.ok();
-        }
-        self.0.send_waiting();
         let answer = timeout(BATCH_WAIT_MAX, answered).await;
         answer.ok()?.ok()
     }
@@ -165,26 +164,12 @@ impl Drop for InFlight {
     }
 }
 
-/// Lets everything else that is ready to run on this runtime go first.
-async fn yield_once() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 /// Sends a batch with the longest of its deadlines, and hands out what it brings.
 async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
     let Some(until) = batch.iter().map(|waiting| waiting.until).max() else {
         return;
     };
-    let reads = Arc::clone(&in_flight.0);
-    let mut client = service(reads.channel.clone());
+    let mut service = in_flight.0.service.clone();
     let mut metadata = MetadataMap::new();
     let (mut requests, mut answers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
     for waiting in batch {
@@ -195,7 +180,7 @@ async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
         answers.push(waiting.answer);
     }
     let request = timed(metadata, BatchGetSessionsRequest { requests }, until);
-    let answer = client.batch_get_sessions(request).await;
+    let answer = service.batch_get_sessions(request).await;
     drop(in_flight);
     match answer {
         Ok(response) => {

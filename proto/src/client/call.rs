@@ -1,20 +1,27 @@
-//! One call: deadline, choice of a replica, retries.
+//! One call: deadline, choice of a replica, retries, further replicas while one is silent.
+//!
+//! Invariants
+//! - The first answer counts, and the other attempts are dropped. A replica that was asked earlier and is still silent gets no
+//!   further calls until the client has connected to it again.
+//! - A slow replica has the whole time of the call. A connection that answers no pings fails its calls
+//!   (`KEEPALIVE_TIMEOUT`).
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use prost::Message;
-use tokio::time::{Instant, sleep_until, timeout_at};
-use tonic::transport::Channel;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 use tracing::{Instrument as _, Span};
 
-use super::SessionError;
-use super::attempts::{self, CallTime, NoAnswer};
 use super::channels::StreamPermit;
-use super::connection::{FIRST_WORD_MAX, ReplicaConnection};
+use super::connection::{FIRST_WORD_MAX, ReplicaConnection, Service};
+use super::endpoint::ReplicaEndpoint;
+use super::failure::SessionError;
 use super::pool::Pool;
 use super::resolution::Picked;
 use super::span;
@@ -22,7 +29,7 @@ use crate::error;
 use crate::v1::ErrorReason;
 
 /// First try included. Three reach every replica of a usual deployment without multiplying the load of an outage.
-pub(super) const ATTEMPTS_MAX: u32 = 3;
+const ATTEMPTS_MAX: u32 = 3;
 
 /// Requests larger than this are not sent: the service reads no larger ones.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
@@ -102,29 +109,31 @@ where
         return Err(SessionError::too_large());
     }
     let begun = Instant::now();
-    let time = CallTime {
-        until: begun + deadline,
-        patience: repeat.patience(deadline),
-    };
+    let until = begun + deadline;
     let mut attempt = 1;
     // Replicas that lack the key of the record.
     let mut without_key = Vec::new();
     loop {
-        let picked = timeout_at(time.until, pool.pick_besides(&without_key))
+        let picked = timeout_at(until, pool.pick_besides(&without_key))
             .await
             .map_err(|_elapsed| SessionError::late())?;
         let failure = match picked {
-            Err(nobody) => AttemptFailure::Unsent(nobody),
+            Err(no_connection) => AttemptFailure::Unsent(no_connection),
             Ok(picked) => {
                 if !span.is_disabled() && attempt == 1 && pool.only_target().is_none() {
                     pool.target_of(&picked.replica.id)
                         .inspect(|target| span::sent_to(span, target));
                 }
-                match attempts::answered(pool, &picked, &time, &send).await {
+                let replica = Arc::clone(&picked.replica);
+                let sent = match repeat.patience(deadline) {
+                    None => attempted(picked, until, &send).await,
+                    Some(patience) => attempted_by_several(pool, picked, until, patience, &send).await,
+                };
+                match sent {
                     Ok(response) => return Ok(response),
                     Err(failure) => {
                         if failure.lacks_key() {
-                            without_key.push(picked.replica);
+                            without_key.push(replica);
                         }
                         failure
                     }
@@ -135,15 +144,87 @@ where
         // Who waited for a connection would wait for it again.
         let waited = matches!(failure, AttemptFailure::Unsent(_)) && now >= begun + FIRST_WORD_MAX;
         let all_lack_key = failure.lacks_key() && pool.another(&without_key).is_none();
-        let over = attempt == ATTEMPTS_MAX || now >= time.until || waited || all_lack_key;
+        let over = attempt == ATTEMPTS_MAX || now >= until || waited || all_lack_key;
         if over || !failure.may_repeat(repeat) {
             return Err(failure.into());
         }
         // Another connection, or another replica, is at hand.
         if !matches!(failure, AttemptFailure::Gone(_)) && !failure.lacks_key() {
-            sleep_until((now + backoff(BACKOFF * attempt)).min(time.until)).await;
+            sleep_until((now + backoff(BACKOFF * attempt)).min(until)).await;
         }
         attempt += 1;
+    }
+}
+
+/// Sends a call to the replica picked.
+async fn attempted<R, F>(
+    picked: Picked,
+    until: Instant,
+    send: &impl Fn(Arc<ReplicaConnection>, Instant) -> F,
+) -> Result<R, AttemptFailure>
+where
+    F: Future<Output = Result<R, Status>>,
+{
+    let answer = timeout_at(until, send(Arc::clone(&picked.connection), until)).await;
+    outcome(&picked, answer)
+}
+
+/// Sends a call to the replica picked, and to another one each time that `patience` passes without an answer.
+async fn attempted_by_several<R, F>(
+    pool: &Pool,
+    picked: Picked,
+    until: Instant,
+    patience: Duration,
+    send: &impl Fn(Arc<ReplicaConnection>, Instant) -> F,
+) -> Result<R, AttemptFailure>
+where
+    F: Future<Output = Result<R, Status>>,
+{
+    let mut asked = vec![Arc::clone(&picked.replica)];
+    let attempt_by = |replica: Arc<ReplicaEndpoint>, picked: Option<Picked>| async move {
+        let sent = match picked {
+            Some(picked) => attempted(picked, until, send).await,
+            None => match replica.connect().await {
+                Ok(connection) => {
+                    let replica = Arc::clone(&replica);
+                    attempted(Picked { replica, connection }, until, send).await
+                }
+                Err(status) => Err(AttemptFailure::Unsent(status)),
+            },
+        };
+        (replica, sent)
+    };
+    let mut attempts = FuturesUnordered::from_iter([attempt_by(Arc::clone(&picked.replica), Some(picked))]);
+    let mut silent = asked.clone();
+    loop {
+        let next = match asked.len() < ATTEMPTS_MAX as usize {
+            true => timeout(patience, attempts.next()).await,
+            false => Ok(attempts.next().await),
+        };
+        match next {
+            Ok(Some((replica, sent))) => {
+                let at = silent.iter().position(|other| Arc::ptr_eq(other, &replica));
+                match sent {
+                    Ok(response) => {
+                        let earlier = silent.iter().take(at.unwrap_or_default());
+                        earlier.for_each(|replica| replica.suspect());
+                        return Ok(response);
+                    }
+                    // What the service says is not asked again. The other replicas may still answer.
+                    Err(failure) if attempts.is_empty() || !failure.is_of_the_way() => return Err(failure),
+                    Err(_) => _ = at.map(|at| silent.remove(at)),
+                }
+            }
+            // An attempt that fails last returns its failure.
+            Ok(None) => return Err(AttemptFailure::Silence),
+            Err(_elapsed) => {
+                if let Some(other) = pool.another(&asked) {
+                    asked.push(Arc::clone(&other));
+                    silent.push(Arc::clone(&other));
+                    attempts.push(attempt_by(other, None));
+                }
+            }
+        }
     }
 }
 
@@ -160,18 +241,17 @@ pub(super) async fn stream<Q, R, F>(
     picked: &Picked,
     until: Instant,
     request: Q,
-    open: impl FnOnce(Channel, Request<Q>) -> F,
+    open: impl FnOnce(Service, Request<Q>) -> F,
 ) -> Result<OpenedStream<R>, SessionError>
 where
     F: Future<Output = Result<Response<Streaming<R>>, Status>>,
 {
     let mut request = Request::new(request);
     pool.annotate(request.metadata_mut());
-    let late = |_elapsed| NoAnswer::Late;
-    let permitted = timeout_at(until, picked.replica.for_stream(&picked.connection)).await;
-    let (connection, permit) = outcome(picked, permitted.map_err(late))?;
-    let opened = timeout_at(until, open(connection.channel(), request)).await;
-    let events = outcome(picked, opened.map_err(late))?.into_inner();
+    let permitted = timeout_at(until, picked.replica.for_stream()).await;
+    let (connection, permit) = outcome(picked, permitted)?;
+    let opened = timeout_at(until, open(connection.service(), request)).await;
+    let events = outcome(picked, opened)?.into_inner();
     Ok(OpenedStream {
         events,
         connection,
@@ -180,7 +260,7 @@ where
 }
 
 /// Why an attempt failed.
-pub(super) enum AttemptFailure {
+enum AttemptFailure {
     /// This was said, by the service or by the transport.
     Said(Status),
     /// Nothing was said in time.
@@ -192,10 +272,7 @@ pub(super) enum AttemptFailure {
 }
 
 /// What an answer, or that none came, says of the replica and of the call.
-pub(super) fn outcome<R>(
-    picked: &Picked,
-    outcome: Result<Result<R, Status>, NoAnswer>,
-) -> Result<R, AttemptFailure> {
+fn outcome<R>(picked: &Picked, outcome: Result<Result<R, Status>, Elapsed>) -> Result<R, AttemptFailure> {
     let replica = &picked.replica;
     match outcome {
         Ok(Ok(response)) => {
@@ -212,12 +289,7 @@ pub(super) fn outcome<R>(
             replica.answered();
             Err(AttemptFailure::Said(status))
         }
-        Err(NoAnswer::Late) => {
-            replica.failed();
-            Err(AttemptFailure::Silence)
-        }
-        Err(NoAnswer::Silent) => {
-            picked.connection.go_away();
+        Err(_elapsed) => {
             replica.failed();
             Err(AttemptFailure::Silence)
         }
@@ -240,7 +312,7 @@ impl AttemptFailure {
     }
 
     /// Whether it says nothing of the call: another replica may answer it.
-    pub(super) fn is_of_the_way(&self) -> bool {
+    fn is_of_the_way(&self) -> bool {
         match self {
             Self::Said(status) => is_transport(status),
             Self::Silence | Self::Gone(_) | Self::Unsent(_) => true,

@@ -1,10 +1,10 @@
-//! The connections to one address: one for calls, and more where streams would fill it.
+//! The connections to one address: one for calls, and others for streams.
 //!
-//! A server takes so many streams on one connection at once, and a call that finds none free waits until one ends. Watches
-//! do not end, so calls never share a connection with more than a few of them.
+//! A server takes a limited number of streams on one connection, and a call that finds none free waits until one ends. Watches do not
+//! end, so calls never share a connection with them.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use tonic::Status;
@@ -12,11 +12,8 @@ use tonic::transport::Endpoint;
 
 use super::connection::ReplicaConnection;
 
-/// Streams on the connection calls take: half of the least that any server or proxy should take (RFC 9113, section 6.5.2).
-const STREAMS_BESIDE_CALLS: usize = 50;
-
-/// Streams on a connection of their own: that least.
-const STREAMS_ALONE: usize = 100;
+/// Streams on one connection: the least that any server or proxy should take (RFC 9113, section 6.5.2).
+const STREAMS_MAX: usize = 100;
 
 /// Connections to one address.
 #[derive(Debug)]
@@ -31,7 +28,6 @@ pub(super) struct Channels {
 #[derive(Debug)]
 struct StreamConnection {
     connection: Arc<ReplicaConnection>,
-    capacity: usize,
     permits: Arc<()>,
 }
 
@@ -68,49 +64,34 @@ impl Channels {
         Ok(connection)
     }
 
-    /// A connection with capacity for a stream: that for calls if it has any.
-    pub(super) async fn for_stream(
-        &self,
-        calls: &Arc<ReplicaConnection>,
-    ) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
-        let beside_calls = match self.free_permit(calls) {
-            Ok(permits) => return Ok(permits),
-            Err(beside_calls) => beside_calls,
-        };
-        let (connection, capacity) = if beside_calls {
-            (Arc::clone(calls), STREAMS_BESIDE_CALLS)
-        } else {
-            (self.another().await?, STREAMS_ALONE)
-        };
+    /// A connection that takes another stream.
+    pub(super) async fn for_stream(&self) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
+        if let Some(free) = self.free_permit() {
+            return Ok(free);
+        }
+        let connection = self.another().await?;
         let permits = Arc::new(());
         let permit = StreamPermit(Arc::clone(&permits));
-        let opened = StreamConnection {
+        self.streams().push(StreamConnection {
             connection: Arc::clone(&connection),
-            capacity,
             permits,
-        };
-        self.for_streams
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(opened);
+        });
         Ok((connection, permit))
     }
 
-    /// A permit on a connection that has streams already; where there is none, whether the one for calls has any.
-    fn free_permit(
-        &self,
-        calls: &Arc<ReplicaConnection>,
-    ) -> Result<(Arc<ReplicaConnection>, StreamPermit), bool> {
-        let mut for_streams = self.for_streams.lock().unwrap_or_else(PoisonError::into_inner);
-        // What has no streams any more is closed, unless calls use it too.
-        for_streams.retain(|one| one.streams() > 0 && !one.connection.is_going_away());
-        match for_streams.iter().find(|one| one.streams() < one.capacity) {
-            Some(free) => Ok((
-                Arc::clone(&free.connection),
-                StreamPermit(Arc::clone(&free.permits)),
-            )),
-            None => Err(!for_streams.iter().any(|one| Arc::ptr_eq(&one.connection, calls))),
-        }
+    /// A permit on a connection that has streams already. A connection without streams is closed.
+    fn free_permit(&self) -> Option<(Arc<ReplicaConnection>, StreamPermit)> {
+        let mut all = self.streams();
+        all.retain(|one| one.streams() > 0 && !one.connection.is_going_away());
+        let free = all.iter().find(|one| one.streams() < STREAMS_MAX)?;
+        Some((
+            Arc::clone(&free.connection),
+            StreamPermit(Arc::clone(&free.permits)),
+        ))
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Vec<StreamConnection>> {
+        self.for_streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn another(&self) -> Result<Arc<ReplicaConnection>, Status> {

@@ -11,7 +11,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,48 +25,39 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use super::batching::Batcher;
+use crate::v1::session_service_client::SessionServiceClient;
 
 /// A server that says nothing for so long after a connection was accepted is not there, or not well.
 pub(super) const FIRST_WORD_MAX: Duration = Duration::from_secs(1);
 
-/// What is known of a connection; clones share it.
-#[derive(Clone, Debug, Default)]
-struct ConnectionState(Arc<Facts>);
+/// The client rejects larger answers. A page of 200 sessions of the largest size that a service stores fits.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// The service behind a connection.
+pub(super) type Service = SessionServiceClient<Channel>;
+
+/// What is known of a connection.
 #[derive(Debug, Default)]
-struct Facts {
+struct ConnectionState {
     /// It takes no further calls.
     going_away: AtomicBool,
-    /// How often its socket brought something.
-    reads: AtomicU64,
-    /// Notified by the first of them, and by the end.
+    has_spoken: AtomicBool,
+    /// Notified by the first bytes, and by the end.
     spoke_or_ended: Notify,
 }
 
 impl ConnectionState {
-    /// It takes no further calls.
     fn go_away(&self) {
-        self.0.going_away.store(true, Ordering::Release);
+        self.going_away.store(true, Ordering::Release);
     }
 
     fn is_going_away(&self) -> bool {
-        self.0.going_away.load(Ordering::Acquire)
+        self.going_away.load(Ordering::Acquire)
     }
 
-    fn reads(&self) -> u64 {
-        self.0.reads.load(Ordering::Relaxed)
-    }
-
-    /// Its socket brought something.
-    fn has_read(&self) {
-        if self.0.reads.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.0.spoke_or_ended.notify_one();
-        }
-    }
-
-    /// Waits for the first the other side says: a server begins by itself (RFC 9113, section 3.4). False if it does not, in time.
+    /// Waits for the first bytes of the other side: a server begins by itself (RFC 9113, section 3.4). False if none come in time.
     async fn speaks(&self) -> bool {
-        let first = self.0.spoke_or_ended.notified();
+        let first = self.spoke_or_ended.notified();
         timeout(FIRST_WORD_MAX, first).await.is_ok() && !self.is_going_away()
     }
 }
@@ -74,21 +65,21 @@ impl ConnectionState {
 /// A connection that was made, and the reads over it.
 #[derive(Debug)]
 pub(super) struct ReplicaConnection {
-    channel: Channel,
+    service: Service,
     reads: Batcher,
-    state: ConnectionState,
+    state: Arc<ConnectionState>,
     made: Instant,
 }
 
 impl ReplicaConnection {
     /// Connects, handshakes included, on the runtime this is called on.
     pub(super) async fn make(endpoint: &Endpoint, address: SocketAddr) -> Result<Self, Status> {
-        let state = ConnectionState::default();
+        let state = Arc::<ConnectionState>::default();
         let begun = AtomicBool::new(false);
-        let of_connection = state.clone();
+        let of_connection = Arc::clone(&state);
         let connector = service_fn(move |_: Uri| {
             let again = begun.swap(true, Ordering::Relaxed);
-            let state = of_connection.clone();
+            let state = Arc::clone(&of_connection);
             async move {
                 if again {
                     state.go_away();
@@ -107,16 +98,17 @@ impl ReplicaConnection {
             tracing::debug!(%address, "a replica of the session service accepts connections and says nothing");
             return Err(unreachable());
         }
+        let service = Service::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
         Ok(Self {
-            reads: Batcher::over(channel.clone()),
-            channel,
+            reads: Batcher::over(service.clone()),
+            service,
             state,
             made: Instant::now(),
         })
     }
 
-    pub(super) fn channel(&self) -> Channel {
-        self.channel.clone()
+    pub(super) fn service(&self) -> Service {
+        self.service.clone()
     }
 
     pub(super) fn reads(&self) -> &Batcher {
@@ -126,11 +118,6 @@ impl ReplicaConnection {
     /// Whether it takes no further calls.
     pub(super) fn is_going_away(&self) -> bool {
         self.state.is_going_away()
-    }
-
-    /// How often its socket brought something: the same number twice is silence.
-    pub(super) fn reads_of_socket(&self) -> u64 {
-        self.state.reads()
     }
 
     /// It takes no further calls.
@@ -151,12 +138,12 @@ fn unreachable() -> Status {
 /// The socket of a connection: records what it brings and its end.
 struct ObservedSocket {
     stream: TcpStream,
-    state: ConnectionState,
+    state: Arc<ConnectionState>,
 }
 
 impl ObservedSocket {
     /// Connects to `address`; `state` is that of the connection.
-    async fn connect(address: SocketAddr, state: ConnectionState) -> io::Result<Self> {
+    async fn connect(address: SocketAddr, state: Arc<ConnectionState>) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, state })
@@ -166,7 +153,7 @@ impl ObservedSocket {
 impl Drop for ObservedSocket {
     fn drop(&mut self) {
         self.state.go_away();
-        self.state.0.spoke_or_ended.notify_one();
+        self.state.spoke_or_ended.notify_one();
     }
 }
 
@@ -178,8 +165,8 @@ impl AsyncRead for ObservedSocket {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.state.has_read();
+        if buffer.filled().len() > before && !self.state.has_spoken.swap(true, Ordering::Relaxed) {
+            self.state.spoke_or_ended.notify_one();
         }
         polled
     }

@@ -36,8 +36,9 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// off; one without calls is not pinged.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A ping unanswered for so long means the connection is dead: what is in flight on it and may not be repeated has waited its deadline.
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection that leaves a ping unanswered for so long is dead, and its calls fail: two seconds after the last byte, so that two
+/// attempts fit into a deadline of five.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Names one address of the service, for as long as the name it was found by leads to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -248,12 +249,9 @@ impl ReplicaEndpoint {
         attempt
     }
 
-    /// A connection for a stream, and its permit on it; `calls` is the one calls take.
-    pub(super) async fn for_stream(
-        &self,
-        calls: &Arc<ReplicaConnection>,
-    ) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
-        self.channels.for_stream(calls).await
+    /// A connection for a stream, and its permit on it.
+    pub(super) async fn for_stream(&self) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
+        self.channels.for_stream().await
     }
 
     /// A call could not be made here, or was not answered.

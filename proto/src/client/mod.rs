@@ -29,12 +29,11 @@
 //!
 //! With several replicas, a call that may be repeated is sent to another one as well where the first says nothing for a quarter of a second
 //! (reads and rolls) or a second (the others), and the first answer counts: a replica that is cut off costs that moment once. It
-//! has no further calls until a new connection to it has brought something. Where nobody says anything, not even to
-//! a ping, such a call fails after two to three seconds; one that waits for a slow store has its deadline.
+//! has no further calls until a new connection to it has brought something. A connection that brings nothing for two
+//! seconds, no answer to a ping either, fails its calls. A call that waits for a slow store has its deadline.
 //!
 //! Deliberately absent: caching. What a session says is true at the moment of the answer and not later.
 
-mod attempts;
 mod batching;
 mod call;
 mod channels;
@@ -42,6 +41,7 @@ mod connection;
 mod endpoint;
 mod failure;
 mod pool;
+mod request;
 mod resolution;
 mod resolve;
 mod settings;
@@ -50,12 +50,9 @@ mod tls;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::Stream;
-use tokio::time::Instant;
-use tonic::transport::Channel;
-use tonic::{Response, Streaming};
+use tonic::Response;
 
 pub use self::endpoint::EndpointId;
 pub use self::failure::{Advice, SessionError};
@@ -67,39 +64,25 @@ pub use self::watch::WatchItem;
 use self::call::Repeat;
 use self::connection::ReplicaConnection;
 use self::pool::Pool;
-use crate::v1::session_service_client::SessionServiceClient;
+use self::settings::Timeouts;
 use crate::v1::{
     AbandonSignInRequest, AbandonSignInResponse, BatchGetSessionsRequest, BatchGetSessionsResponse,
     BeginSignInRequest, BeginSignInResponse, BindSessionRequest, BindSessionResponse, CreateSessionRequest,
     CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest, EndSessionsResponse,
     GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, GetSessionResponse,
     ListSessionsRequest, ListSessionsResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse,
-    RollSessionRequest, RollSessionResponse, RotateCookieRequest, RotateCookieResponse, SessionEvent,
-    UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
+    RollSessionRequest, RollSessionResponse, RotateCookieRequest, RotateCookieResponse, UpdateSessionRequest,
+    UpdateSessionResponse, WatchSessionsRequest,
 };
-
-/// Answers larger than this are refused: a page of 200 sessions of the largest size a service stores fits.
-const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A refresh may have to wait for a slow provider, so a token has more time than the other calls.
 const TOKEN_DEADLINE_FACTOR: u32 = 4;
-
-/// How long things may take.
-#[derive(Clone, Copy, Debug)]
-struct Timeouts {
-    deadline: Duration,
-    watch_silence: Duration,
-}
 
 /// Calls the session service. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SessionClient {
     pool: Arc<Pool>,
     timeouts: Timeouts,
-}
-
-fn service(channel: Channel) -> SessionServiceClient<Channel> {
-    SessionServiceClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
 }
 
 /// Writes one unary method: its name, messages, deadline factor and whether it may be repeated.
@@ -113,7 +96,7 @@ macro_rules! unary {
             let deadline = self.timeouts.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
             call::unary(pool, concat!("session.v1.SessionService/", $name), deadline, $repeat(request), request, |connection, until| async move {
-                let answer = service(connection.channel()).$method(pool.request(request.clone(), until)).await;
+                let answer = connection.service().$method(pool.request(request.clone(), until)).await;
                 answer.map(Response::into_inner)
             })
             .await
@@ -166,7 +149,7 @@ impl SessionClient {
     pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
         let (pool, request) = (&self.pool, &request);
         let read = |connection: Arc<ReplicaConnection>, until| async move {
-            connection.reads().get(pool, request, until).await
+            connection.reads().get(pool.annotations(), request, until).await
         };
         let method = "session.v1.SessionService/GetSession";
         call::unary(pool, method, self.timeouts.deadline, Repeat::Soon, request, read).await
@@ -214,26 +197,6 @@ impl SessionClient {
         /// Lists the sessions of a person, the newest first.
         "ListSessions" list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Soon, 1
     );
-
-    /// One watch on one replica, with the events of all replicas, as the service sends it. The deadline covers opening the
-    /// stream, not the stream: a stream without a heartbeat for a few intervals is dead, and the caller opens another.
-    /// [`SessionClient::watch`] does all that.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub async fn watch_sessions(
-        &self,
-        request: WatchSessionsRequest,
-    ) -> Result<Streaming<SessionEvent>, SessionError> {
-        let until = Instant::now() + self.timeouts.deadline;
-        let picked = tokio::time::timeout_at(until, self.pool.pick())
-            .await
-            .map_err(|_elapsed| SessionError::late())??;
-        let open = |channel, request| async move { service(channel).watch_sessions(request).await };
-        // The caller holds the stream alone, so it is not counted.
-        let opened = call::stream(&self.pool, &picked, until, request, open).await;
-        opened.map(|opened| opened.events)
-    }
 
     /// Watches sessions for as long as the stream is read: opened again after the last event whenever it ends, on
     /// whichever replica can be reached. A consumer that reads its sessions again at every [`WatchItem::Missed`], and

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -14,9 +14,10 @@ use futures_util::future::{join_all, select_ok};
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::{Instant, sleep};
 use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Status};
+use tonic::{Request, Status};
 
 use super::endpoint::{EndpointId, ReplicaEndpoint, Target};
+use super::request::timed;
 use super::resolution::{Picked, Resolution};
 use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
@@ -30,16 +31,22 @@ const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 /// By how much an ejected address is connected to later than the others (RFC 8305, section 8: at least 100 ms).
 const LATER_ATTEMPT: Duration = Duration::from_millis(100);
 
+/// The certificates of connections.
+struct Certificates {
+    /// Those that connections are made with.
+    used: Option<ClientTls>,
+    /// What the files held when they were read last, so that content that cannot be used is reported once.
+    latest: Option<ClientTls>,
+}
+
 /// All replicas.
 pub(super) struct Pool {
     targets: Arc<[Target]>,
     known: ArcSwap<Resolution>,
     endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
-    /// Held while resolving; the certificates connections are made with.
-    resolving: Mutex<Option<ClientTls>>,
-    /// What was passed over last, so that it is told once.
-    refused: std::sync::Mutex<Option<ClientTls>>,
+    /// Held while resolving.
+    resolving: Mutex<Certificates>,
     resolver_runs: AtomicBool,
     resolve_soon: Arc<Notify>,
     settings: ClientSettings,
@@ -85,8 +92,10 @@ impl Pool {
             known: ArcSwap::default(),
             endpoints: watch::Sender::default(),
             turn: AtomicUsize::new(0),
-            resolving: Mutex::new(settings.tls.clone()),
-            refused: std::sync::Mutex::default(),
+            resolving: Mutex::new(Certificates {
+                used: settings.tls.clone(),
+                latest: settings.tls.clone(),
+            }),
             resolver_runs: AtomicBool::new(false),
             resolve_soon: Arc::default(),
             settings,
@@ -196,9 +205,9 @@ impl Pool {
 
     /// Resolves while nothing is known: one caller does, the others wait for it. Starts the resolver the first time.
     pub(super) async fn resolve_first(self: &Arc<Self>) {
-        let mut tls = self.resolving.lock().await;
+        let mut certificates = self.resolving.lock().await;
         if self.size() == 0 {
-            self.resolve(&mut tls).await;
+            self.resolve(&mut certificates).await;
         }
         if !self.resolver_runs.swap(true, Ordering::Relaxed) {
             tokio::spawn(keep_resolving(
@@ -211,8 +220,9 @@ impl Pool {
 
     /// Resolves all names now and keeps what is still there, connections included, unless the certificates are new. A
     /// name that cannot be resolved keeps its last addresses.
-    async fn resolve(&self, tls: &mut Option<ClientTls>) {
-        let same_certificates = !self.renew(tls).await;
+    async fn resolve(&self, certificates: &mut Certificates) {
+        let same_certificates = !self.renew(certificates).await;
+        let tls = certificates.used.as_ref();
         let before = self.known.load_full();
         let lookups = self
             .targets
@@ -232,8 +242,7 @@ impl Pool {
             for address in addresses {
                 let id = target.id(address);
                 let kept = before.by_id.get(&id).filter(|_| same_certificates).cloned();
-                let replica =
-                    kept.or_else(|| ReplicaEndpoint::new(target, address, tls.as_ref(), &self.resolve_soon));
+                let replica = kept.or_else(|| ReplicaEndpoint::new(target, address, tls, &self.resolve_soon));
                 by_id.extend(replica.map(|replica| (id, replica)));
             }
         }
@@ -249,56 +258,33 @@ impl Pool {
     }
 
     /// Takes up certificates that changed in their files; true if they did and can be used.
-    async fn renew(&self, tls: &mut Option<ClientTls>) -> bool {
-        let Some(new) = (match tls {
-            Some(current) => current.renewed().await,
-            None => None,
-        }) else {
+    async fn renew(&self, certificates: &mut Certificates) -> bool {
+        let Some(latest) = &certificates.latest else {
             return false;
         };
-        let usable = self
+        let Some(new) = latest.renewed().await else {
+            return false;
+        };
+        certificates.latest = Some(new.clone());
+        let checked = self
             .targets
             .iter()
             .try_for_each(|target| target.check(Some(&new)));
-        let refused = usable.is_err().then(|| new.clone());
-        let before = {
-            let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *last, refused.clone())
-        };
-        let is_news = refused.is_none() || refused != before;
-        if let Some(told) = self.settings.on_renewal.as_ref().filter(|_| is_news) {
-            told(usable.as_ref().copied().map_err(|error| error as &dyn Error));
+        if let Some(report) = &self.settings.on_renewal {
+            report(checked.as_ref().copied().map_err(|error| error as &dyn Error));
         }
-        match usable {
-            Ok(()) => {
-                tracing::info!("certificates for the session service were renewed");
-                *tls = Some(new);
-                true
-            }
-            Err(error) => {
-                if is_news {
-                    tracing::warn!(
-                        error = &error as &dyn Error,
-                        "changed certificates for the session service are passed over"
-                    );
-                }
-                false
-            }
+        if let Err(error) = checked {
+            let error = &error as &dyn Error;
+            tracing::warn!(
+                error,
+                "changed certificates for the session service are passed over"
+            );
+            return false;
         }
+        tracing::info!("certificates for the session service were renewed");
+        certificates.used = Some(new);
+        true
     }
-}
-
-/// A request with this metadata, and the time left as its gRPC deadline.
-pub(super) fn timed<Q>(metadata: MetadataMap, message: Q, until: Instant) -> Request<Q> {
-    let mut request = Request::from_parts(metadata, Extensions::default(), message);
-    request.set_timeout(in_whole_ms(until.saturating_duration_since(Instant::now())));
-    request
-}
-
-/// What is left of a deadline, up to a millisecond more: calls of the same deadline carry the same `grpc-timeout`, which is then
-/// in the connection's header table (RFC 7541, section 2.3.2). The caller itself waits no longer than it has to.
-fn in_whole_ms(left: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// Resolves every `interval`, and soon after a failure, until the pool is dropped.
@@ -314,7 +300,7 @@ async fn keep_resolving(pool: Weak<Pool>, soon: Arc<Notify>, interval: Duration)
         // Whether it was nudged or the interval passed makes no difference.
         let _ = tokio::time::timeout(wait.saturating_sub(RESOLVE_PAUSE), soon.notified()).await;
         let Some(pool) = pool.upgrade() else { return };
-        let mut tls = pool.resolving.lock().await;
-        pool.resolve(&mut tls).await;
+        let mut certificates = pool.resolving.lock().await;
+        pool.resolve(&mut certificates).await;
     }
 }

@@ -7,8 +7,8 @@ use tonic::Code;
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
-use super::SessionError;
 use super::endpoint::Target;
+use super::failure::SessionError;
 use crate::error::{code, code_name};
 
 const TARGET: &str = "otel::tracing";

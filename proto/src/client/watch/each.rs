@@ -9,9 +9,9 @@ use tokio_stream::StreamMap;
 
 use super::WatchItem;
 use super::replica_watch;
-use crate::client::Timeouts;
 use crate::client::endpoint::EndpointId;
 use crate::client::pool::Pool;
+use crate::client::settings::Timeouts;
 use crate::v1::WatchSessionsRequest;
 
 struct ReplicaWatches {

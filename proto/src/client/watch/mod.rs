@@ -13,7 +13,7 @@ mod replica_watch;
 pub(super) use self::each::each;
 pub(super) use self::replica_watch::any;
 
-use super::SessionError;
+use super::failure::SessionError;
 use crate::v1::SessionEvent;
 
 /// What a watch delivers.

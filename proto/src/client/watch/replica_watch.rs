@@ -10,11 +10,14 @@ use tonic::Status;
 
 use super::WatchItem;
 use super::freshness::Freshness;
+use crate::client::call;
 use crate::client::call::OpenedStream;
+use crate::client::connection::Service;
 use crate::client::endpoint::{EndpointId, ReplicaEndpoint};
+use crate::client::failure::SessionError;
 use crate::client::pool::Pool;
 use crate::client::resolution::Picked;
-use crate::client::{SessionError, Timeouts, call, service};
+use crate::client::settings::Timeouts;
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
 
@@ -167,7 +170,7 @@ impl ReplicaWatch {
             .await
             .map_err(|_elapsed| SessionError::late())??;
         let (mut freshness, questions) = Freshness::new(self.timeouts.watch_silence, self.request.clone());
-        let follow = |channel, request| async move { service(channel).follow_sessions(request).await };
+        let follow = |mut service: Service, request| async move { service.follow_sessions(request).await };
         let stream = call::stream(&self.pool, &picked, until, questions, follow).await?;
         freshness.record_arrival();
         Ok(OpenWatch {
