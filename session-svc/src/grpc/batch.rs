@@ -14,7 +14,8 @@ use tonic::Status;
 use super::arguments;
 use super::call::Call;
 use super::call_context::conclude;
-use super::service::{Api, is_by_handle, named};
+use super::reading::{self, is_by_handle, named};
+use super::service::Api;
 use super::status;
 use crate::callers::Rpc;
 use crate::session::Handle;
@@ -32,7 +33,7 @@ const ANSWER_BYTES: usize = 1024 * 1024;
 pub(super) async fn get_sessions(
     api: &Api,
     call: &Call,
-    request: &BatchGetSessionsRequest,
+    request: BatchGetSessionsRequest,
 ) -> Result<BatchGetSessionsResponse, SessionsError> {
     if !(1..=REQUESTS_MAX).contains(&request.requests.len()) {
         return arguments::wrong("requests", "has to name 1 to 50 sessions");
@@ -43,7 +44,7 @@ pub(super) async fn get_sessions(
     if request.requests.iter().any(is_by_handle) {
         call.reads_without_secret();
     }
-    let mut sessions = api.sessions().get_many(&handles).await?;
+    let mut sessions = api.sessions.get_many(&handles).await?;
     let mut bytes = 0;
     let mut results = Vec::with_capacity(names.len());
     for name in names {
@@ -51,7 +52,7 @@ pub(super) async fn get_sessions(
             Ok(_) if bytes > ANSWER_BYTES => Err(status::no_room_in_answer()),
             Ok(_) => {
                 let session = sessions.next().unwrap_or(Err(SessionsError::Internal));
-                let read = session.map(|session| api.read(&session));
+                let read = session.map(|session| reading::answer(api, &session));
                 conclude(Rpc::BatchGetSessions, call, read)
             }
             Err(malformed) => Err(status::of(&malformed)),

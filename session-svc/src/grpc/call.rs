@@ -13,9 +13,10 @@ use chassis::tls::PeerCertificate;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::deadline;
+use super::{arguments, deadline};
 use crate::callers::Caller;
 use crate::session::{Cause, Handle};
+use crate::sessions::SessionsError;
 
 /// The metadata that names the request a call belongs to; a batch has one for each read in it.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -101,6 +102,16 @@ impl Call {
     /// The session the call is about.
     pub(super) fn is_about(&self, session: Handle) {
         let _ = self.notes.session.set(session);
+    }
+
+    /// The session a well-formed request is about, noted for the record of the call.
+    pub(super) fn noted(&self, handle: Result<Handle, SessionsError>) -> Result<Handle, SessionsError> {
+        handle.inspect(|handle| self.is_about(*handle))
+    }
+
+    /// The session of this ID, noted too.
+    pub(super) fn by_id(&self, session_id: &str) -> Result<Handle, SessionsError> {
+        self.noted(arguments::session_id("session_id", session_id).map(|id| id.handle()))
     }
 
     /// The sessions a call for several is about.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chassis::audit::{RepeatedRecords, carried};
 use chassis::clock::Clock;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
+use session_proto::v1::ErrorReason;
 use tokio_util::task::TaskTracker;
 use tonic::{Response, Status};
 use tracing::Instrument as _;
@@ -122,11 +123,8 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
     let session = call.session().map(tracing::field::display);
     let cause = error as &dyn std::error::Error;
     let trace_id = chassis::propagation::trace_id(&tracing::Span::current());
-    match error {
-        SessionsError::Unreadable(_)
-        | SessionsError::CorruptStore(_)
-        | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => {
+    match status::reason(error) {
+        ErrorReason::ErrInternal => {
             tracing::error!(
                 rpc.method = rpc.full_name(),
                 session,
@@ -135,7 +133,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
                 "a call failed on a fault of the service"
             );
         }
-        SessionsError::StoreUnavailable(_) | SessionsError::Full => {
+        ErrorReason::ErrStoreUnavailable | ErrorReason::ErrOverloaded => {
             tracing::warn!(
                 rpc.method = rpc.full_name(),
                 session,
@@ -144,20 +142,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
                 "the store did not do its work"
             );
         }
-        SessionsError::Missing
-        | SessionsError::Refused(_)
-        | SessionsError::RefreshRefused
-        | SessionsError::Invalid { .. }
-        | SessionsError::StaleVersion
-        | SessionsError::ListensToNobody
-        | SessionsError::BoundToAnotherKey
-        | SessionsError::RequestIdReused
-        | SessionsError::TooLarge { .. }
-        | SessionsError::TargetRefused
-        | SessionsError::ScopeRefused
-        | SessionsError::ExchangeRefused
-        | SessionsError::ProviderUnavailable
-        // The vault logs it, once a minute for each key.
-        | SessionsError::UnknownKey(_) => {}
+        // A mistake of the caller, or logged where it was found.
+        _ => {}
     }
 }

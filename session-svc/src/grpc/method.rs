@@ -45,9 +45,8 @@ pub(super) struct Method {
 }
 
 /// The services beside our own, open to every verified client.
-const OPEN: [&str; 5] = [
+const OPEN: [&str; 4] = [
     "grpc.health.v1.Health/Check",
-    "grpc.health.v1.Health/List",
     "grpc.health.v1.Health/Watch",
     "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

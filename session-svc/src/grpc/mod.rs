@@ -9,20 +9,23 @@ mod arguments;
 mod batch;
 mod call;
 mod call_context;
+mod changes;
 mod counted_body;
 mod deadline;
 mod dispatch;
-mod end_sessions;
+mod endings;
 mod health;
 mod method;
 mod new_session;
 mod open_watches;
+mod reading;
 mod record;
 mod reflection;
 mod resource;
 mod service;
 mod sign_in;
 mod status;
+mod tokens;
 mod watching;
 
 use std::sync::Arc;
@@ -81,12 +84,7 @@ pub fn routes(
                 .accept_compressed(CompressionEncoding::Gzip)
                 .max_decoding_message_size(MAX_REQUEST_BYTES),
         );
-    let listed = health.clone();
-    let list = move |request| listed.clone().list(request);
-    let others = others
-        .prepare()
-        .into_axum_router()
-        .route(health::LIST, axum::routing::post(list));
+    let others = others.prepare().into_axum_router();
     Ok(move || {
         let api = Api::new(
             sessions.for_worker(),

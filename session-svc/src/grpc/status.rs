@@ -8,68 +8,86 @@ use crate::callers::AccessDenied;
 use crate::session::access::TokenRefusal;
 use crate::sessions::SessionsError;
 
-/// The reason of a failure.
-pub(super) fn reason(error: &SessionsError) -> ErrorReason {
+/// What callers read of a fault of the service: its log has the causes.
+const FAULT: &str = "the session service is at fault; its log says why";
+
+/// The reason of a failure, what people read of it, and its metadata: what the caller may know, and nothing of the inside.
+fn describe(error: &SessionsError) -> (ErrorReason, String, Option<(&'static str, String)>) {
+    use ErrorReason::*;
+    let words = error.to_string();
     match error {
-        SessionsError::Missing => ErrorReason::ErrMissingSession,
-        SessionsError::Refused(refusal) => match refusal {
-            TokenRefusal::MissingAccessToken => ErrorReason::ErrMissingAccessToken,
-            TokenRefusal::InsufficientScope(_) => ErrorReason::ErrInsufficientScope,
-            TokenRefusal::MissingRefreshToken => ErrorReason::ErrMissingRefreshToken,
-            TokenRefusal::ExpiredAccessToken => ErrorReason::ErrExpiredAccessToken,
-            TokenRefusal::RefusedBefore | TokenRefusal::SignInOwed => ErrorReason::ErrFailedRefreshGrant,
-        },
-        SessionsError::RefreshRefused => ErrorReason::ErrFailedRefreshGrant,
-        SessionsError::TargetRefused => ErrorReason::ErrInvalidTarget,
-        // Which scopes it is, a use case tells as a refusal.
-        SessionsError::ScopeRefused => ErrorReason::ErrInsufficientScope,
-        SessionsError::ExchangeRefused => ErrorReason::ErrFailedTokenExchange,
-        SessionsError::Invalid { .. } => ErrorReason::ErrInvalidArgument,
-        SessionsError::StaleVersion => ErrorReason::ErrStaleVersion,
-        SessionsError::BoundToAnotherKey => ErrorReason::ErrBoundToAnotherKey,
-        SessionsError::RequestIdReused => ErrorReason::ErrRequestIdReused,
-        SessionsError::TooLarge { .. } => ErrorReason::ErrSessionTooLarge,
-        SessionsError::ListensToNobody => ErrorReason::ErrUnimplemented,
-        SessionsError::StoreUnavailable(_) => ErrorReason::ErrStoreUnavailable,
-        SessionsError::ProviderUnavailable => ErrorReason::ErrProviderUnavailable,
-        SessionsError::Full => ErrorReason::ErrOverloaded,
-        SessionsError::UnknownKey(_) => ErrorReason::ErrUnknownEncryptionKey,
+        SessionsError::Missing => (ErrMissingSession, words, None),
+        SessionsError::Refused(refusal) => describe_refusal(refusal),
+        SessionsError::RefreshRefused => (ErrFailedRefreshGrant, words, None),
+        SessionsError::TargetRefused => (ErrInvalidTarget, words, None),
+        // A use case reports as a refusal which scopes it is.
+        SessionsError::ScopeRefused => (ErrInsufficientScope, words, None),
+        SessionsError::ExchangeRefused => (ErrFailedTokenExchange, words, None),
+        SessionsError::Invalid { field, .. } => {
+            (ErrInvalidArgument, words, Some(("field", (*field).to_owned())))
+        }
+        SessionsError::StaleVersion => (ErrStaleVersion, words, None),
+        SessionsError::BoundToAnotherKey => (ErrBoundToAnotherKey, words, None),
+        SessionsError::RequestIdReused => (ErrRequestIdReused, words, None),
+        SessionsError::TooLarge { limit } => {
+            (ErrSessionTooLarge, words, Some(("limitBytes", limit.to_string())))
+        }
+        SessionsError::ListensToNobody => (ErrUnimplemented, words, None),
+        SessionsError::StoreUnavailable(_) => (ErrStoreUnavailable, words, None),
+        SessionsError::ProviderUnavailable => (ErrProviderUnavailable, words, None),
+        SessionsError::Full => (ErrOverloaded, words, None),
+        SessionsError::UnknownKey(key) => (ErrUnknownEncryptionKey, words, Some(("key", key.to_string()))),
         SessionsError::Unreadable(_)
         | SessionsError::CorruptStore(_)
         | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => ErrorReason::ErrInternal,
+        | SessionsError::Internal => (ErrInternal, FAULT.to_owned(), None),
     }
 }
 
-/// The status of a failure: what the caller may know, and nothing of the inside.
-pub(super) fn of(error: &SessionsError) -> Status {
-    let metadata = match error {
-        SessionsError::Refused(TokenRefusal::InsufficientScope(missing)) => {
-            Some(("scopes", missing.join(" ")))
+fn describe_refusal(refusal: &TokenRefusal) -> (ErrorReason, String, Option<(&'static str, String)>) {
+    let (reason, words) = match refusal {
+        TokenRefusal::InsufficientScope(missing) => {
+            let scopes = missing.join(" ");
+            let words = format!("not granted: {scopes}");
+            return (ErrorReason::ErrInsufficientScope, words, Some(("scopes", scopes)));
         }
-        SessionsError::Invalid { field, .. } => Some(("field", (*field).to_owned())),
-        SessionsError::TooLarge { limit } => Some(("limitBytes", limit.to_string())),
-        SessionsError::UnknownKey(key) => Some(("key", key.to_string())),
-        SessionsError::Missing
-        | SessionsError::Refused(_)
-        | SessionsError::RefreshRefused
-        | SessionsError::TargetRefused
-        | SessionsError::ScopeRefused
-        | SessionsError::ExchangeRefused
-        | SessionsError::StaleVersion
-        | SessionsError::ListensToNobody
-        | SessionsError::BoundToAnotherKey
-        | SessionsError::RequestIdReused
-        | SessionsError::StoreUnavailable(_)
-        | SessionsError::ProviderUnavailable
-        | SessionsError::Full
-        | SessionsError::Unreadable(_)
-        | SessionsError::CorruptStore(_)
-        | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => None,
+        TokenRefusal::MissingAccessToken => (
+            ErrorReason::ErrMissingAccessToken,
+            "the session holds no access token",
+        ),
+        TokenRefusal::MissingRefreshToken => (
+            ErrorReason::ErrMissingRefreshToken,
+            "the session holds no refresh token",
+        ),
+        TokenRefusal::ExpiredAccessToken => (
+            ErrorReason::ErrExpiredAccessToken,
+            "the access token has expired and cannot be refreshed",
+        ),
+        TokenRefusal::RefusedBefore => (
+            ErrorReason::ErrFailedRefreshGrant,
+            "the provider refused to refresh the tokens: sign in again",
+        ),
+        TokenRefusal::SignInOwed => (
+            ErrorReason::ErrFailedRefreshGrant,
+            "a security event demands a sign-in: sign in again",
+        ),
     };
-    let metadata = metadata.map(|(name, value)| (name.to_owned(), value));
-    status(reason(error), message(error), metadata)
+    (reason, words.to_owned(), None)
+}
+
+/// The reason of a failure.
+pub(super) fn reason(error: &SessionsError) -> ErrorReason {
+    describe(error).0
+}
+
+/// The status of a failure.
+pub(super) fn of(error: &SessionsError) -> Status {
+    let (reason, words, metadata) = describe(error);
+    status(
+        reason,
+        words,
+        metadata.map(|(name, value)| (name.to_owned(), value)),
+    )
 }
 
 /// The deadline passed first.
@@ -141,40 +159,4 @@ pub(super) fn explained(bare: &Status) -> Option<Status> {
     } else {
         explained
     })
-}
-
-fn message(error: &SessionsError) -> String {
-    match error {
-        SessionsError::Refused(refusal) => match refusal {
-            TokenRefusal::MissingAccessToken => "the session holds no access token".to_owned(),
-            TokenRefusal::InsufficientScope(missing) => format!("not granted: {}", missing.join(" ")),
-            TokenRefusal::MissingRefreshToken => "the session holds no refresh token".to_owned(),
-            TokenRefusal::ExpiredAccessToken => {
-                "the access token has expired and cannot be refreshed".to_owned()
-            }
-            TokenRefusal::RefusedBefore => {
-                "the provider refused to refresh the tokens: sign in again".to_owned()
-            }
-            TokenRefusal::SignInOwed => "a security event demands a sign-in: sign in again".to_owned(),
-        },
-        SessionsError::Unreadable(_)
-        | SessionsError::CorruptStore(_)
-        | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => "the session service is at fault; its log says why".to_owned(),
-        SessionsError::Missing
-        | SessionsError::RefreshRefused
-        | SessionsError::TargetRefused
-        | SessionsError::ScopeRefused
-        | SessionsError::ExchangeRefused
-        | SessionsError::Invalid { .. }
-        | SessionsError::StaleVersion
-        | SessionsError::ListensToNobody
-        | SessionsError::BoundToAnotherKey
-        | SessionsError::RequestIdReused
-        | SessionsError::TooLarge { .. }
-        | SessionsError::StoreUnavailable(_)
-        | SessionsError::ProviderUnavailable
-        | SessionsError::UnknownKey(_)
-        | SessionsError::Full => error.to_string(),
-    }
 }

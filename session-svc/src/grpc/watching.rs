@@ -82,8 +82,8 @@ async fn watch(
     }
     let resume =
         Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
-    let open = api.calls().watches().open(&scope);
-    let events = api.sessions().watch(scope, resume.map(str::to_owned)).await?;
+    let open = api.calls.watches().open(&scope);
+    let events = api.sessions.watch(scope, resume.map(str::to_owned)).await?;
     let ending = Ending {
         rpc: match &questions {
             Some(_) => Rpc::FollowSessions,
@@ -155,7 +155,7 @@ impl WatchStream {
             }
         };
         let disbelieved = self.call.disbelieved.clone().unwrap_or_default();
-        let draining = self.api.draining();
+        let draining = self.api.draining.clone();
         tokio::pin!(too_late);
         loop {
             let event = tokio::select! {
@@ -189,7 +189,7 @@ impl WatchStream {
                 return Ok(None);
             }
         }
-        let demands_sign_ins = self.api.sessions().has_demands();
+        let demands_sign_ins = self.api.sessions.has_demands();
         Ok(Some(resource::event(
             update,
             demands_sign_ins,
@@ -202,15 +202,15 @@ impl WatchStream {
         self.check_access()?;
         let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
         let beat = || {
-            let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
-            resource::answer(number, self.api.sessions().has_demands(), now_ms, position)
+            let (now_ms, position) = (self.api.sessions.now_ms(), self.position.clone());
+            resource::answer(number, self.api.sessions.has_demands(), now_ms, position)
         };
         Ok((number != 0).then(beat))
     }
 
     /// A change of the callers' policy takes effect before the event is sent.
     fn check_access(&self) -> Result<(), Status> {
-        let callers = self.api.calls().callers();
+        let callers = self.api.calls.callers();
         callers
             .allow(&self.call.caller, self.ending.rpc)
             .map_err(status::access_denied)

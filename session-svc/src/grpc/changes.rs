@@ -1,0 +1,101 @@
+//! Changes of a session by the holder of its ID.
+
+use session_proto::v1;
+
+use super::arguments;
+use super::call::Call;
+use super::service::Api;
+use crate::sessions::{SessionsError, Update};
+
+pub(super) async fn roll_session(
+    api: &Api,
+    call: &Call,
+    request: v1::RollSessionRequest,
+) -> Result<v1::RollSessionResponse, SessionsError> {
+    let handle = call.by_id(&request.session_id);
+    let device = arguments::device(request.device.as_ref())?;
+    let caller = call.caller.shown().unwrap_or_default();
+    let (session, rolled) = api.sessions.roll(handle?, device, caller).await?;
+    Ok(v1::RollSessionResponse {
+        session: Some(Box::new(api.resource(&session))),
+        rolled,
+    })
+}
+
+pub(super) async fn update_session(
+    api: &Api,
+    call: &Call,
+    request: v1::UpdateSessionRequest,
+) -> Result<v1::UpdateSessionResponse, SessionsError> {
+    let handle = call.by_id(&request.session_id)?;
+    let session = api.sessions.update(handle, update(&request)?).await?;
+    call.is_about_person(&session.issuer, &session.subject);
+    Ok(v1::UpdateSessionResponse {
+        session: Some(api.resource(&session)),
+    })
+}
+
+pub(super) async fn rotate_cookie(
+    api: &Api,
+    call: &Call,
+    request: v1::RotateCookieRequest,
+) -> Result<v1::RotateCookieResponse, SessionsError> {
+    let handle = call.by_id(&request.session_id)?;
+    let shown = arguments::shown_generation(&request)?;
+    let grace_ms = arguments::grace_ms(request.grace.as_ref())?;
+    let session = api.sessions.rotate_cookie(handle, &shown, grace_ms).await?;
+    call.is_about_person(&session.issuer, &session.subject);
+    Ok(v1::RotateCookieResponse {
+        session: Some(api.resource(&session)),
+    })
+}
+
+pub(super) async fn bind_session(
+    api: &Api,
+    call: &Call,
+    request: v1::BindSessionRequest,
+) -> Result<v1::BindSessionResponse, SessionsError> {
+    let handle = call.by_id(&request.session_id)?;
+    let key = arguments::device_key("jwk", &request.jwk)?;
+    let session = api.sessions.bind(handle, &key).await?;
+    call.is_about_person(&session.issuer, &session.subject);
+    Ok(v1::BindSessionResponse {
+        session: Some(api.resource(&session)),
+    })
+}
+
+fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
+    let mut paths: Vec<&str> = request
+        .update_mask
+        .iter()
+        .flat_map(|mask| mask.paths.iter().map(String::as_str))
+        .collect();
+    if paths.is_empty() {
+        paths.extend((!request.user.is_empty()).then_some("user"));
+        paths.extend((!request.attributes.is_empty()).then_some("attributes"));
+    }
+    if paths.is_empty() {
+        return arguments::wrong(
+            "update_mask",
+            "names nothing to replace, and neither user nor attributes is present",
+        );
+    }
+    let mut update = Update {
+        version: (request.version != 0).then_some(request.version),
+        ..Update::default()
+    };
+    for path in paths {
+        match path {
+            "user" if request.user.is_empty() => {
+                return arguments::wrong("user", "is required by the update_mask");
+            }
+            "user" => update.user = Some(arguments::claims("user", &request.user)?),
+            // Absent but named: the attributes are cleared.
+            "attributes" => {
+                update.attributes = Some(arguments::claims("attributes", &request.attributes)?);
+            }
+            _ => return arguments::wrong("update_mask", "names something else than user and attributes"),
+        }
+    }
+    Ok(update)
+}

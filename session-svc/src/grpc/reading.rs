@@ -1,0 +1,101 @@
+//! Reads of sessions: one by its ID or handle, or those of a person, page by page.
+
+use prost::Message as _;
+use session_proto::v1::get_session_request::By;
+use session_proto::{timestamp, v1};
+
+use super::arguments;
+use super::call::Call;
+use super::resource;
+use super::service::Api;
+use crate::session::{Handle, Session};
+use crate::sessions::{Page, SessionsError};
+use crate::store::Cursor;
+
+/// Most bytes of sessions on a page: gRPC clients take 4 MiB unless configured otherwise.
+const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
+
+/// The session a request names.
+pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsError> {
+    match &request.by {
+        Some(By::SessionId(id)) => arguments::session_id("session_id", id).map(|id| id.handle()),
+        Some(By::Handle(handle)) => arguments::handle("handle", handle),
+        None => arguments::wrong("session_id", "either session_id or handle is required"),
+    }
+}
+
+/// Whether a request names a session by its handle, which is no secret.
+pub(super) fn is_by_handle(request: &v1::GetSessionRequest) -> bool {
+    matches!(request.by, Some(By::Handle(_)))
+}
+
+/// The answer with a session that was read.
+pub(super) fn answer(api: &Api, session: &Session) -> v1::GetSessionResponse {
+    v1::GetSessionResponse {
+        session: Some(Box::new(api.resource(session))),
+        roll_due: api.sessions.roll_is_due(session),
+    }
+}
+
+pub(super) async fn get_session(
+    api: &Api,
+    call: &Call,
+    request: v1::GetSessionRequest,
+) -> Result<v1::GetSessionResponse, SessionsError> {
+    if is_by_handle(&request) {
+        call.reads_without_secret();
+    }
+    let handle = call.noted(named(&request))?;
+    let session = api.sessions.get(handle).await?;
+    if call.is_administrative() {
+        call.is_about_person(&session.issuer, &session.subject);
+    }
+    Ok(answer(api, &session))
+}
+
+pub(super) async fn list_sessions(
+    api: &Api,
+    call: &Call,
+    request: v1::ListSessionsRequest,
+) -> Result<v1::ListSessionsResponse, SessionsError> {
+    let issuer = arguments::issuer(&request.issuer)?;
+    let subject = arguments::required_name("subject", &request.subject)?;
+    call.is_about_person(issuer, subject);
+    call.reads_without_secret();
+    let size = arguments::page_size(request.page_size)?;
+    let token = arguments::token("page_token", &request.page_token)?;
+    let page = api.sessions.list(issuer, subject, size, token).await?;
+    listed(api, issuer, subject, page)
+}
+
+/// A page of a person's as a message; one that would be too large ends early, and the next begins where it ended.
+fn listed(
+    api: &Api,
+    issuer: &str,
+    subject: &str,
+    page: Page,
+) -> Result<v1::ListSessionsResponse, SessionsError> {
+    let mut answer = v1::ListSessionsResponse {
+        sessions: Vec::with_capacity(page.sessions.len()),
+        next_page_token: page.next_page_token,
+    };
+    let mut bytes = 0;
+    let mut last: Option<Cursor> = None;
+    // One by one, so that a session and what is shown of it are not both in memory for the whole page.
+    for listed in page.sessions {
+        let message = resource::listed(&listed.shown, issuer, subject, api.sessions.lifetime());
+        bytes += message.encoded_len();
+        if let Some(last) = last.as_ref().filter(|_| bytes > MAX_PAGE_BYTES) {
+            answer.next_page_token = api.sessions.page_token_behind(issuer, subject, last)?;
+            break;
+        }
+        answer.sessions.push(message);
+        last = Some(listed.cursor);
+    }
+    // Those that are in no order of the store's come last there.
+    let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);
+    answer
+        .sessions
+        .sort_by_key(|session| std::cmp::Reverse(created(session)));
+    Ok(answer)
+}
