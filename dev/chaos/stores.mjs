@@ -42,7 +42,7 @@ async function sentinel({ network, folder, front }) {
   });
   const between = (name, does) => Promise.all(others(name).flatMap((other) => [does(name, other), does(other, name)]));
   return {
-    options: { store: topology.url, sessionEnv: { SESSION_ENDING_REPLICAS: '1' } },
+    options: { store: topology.url },
     owns: (name) => Boolean(named(name)),
     master: async () => (await topology.master()).name,
     keys: async () => keyFigures((await topology.master()).port),

@@ -22,7 +22,7 @@ use crate::sessions::{SESSION_BYTES_MAX, SessionLimits, WATCH_HEARTBEAT};
 use crate::store::url::StoreSettings;
 use crate::transmitter::Receivers;
 
-pub(crate) use self::kept::{store_and_keys, with_ending_replicas};
+pub(crate) use self::kept::store_and_keys;
 
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
@@ -102,12 +102,6 @@ static STORE: Topic = Topic {
             secret: true,
             help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt. To change it: append the new one everywhere, move it to the front, drop the old one after SESSION_ABSOLUTE_DURATION. Required unless the store is memory:.",
         },
-        setting(
-            "SESSION_ENDING_REPLICAS",
-            "0",
-            "COUNT",
-            "How many replicas of Redis have to acknowledge the end of a session before it is answered: what they have survives a failover. An ending that they do not acknowledge within half a second is answered UNAVAILABLE, and calling again is right. It holds for security events as well. 1 where the master has two replicas; 0 asks none.",
-        ),
     ],
 };
 
@@ -210,7 +204,6 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let receivers = signals::receivers(reader);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
-    let store = with_ending_replicas(reader, store);
     kept::judge_files(reader, &store);
     let store_file = reader.secret_file("SESSION_STORE");
     let proxy = providers

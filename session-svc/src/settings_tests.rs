@@ -29,24 +29,6 @@ fn mistakes(pairs: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn only_redis_has_replicas_that_acknowledge_endings() {
-    let (name, key) = (
-        "SESSION_ENDING_REPLICAS",
-        ("SESSION_ENCRYPTION_KEY", "00".repeat(32)),
-    );
-    let key = (key.0, key.1.as_str());
-    assert_eq!(mistakes(&[(name, "1")]), [name]);
-    let careful = settings(&[(name, "1"), ("SESSION_STORE", "redis://127.0.0.1"), key]).unwrap();
-    assert_eq!(
-        Some(careful.store),
-        "redis://127.0.0.1"
-            .parse::<StoreSettings>()
-            .unwrap()
-            .with_ending_replicas(1)
-    );
-}
-
-#[test]
 fn the_defaults_are_those_of_the_manual() {
     let settings = settings(&[]).unwrap();
     assert_eq!(settings.listen.to_string(), "127.0.0.1:50051");

@@ -29,7 +29,7 @@ use crate::session::Lifetime;
 use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, MeasuredStore, OpenError, SessionStore};
-use crate::store_condition::{self, StoreCondition};
+use crate::store_condition::StoreCondition;
 use crate::transmitter::{Receivers, SignalTransmitter};
 use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
 
@@ -155,14 +155,6 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         Some(certificates.of(CertificateUse::Store)),
     )
     .await?;
-    tokio::spawn(store_condition::warn_of_restarts(
-        Arc::clone(&store),
-        runtime.shutdown.clone(),
-    ));
-    tokio::spawn(store_condition::warn_of_endings(
-        Arc::clone(&store),
-        runtime.shutdown.clone(),
-    ));
     let parts = ServiceParts {
         store,
         keys: keys(&settings, Arc::clone(&runtime.clock))?,

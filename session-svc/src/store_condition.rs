@@ -1,5 +1,4 @@
-//! The store's health: checked once a second, shown by readiness, a metric and the log; and once, whether it would survive a restart
-//! and keeps what endings promise.
+//! The store's health: checked once a second, shown by readiness, a metric and the log.
 //!
 //! A store that does not answer takes the replica out. A full one does not: sessions are read, refreshed and ended, and none
 //! of the other replicas on the same store could do more.
@@ -12,8 +11,6 @@ use chassis::runtime::Runtime;
 use prometheus::IntGauge;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::fact::Assessment;
-use crate::store::redis::lacks_right;
 use crate::store::{SessionStore, StoreError};
 
 /// How often the store is checked.
@@ -21,61 +18,6 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a store that was away is left alone before it is asked again what is asked of it once.
-const ONCE_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long the replicas of a store that was just started may take to connect before their absence is worth a warning.
-const REPLICAS_GRACE: Duration = Duration::from_secs(10);
-
-/// Says once in the log what a restart of the store would lose, as far as its user may know: `check-store` says it in full.
-pub(crate) async fn warn_of_restarts(store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
-    loop {
-        match store.restart_facts().await {
-            Ok(facts) => {
-                for fact in facts {
-                    if let Assessment::Warning(advice) | Assessment::Problem(advice) = fact.standing {
-                        tracing::warn!(
-                            check = fact.name,
-                            found = fact.value,
-                            advice,
-                            "a restart of the store would lose sessions"
-                        );
-                    }
-                }
-                return;
-            }
-            Err(error) => tracing::debug!(
-                error = &error as &dyn std::error::Error,
-                "what a restart of the store would lose cannot be asked"
-            ),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(ONCE_INTERVAL) => {}
-            () = shutdown.cancelled() => return,
-        }
-    }
-}
-
-/// Says in the log, until they once are, that endings would not be acknowledged as `SESSION_ENDING_REPLICAS` asks: nobody would know
-/// before the first sign-out fails.
-pub(crate) async fn warn_of_endings(store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
-    let mut wait = REPLICAS_GRACE;
-    while let Err(error) = store.confirm_removed(&[]).await {
-        if lacks_right(&error) || wait == ONCE_INTERVAL {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                advice =
-                    "SESSION_ENDING_REPLICAS needs the right +wait and as many replicas near their master",
-                "the store does not acknowledge endings: every sign-out would fail"
-            );
-        }
-        tokio::select! {
-            () = tokio::time::sleep(wait) => wait = ONCE_INTERVAL,
-            () = shutdown.cancelled() => return,
-        }
-    }
-}
 
 /// What is reported of the store.
 pub(crate) struct StoreCondition {

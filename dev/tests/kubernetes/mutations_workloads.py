@@ -40,7 +40,6 @@ REACH, ALONE = "only_the_intended_pods_reach_each_other", "a_stranger_in_the_nam
 PROBES, SPREAD = "servers_have_three_probes_and_liveness_asks_for_less", "replicas_are_enough_and_spread_over_zones_and_nodes"
 SAME, DIRECT = "both_services_have_the_same_providers", "behind_a_forward_proxy_nothing_goes_to_the_internet_itself"
 KEEPS, NAMES = "redis_speaks_tls_keeps_sessions_and_evicts_none", "servers_and_sentinels_are_named_as_their_pods_are"
-UNTOLD = "the_check_of_the_store_knows_what_a_server_does_not_tell"
 
 MUTATIONS = [
     ("the_parts_are_pods_of_their_own", PLAIN, lambda items: without(items, "Deployment", "web")),
@@ -98,10 +97,7 @@ MUTATIONS = [
     ("the_closed_default_user_keeps_its_rights", PLAIN, replaced("users.acl", "user default off ~* &* +@all", "user default off")),
     ("the_closed_default_user_keeps_its_rights", PLAIN, replaced("users.acl", "user session-svc on PASSWORDS", "user session-svc on nopass")),
     ("redis_has_room_for_a_rewrite", PLAIN, lambda items: redis(items)["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="384Mi")),
-    (UNTOLD, PRODUCTION, lambda items: redis(items)["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="640Mi")),
-    (UNTOLD, PRODUCTION, lambda items: named(items, "CronJob", "check-store")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["envFrom"].pop()),
     ("a_lost_answer_of_dns_stops_no_sentinel_for_two_seconds", PLAIN, lambda items: redis(items, "redis-sentinel")["template"]["spec"].pop("dnsConfig")),
-    (UNTOLD, PRODUCTION, lambda items: settings(items, SERVICE).update(SESSION_ENDING_REPLICAS="2")),
     (SAME, SEVERAL, lambda items: container(items, SERVICE)["envFrom"].pop(0)),
     (SAME, SEVERAL, lambda items: settings(items, "provider").update(OIDC_CLIENT_ID="vestibule")),
     (SAME, SEVERAL, replaced("providers.toml", "/etc/vestibule/provider/partner", "/etc/vestibule/partner/secret")),

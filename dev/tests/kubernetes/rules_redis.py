@@ -80,20 +80,6 @@ def redis_has_room_for_a_rewrite(pair):
 
 
 @rule
-def the_check_of_the_store_knows_what_a_server_does_not_tell(pair):
-    if not any(workload["metadata"]["name"] == "check-store" for workload, _ in pair.pods()):
-        return
-    check, service = (pair.settings(pair.workload(name)) for name in ("check-store", "session-svc"))
-    waited_for = [settings_of.get("SESSION_ENDING_REPLICAS") for settings_of in (check, service)]
-    if waited_for[0] != waited_for[1]:
-        yield "endings wait for {1} replicas, and {0} are asked".format(*waited_for)
-    told = check.get("OPERATOR_SERVER_MEMORY")
-    limit = pair.workload("redis")["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] if settings(pair) else None
-    if told != limit:
-        yield f"{told} is told, {limit} is the limit"
-
-
-@rule
 def servers_and_sentinels_are_named_as_their_pods_are(pair):
     if not settings(pair):
         return

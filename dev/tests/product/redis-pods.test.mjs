@@ -39,7 +39,7 @@ before(async () => {
   const child = new Child('session-svc', binary('session-svc'), [], {
     env: {
       PATH: process.env.PATH, SESSION_LISTEN: `127.0.0.1:${grpc}`, SESSION_ADMIN_LISTEN: `127.0.0.1:${admin}`, SESSION_STORE_FILE: storeFile,
-      SESSION_ENCRYPTION_KEY: randomBytes(32).toString('hex'), SESSION_ENDING_REPLICAS: '1', OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'pods', OIDC_CLIENT_SECRET: 'a secret of nobody',
+      SESSION_ENCRYPTION_KEY: randomBytes(32).toString('hex'), OIDC_ISSUER_URL: ISSUER, OIDC_CLIENT_ID: 'pods', OIDC_CLIENT_SECRET: 'a secret of nobody',
     },
   });
   service = { url: `http://127.0.0.1:${grpc}`, child };

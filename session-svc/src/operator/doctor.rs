@@ -56,7 +56,7 @@ async fn examine(settings: &Settings) -> Report {
         keys: settings.keys.len(),
         may_be_served: true,
     };
-    sections.push(store::examine(&access, None).await);
+    sections.push(store::examine(&access).await);
     sections.push(Section {
         title: format!("Who may call, at {}", settings.listen),
         checks: vec![("transport", transport(settings)), ("callers", callers(settings))],

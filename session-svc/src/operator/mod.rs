@@ -16,7 +16,6 @@
 
 mod check_store;
 mod doctor;
-mod memory_size;
 mod pause;
 mod receivers;
 mod service;

@@ -45,16 +45,6 @@ fn store(reader: &mut Reader<'_>) -> StoreSettings {
     }
 }
 
-/// The store with as many replicas as an ending waits for.
-pub(crate) fn with_ending_replicas(reader: &mut Reader<'_>, store: StoreSettings) -> StoreSettings {
-    let name = "SESSION_ENDING_REPLICAS";
-    let count = reader.count(name);
-    store.with_ending_replicas(count).unwrap_or_else(|| {
-        reader.wrong(name, "needs a store with replicas: Redis, by SESSION_STORE");
-        StoreSettings::Memory
-    })
-}
-
 /// Names what is wrong with the files the store needs. Its engine is not asked: it may be down, or be serving.
 pub(super) fn judge_files(reader: &mut Reader<'_>, store: &StoreSettings) {
     if let StoreSettings::Redis(settings) = store

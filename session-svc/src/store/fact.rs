@@ -1,7 +1,7 @@
-//! What an operator may learn of a store's servers: their settings, rights and connections.
+//! What an operator may learn of a store's servers.
 
 /// How good or bad a fact is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assessment {
     /// As it should be.
     Fine,
@@ -9,8 +9,6 @@ pub enum Assessment {
     Warning(&'static str),
     /// Loses sessions or does not work: what to do.
     Problem(&'static str),
-    /// May not be asked: which right is missing.
-    Unknown(&'static str),
 }
 
 /// Something a server says of itself.
@@ -25,18 +23,11 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// A fact that is as it should be.
-    pub(crate) fn fine(name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn new(name: &'static str, value: impl Into<String>, standing: Assessment) -> Self {
         Self {
             name,
             value: value.into(),
-            standing: Assessment::Fine,
+            standing,
         }
-    }
-
-    /// The same fact, standing otherwise.
-    #[must_use]
-    pub(crate) fn standing(self, standing: Assessment) -> Self {
-        Self { standing, ..self }
     }
 }

@@ -224,9 +224,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// read is removed as well, and answered with `Corrupt`.
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
-    /// Answers when records that were removed, or without names everything that was, will not be back: with a store that is copied to
-    /// other servers, once as many of these as it was set to have acknowledged it; false if none is asked. An error leaves them
-    /// removed, and the question can be asked again.
+    /// Answers when records that were removed, or without names everything that was, will not be back: with a master that is held to its
+    /// replicas, once one of them has acknowledged it; false if none is asked. An error leaves them removed, and the question can be
+    /// asked again.
     async fn confirm_removed(&self, _names: &[Name]) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -283,14 +283,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Answers if the store can do its work now.
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// What the servers of a shared store say of themselves. `server_memory` is how many bytes each of them may take, where
-    /// that is less than its machine has.
-    async fn facts(&self, _server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// What a restart of these servers would lose: those of the facts that cost little.
-    async fn restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
+    /// What the servers of a shared store say of themselves.
+    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
         Ok(Vec::new())
     }
 }

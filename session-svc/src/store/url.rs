@@ -48,21 +48,6 @@ pub struct RedisSettings {
     pub(crate) tls: Option<TlsSettings>,
     /// Prefix of every key.
     pub(crate) prefix: String,
-    /// How many replicas have to acknowledge an ending; no part of the address.
-    pub(crate) ending_replicas: usize,
-}
-
-impl StoreSettings {
-    /// The same, where so many replicas have to acknowledge an ending; `None` for a store that has none.
-    #[must_use]
-    pub fn with_ending_replicas(mut self, count: usize) -> Option<Self> {
-        if let Self::Redis(settings) = &mut self {
-            settings.ending_replicas = count;
-        } else if count > 0 {
-            return None;
-        }
-        Some(self)
-    }
 }
 
 /// How Redis servers stand together.
@@ -270,7 +255,6 @@ fn redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, Sto
         database,
         tls,
         prefix: parameters.prefix,
-        ending_replicas: 0,
     })
 }
 

@@ -1,34 +1,46 @@
 //! Does what was removed stay away when a replica takes the master's place? (Redis, `WAIT`)
 //!
 //! Invariants
-//! - Its connection is its own: `WAIT` holds up what comes behind it.
-//! - The server that answers has neither the records nor, after `WAIT`, have so many of its replicas: replication keeps the order of
-//!   writes. Which server the removal went to does not matter, and neither does who removed: a call that is repeated learns the same.
+//! - A master that is held to its replicas (`min-replicas-to-write`) counts an ending as done once one of them has it. Others are not
+//!   asked: they may have none.
+//! - The connection is its own: `WAIT` holds up what comes behind it.
+//! - The server that answers has neither the records nor, after `WAIT`, has one of its replicas: replication keeps the order of
+//!   writes. A call that is repeated learns the same.
 //! - What is not acknowledged in time is removed all the same, on this master.
-
-use futures_util::future::try_join_all;
-use redis::cluster_routing::Slot;
 
 use super::connection::WorkerConnection;
 use super::keys::KeyNames;
 use super::unavailable;
 use crate::store::{Name, StoreError};
 
-/// Longest the replicas may take: far above a round trip between zones, below what connections wait for an answer.
+/// Replicas that have to have an ending: as many as `min-replicas-to-write` is to say, for one of them takes the master's place.
+const WANTED: usize = 1;
+
+/// Longest a replica may take: far above a round trip between zones, below what connections wait for an answer.
 const ACKNOWLEDGE_MS: u64 = 500;
 
-/// Writes what is to be acknowledged. A server that is out of memory refuses what needs any, but not behind another write: sessions
-/// end when it is full.
-const PROBE: &str = "redis.call('DEL', KEYS[1]) redis.call('SET', KEYS[1], '', 'PX', ARGV[1])";
+/// Whether the master of this key is held to its replicas, which INFO says by how many of them are good. A user without the right
+/// to ask learns no.
+const IS_HELD: &str = r"
+local info = redis.pcall('INFO', 'replication')
+return type(info) == 'string' and string.find(info, 'min_slaves_good_slaves', 1, true) and 1 or 0
+";
 
-/// It is gone after this.
-const PROBE_MS: u64 = 1_000;
+/// Gives 1 if a record is there. Else it writes what is to be acknowledged, and takes that away. A server that is out of memory refuses
+/// what needs any, but not behind another write: sessions end when it is full.
+const PROBE: &str = r"
+for _, key in ipairs(KEYS) do if redis.call('EXISTS', key) == 1 then return 1 end end
+redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[1], '')
+redis.call('DEL', KEYS[1])
+return 0
+";
 
 /// Why an ending does not count as done.
 #[derive(Debug, thiserror::Error)]
 enum NotKept {
-    #[error("{has} of {wanted} replicas acknowledged an ending in time")]
-    Replicas { has: usize, wanted: usize },
+    #[error("no replica acknowledged an ending in time")]
+    Replicas,
     #[error("the master still has what was ended: another one has taken its place")]
     Undone,
 }
@@ -40,82 +52,44 @@ pub(super) struct Acknowledgements {
     pub(super) keys: KeyNames,
     /// Whether keys live on several nodes.
     pub(super) scattered: bool,
-    /// How many replicas; none are asked if it is 0.
-    pub(super) wanted: usize,
 }
 
 impl Acknowledgements {
-    /// Fails unless the records are gone for good.
-    pub(super) async fn removed(&self, names: &[Name]) -> Result<(), StoreError> {
-        let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.record(*name)).collect();
-        if self.scattered {
-            let slots = keys.iter().map(|key| self.of_slot(key, Slot::for_key(key)));
-            return try_join_all(slots).await.map(drop);
+    /// Fails unless the records are gone for good, or without names all that was removed so far. False if no replica was asked.
+    pub(super) async fn removed(&self, names: &[Name]) -> Result<bool, StoreError> {
+        let mut keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.record(*name)).collect();
+        if keys.is_empty() {
+            keys = self.keys.probes(self.scattered);
         }
-        self.of(&keys, self.keys.probe()).await
-    }
-
-    /// Fails unless all that was written so far has been acknowledged; in a cluster by the replicas of the masters that have these
-    /// slots.
-    pub(super) async fn all(&self, slots: &[Slot]) -> Result<(), StoreError> {
-        let nobodys = self.keys.nobodys_lease();
-        if !self.scattered {
-            return self.of(&[nobodys], self.keys.probe()).await;
+        let of_one_server = if self.scattered { 1 } else { keys.len() };
+        let mut is_asked = false;
+        // One after the other: behind a replica that is silent the connection serves no other question.
+        for keys in keys.chunks(of_one_server) {
+            is_asked |= self.of(keys).await?;
         }
-        let keys: Vec<_> = slots
-            .iter()
-            .map(|slot| (in_slot(nobodys.clone(), *slot), *slot))
-            .collect();
-        try_join_all(keys.iter().map(|(key, slot)| self.of_slot(key, *slot)))
-            .await
-            .map(drop)
+        Ok(is_asked)
     }
 
-    async fn of_slot(&self, key: &[u8], slot: Slot) -> Result<(), StoreError> {
-        self.of(&[key.to_vec()], in_slot(self.keys.probe(), slot)).await
-    }
-
-    /// Asks the replicas of the server that is to be without these keys.
-    async fn of(&self, keys: &[Vec<u8>], probe: Vec<u8>) -> Result<(), StoreError> {
+    /// Asks the server that is to be without these keys.
+    async fn of(&self, keys: &[Vec<u8>]) -> Result<bool, StoreError> {
+        let script = |script| {
+            let mut command = redis::cmd("EVAL");
+            command.arg(script).arg(keys.len()).arg(keys);
+            command
+        };
+        let is_held = self.connection.once(&script(IS_HELD)).await;
+        if !is_held.map_err(unavailable)? {
+            return Ok(false);
+        }
         let mut question = redis::pipe();
-        question.cmd("EXISTS").arg(keys);
-        question
-            .cmd("EVAL")
-            .arg(PROBE)
-            .arg(1)
-            .arg(probe)
-            .arg(PROBE_MS)
-            .ignore();
-        question.cmd("WAIT").arg(self.wanted).arg(ACKNOWLEDGE_MS);
+        question.add_command(script(PROBE));
+        question.cmd("WAIT").arg(WANTED).arg(ACKNOWLEDGE_MS);
         let answer = self.connection.together(&question).await;
-        let (there, has): (usize, usize) = answer.map_err(unavailable)?;
-        let wanted = self.wanted;
-        let why = match (there, has) {
-            (0, has) if has >= wanted => return Ok(()),
-            (0, has) => NotKept::Replicas { has, wanted },
-            _ => NotKept::Undone,
+        let why = match answer.map_err(unavailable)? {
+            (false, WANTED..) => return Ok(true),
+            (false, _) => NotKept::Replicas,
+            (true, _) => NotKept::Undone,
         };
         Err(StoreError::Unavailable(Box::new(why)))
-    }
-}
-
-/// A key in a slot (Redis Cluster Specification, "Hash tags"). There are 16,384 of them, so a tag is found.
-fn in_slot(begins: Vec<u8>, slot: Slot) -> Vec<u8> {
-    let mut tags = (0_u32..).map(|tag| format!("{{{tag}}}"));
-    let tag = tags.find(|tag| Slot::for_key(tag) == slot);
-    [begins, tag.unwrap_or_default().into_bytes()].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_slot_has_a_key() {
-        for slot in (0..16_384).step_by(997).map(|slot| Slot::new(slot).unwrap()) {
-            let probe = in_slot(b"vestibule:w".to_vec(), slot);
-            assert!(probe.starts_with(b"vestibule:w{"), "{probe:?}");
-            assert_eq!(Slot::for_key(&probe), slot);
-        }
     }
 }

@@ -18,15 +18,15 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value, from_redis_value_ref};
 use tokio::sync::{Mutex, watch};
 
 use super::answers::{Consequence, consequence};
 use super::connections::Connections;
-use super::nodes::{self, Node};
+use super::partitions::slot_number;
 use super::source::{ANSWER_TIMEOUT, ConnectionSource, Unsaid, Wire, is_master, not_the_master};
 use super::span::{self, Named};
+use crate::store::url::ServerAddress;
 
 /// Longest wait for everything one call does, connecting again included.
 const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
@@ -131,28 +131,6 @@ impl WorkerConnection {
         span::traced(|| Named::batch(pipeline.len()), answer).await
     }
 
-    /// Sends a command that may be repeated to one server.
-    pub(super) async fn on_node(&self, node: &Node, command: &Cmd) -> RedisResult<Value> {
-        let routing = match node {
-            Node::Only => None,
-            Node::Master { host, port } => Some(SingleNodeRoutingInfo::ByAddress {
-                host: host.clone(),
-                port: *port,
-            }),
-        };
-        bounded(self.send(async |wire| {
-            match (wire, routing) {
-                (Wire::Cluster(cluster), Some(routing)) => {
-                    cluster
-                        .route_command(command.clone(), RoutingInfo::SingleNode(routing))
-                        .await
-                }
-                (wire, _) => command.query_async(wire).await,
-            }
-        }))
-        .await
-    }
-
     /// Says that a listener's connection broke: those of the workers may have, too.
     pub(super) fn listener_broke(&self) {
         self.0.connections.verify_all();
@@ -169,13 +147,35 @@ impl WorkerConnection {
         let source = Arc::clone(&self.0.connections.source.borrow());
         let wire = bounded(async {
             if let ConnectionSource::Cluster(_) = *source {
-                let owner = nodes::owner(self, key).await?;
+                let owner = self.owner(key).await?;
                 source.connect_to_node(&owner, answer_timeout).await
             } else {
                 source.connect(answer_timeout).await
             }
         });
         Ok((wire.boxed().await?, let_go))
+    }
+
+    /// The master of a cluster that has the slot of this key.
+    async fn owner(&self, key: &[u8]) -> RedisResult<ServerAddress> {
+        let slot = slot_number(key);
+        let ranges: Vec<Vec<Value>> = self.read(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        for range in ranges {
+            // First slot, last slot, master (host, port, …), replicas.
+            let [first, last, Value::Array(master), ..] = range.as_slice() else {
+                continue;
+            };
+            let (first, last): (u16, u16) = (from_redis_value_ref(first)?, from_redis_value_ref(last)?);
+            if let [host, port, ..] = master.as_slice()
+                && (first..=last).contains(&slot)
+            {
+                return Ok(ServerAddress {
+                    host: from_redis_value_ref(host)?,
+                    port: from_redis_value_ref(port)?,
+                });
+            }
+        }
+        Err((ErrorKind::Io, "no node has the slot").into())
     }
 
     async fn send<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {

@@ -88,9 +88,14 @@ impl KeyNames {
         self.key(LEASE[1], b"nobody's")
     }
 
-    /// What is written for replicas to acknowledge; nobody reads it.
-    pub(super) fn probe(&self) -> Vec<u8> {
-        self.key(PROBE, b"")
+    /// Keys without a value, for replicas to acknowledge a write: in a cluster one beside each stream of events.
+    pub(super) fn probes(&self, scattered: bool) -> Vec<Vec<u8>> {
+        let probe = self.key(PROBE, b"");
+        if scattered {
+            in_partitions(&probe)
+        } else {
+            vec![probe]
+        }
     }
 
     pub(super) fn remembered(&self, name: RememberedName) -> Vec<u8> {
@@ -107,10 +112,15 @@ impl KeyNames {
 
     /// The streams of a cluster's events, in the order of their slots.
     pub(super) fn event_partitions(&self) -> Vec<Vec<u8>> {
-        let tags = partitions::tags().into_iter();
-        tags.map(|tag| [&self.events[..], format!("{{{tag}}}").as_bytes()].concat())
-            .collect()
+        in_partitions(&self.events)
     }
+}
+
+/// A key in each partition of a cluster.
+fn in_partitions(begins: &[u8]) -> Vec<Vec<u8>> {
+    let tags = partitions::tags().into_iter();
+    tags.map(|tag| [begins, format!("{{{tag}}}").as_bytes()].concat())
+        .collect()
 }
 
 const CREATED_BYTES: usize = 8;

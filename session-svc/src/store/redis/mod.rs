@@ -9,7 +9,7 @@
 //! mNAME   a remembered value
 //! e       the stream of published events
 //! e{N}    in a cluster instead: the streams its events are divided into, see `partitions`
-//! w       what replicas acknowledge, for a second; in a cluster one in each slot
+//! w       never there: what replicas acknowledge is written here and removed; in a cluster one key beside each stream
 //! ```
 //!
 //! Invariants
@@ -42,20 +42,16 @@ mod connections;
 mod entries;
 mod events;
 mod facts;
-mod info;
 mod keys;
 mod lists;
 mod master;
-mod nodes;
 mod partitions;
 mod positions;
 mod quorum;
 mod reads;
 mod reload;
-mod replay;
 mod scripts;
 mod sentinels;
-mod servers;
 mod source;
 mod span;
 mod stream;
@@ -80,7 +76,6 @@ use self::events::EventFeed;
 use self::keys::KeyNames;
 use self::reads::RecordReads;
 use self::reload::Following;
-pub(crate) use self::servers::lacks_right;
 pub(crate) use self::source::{SetupError, check};
 use self::writes::Writes;
 use super::fact::Fact;
@@ -110,8 +105,8 @@ struct RedisShared {
     keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot change or read them together.
     scattered: bool,
-    /// How the servers are reached, to ask one of them by itself.
-    settings: Arc<RedisSettings>,
+    /// Whether a replica is to take the master's place when it is lost.
+    needs_replicas: bool,
     _following: Option<Arc<Following>>,
 }
 
@@ -147,11 +142,10 @@ impl RedisStore {
                 connection: connection.another(),
                 keys: keys.clone(),
                 scattered,
-                wanted: settings.ending_replicas,
             },
             keys,
             scattered,
-            settings: Arc::new(settings.clone()),
+            needs_replicas: !matches!(settings.topology, Topology::Single(_)),
             _following: following.map(Arc::new),
         };
         Ok(Self::over(connection, shared))
@@ -265,16 +259,7 @@ impl SessionStore for RedisStore {
     }
 
     async fn confirm_removed(&self, names: &[Name]) -> Result<bool, StoreError> {
-        let acknowledgements = &self.shared.acknowledgements;
-        if acknowledgements.wanted == 0 {
-            return Ok(false);
-        }
-        if names.is_empty() {
-            acknowledgements.all(&self.writes.slots().await?).await?;
-        } else {
-            acknowledgements.removed(names).await?;
-        }
-        Ok(true)
+        self.shared.acknowledgements.removed(names).await
     }
 
     async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
@@ -349,12 +334,8 @@ impl SessionStore for RedisStore {
         self.shared.events.position().await
     }
 
-    async fn facts(&self, server_memory: Option<u64>) -> Result<Vec<Fact>, StoreError> {
-        self.ask_facts(server_memory).await
-    }
-
-    async fn restart_facts(&self) -> Result<Vec<Fact>, StoreError> {
-        self.ask_restart_facts().await
+    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+        self.ask_facts().await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

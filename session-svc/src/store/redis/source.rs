@@ -54,15 +54,6 @@ pub enum SetupError {
     Refused(#[source] RedisError),
 }
 
-/// Why one server cannot be asked.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    #[error(transparent)]
-    Redis(#[from] RedisError),
-}
-
 impl From<RedisError> for SetupError {
     fn from(error: RedisError) -> Self {
         Self::Refused(error)
@@ -213,21 +204,6 @@ fn make(settings: RedisSettings, certificates: Option<TlsCertificates>) -> MakeC
         let info = connection_info(server, &settings, &settings.login, settings.database)?;
         client(info, certificates.clone())
     })
-}
-
-/// A connection to one server, whatever its role.
-pub(super) async fn connect_to(
-    server: &ServerAddress,
-    settings: &RedisSettings,
-    login: &Login,
-    database: i64,
-) -> Result<MultiplexedConnection, ConnectError> {
-    let certificates = settings.tls.as_ref().map(certificates).transpose()?;
-    let client = client(connection_info(server, settings, login, database)?, certificates)?;
-    let config = connection_config(ANSWER_TIMEOUT);
-    Ok(client
-        .get_multiplexed_async_connection_with_config(&config)
-        .await?)
 }
 
 /// The verdict on a server that does not permit ROLE.

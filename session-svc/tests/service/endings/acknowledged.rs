@@ -5,7 +5,7 @@ use session_proto::v1::{EndSessionRequest, EndSessionsRequest, ErrorReason, end_
 use crate::operator::support::{ISSUER, NEW_KEY, Service};
 use crate::redis_server::RedisServer;
 use crate::rotation::used;
-use session_proto::client::{ClientSettings, SessionError};
+use session_proto::client::SessionError;
 
 fn end(id: &str) -> EndSessionRequest {
     EndSessionRequest {
@@ -31,8 +31,9 @@ async fn an_ending_without_a_replica_is_done_and_answered_as_unavailable_until_o
     let master = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &master.port.to_string()]);
     let url = format!("redis://127.0.0.1:{}", master.port);
-    let settings = ClientSettings::new(["http://unused"]);
-    let service = Service::start_with(&url, NEW_KEY, &[("SESSION_ENDING_REPLICAS", "1")], &settings).await;
+    master.wait_until_copied();
+    master.ask("CONFIG SET min-replicas-to-write 1");
+    let service = Service::start(&url, NEW_KEY).await;
     let (ada, _) = service.create("ada", "sid", "").await;
     let (grace, _) = service.create("grace", "sid-2", "").await;
     master.wait_until_copied();

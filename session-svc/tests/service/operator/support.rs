@@ -152,16 +152,6 @@ impl Service {
         std::fs::read_to_string(self.log.path()).unwrap()
     }
 
-    /// Waits until a line of its log has all of these in it.
-    pub(crate) async fn wait_until_told(&self, parts: &[&str]) {
-        let began = Instant::now();
-        let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
-        while !self.told().lines().any(is_it) {
-            assert!(began.elapsed() < WAIT_MAX, "{}", self.told());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
     /// Sends the process a signal, such as `STOP`, by which it stands still, and `CONT`.
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
