@@ -22,11 +22,7 @@ impl Tool for CheckStoreTool {
             )
     }
 
-    fn prepare(
-        &self,
-        _: &ArgMatches,
-        mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+    fn prepare(&self, _: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), SettingsError> {
         let access = read(&mut reader);
         let (access, warnings) = reader.finish(access)?;
         let work = async move {

@@ -196,7 +196,10 @@ async fn facts(store: &dyn SessionStore) -> Vec<Check> {
         Err(_elapsed) => "no answer in time".to_owned(),
     };
     let found = format!("version, eviction and persistence may not be asked for: {why}");
-    vec![("engine", Finding::unknown(found).advise("to have them judged here, allow +info"))]
+    vec![(
+        "engine",
+        Finding::unknown(found).advise("to have them judged here, allow +info"),
+    )]
 }
 
 fn judge(fact: Fact) -> Check {

@@ -118,7 +118,6 @@ fn the_rights_are_those_of_the_documents_and_the_manifests() {
     let manifest = include_str!("../../../k8s/components/redis/settings/users.acl");
     for (text, user) in [
         (documents, "user sessions on >PASSWORD"),
-        (documents, "user inspector on >PASSWORD"),
         (manifest, "user session-svc on PASSWORDS"),
     ] {
         let (_, rules) = text.split_once(user).expect(user);

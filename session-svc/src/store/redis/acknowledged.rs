@@ -8,8 +8,8 @@
 //!   writes. A call that is repeated learns the same.
 //! - What is not acknowledged in time is removed all the same, on this master.
 
-use super::connection::WorkerConnection;
 use super::keys::KeyNames;
+use super::pool::WorkerConnection;
 use super::unavailable;
 use crate::store::{Name, StoreError};
 

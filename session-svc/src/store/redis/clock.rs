@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chassis::clock::Clock;
 use redis::RedisError;
 
-use super::connection::WorkerConnection;
+use super::pool::WorkerConnection;
 
 /// How often the offset is measured.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);

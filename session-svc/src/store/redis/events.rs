@@ -14,10 +14,10 @@ use tokio::sync::Semaphore;
 
 use crate::store::{Name, StoreError, StoreUpdate};
 
-use super::connection::WorkerConnection;
 use super::entries::EntryContent;
 use super::keys::KeyNames;
 use super::partitions::{neighbours, partition_of};
+use super::pool::WorkerConnection;
 use super::positions::Positions;
 use super::stream::StreamFeed;
 

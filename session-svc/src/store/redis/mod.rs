@@ -37,17 +37,14 @@
 mod acknowledged;
 mod answers;
 mod clock;
-mod connection;
-mod connections;
 mod entries;
 mod events;
 mod facts;
 mod keys;
 mod lists;
-mod master;
 mod partitions;
+mod pool;
 mod positions;
-mod quorum;
 mod reads;
 mod reload;
 mod scripts;
@@ -66,16 +63,17 @@ use chassis::clock::Clock;
 use chassis::tls::ShownCertificate;
 use futures_util::stream::BoxStream;
 use redis::RedisError;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use self::acknowledged::Acknowledgements;
 use self::clock::ServerClock;
-use self::connection::WorkerConnection;
-use self::connections::Connections;
 use self::events::EventFeed;
 use self::keys::KeyNames;
+use self::pool::WorkerConnection;
 use self::reads::RecordReads;
-use self::reload::Following;
+use self::source::ConnectionSource;
 pub(crate) use self::source::{SetupError, check};
 use self::writes::Writes;
 use super::fact::Fact;
@@ -107,7 +105,7 @@ struct RedisShared {
     scattered: bool,
     /// Whether a replica is to take the master's place when it is lost.
     needs_replicas: bool,
-    _following: Option<Arc<Following>>,
+    _following: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 impl RedisStore {
@@ -119,9 +117,10 @@ impl RedisStore {
         fallback: Arc<dyn Clock>,
         shown: Option<ShownCertificate>,
     ) -> Result<Self, SetupError> {
-        let connections = Connections::new(settings)?;
-        let following = reload::follow(&connections, settings, came_from, shown);
-        let connection = WorkerConnection::new(&connections);
+        let source = Arc::new(ConnectionSource::new(settings)?);
+        let (sender, sources) = watch::channel(source);
+        let following = reload::follow(sender, settings, came_from, shown);
+        let connection = WorkerConnection::new(sources)?;
         let clock = ServerClock::start(connection.clone(), &*fallback);
         let first_contact = async {
             // The first answer comes after connecting, the second is the time.
@@ -139,7 +138,7 @@ impl RedisStore {
             clock,
             events: Arc::new(events),
             acknowledgements: Acknowledgements {
-                connection: connection.another(),
+                connection: connection.another()?,
                 keys: keys.clone(),
                 scattered,
             },
@@ -208,7 +207,7 @@ fn unavailable(error: RedisError) -> StoreError {
 #[async_trait]
 impl SessionStore for RedisStore {
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
-        let (connection, shared) = (self.connection.another(), self.shared.clone());
+        let (connection, shared) = (self.connection.another().ok()?, self.shared.clone());
         Some(Arc::new(Self::over(connection, shared)))
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::store::{LoadedRecord, Name, Record, StoreError, codec};
 
 use super::clock::ServerClock;
-use super::connection::WorkerConnection;
 use super::keys::KeyNames;
+use super::pool::WorkerConnection;
 use super::unavailable;
 
 /// What reads need.

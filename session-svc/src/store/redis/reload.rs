@@ -1,32 +1,28 @@
 //! Certificates and passwords that change while the service runs.
 //!
-//! Invariant: settings that cannot be used change nothing. Deliberately absent: moving to another kind of store, database
+//! Invariant: settings that cannot be used change nothing, and new ones are used once a connection by them was made. Deliberately absent: moving to another kind of store, database
 //! or prefix, which are other sessions and need a restart.
 
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chassis::audit;
 use chassis::files;
 use chassis::tls::ShownCertificate;
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::store::url::{RedisSettings, StoreSettings};
 
-use super::connections::Connections;
-
-/// Follows the files a store's settings name until dropped.
-pub(super) struct Following(JoinHandle<()>);
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+use super::source::{ANSWER_TIMEOUT, ConnectionSource};
 
 /// The setting that audit records name.
 const SETTING: &str = "SESSION_STORE";
+
+/// After a failed attempt with changed settings those in use stay for this long.
+const RENEW_PAUSE: Duration = Duration::from_secs(2);
 
 /// Why a changed file is not gone over to.
 #[derive(Debug, thiserror::Error)]
@@ -35,11 +31,11 @@ struct Refused(String);
 
 /// Follows the certificates of `settings`, and the file the settings themselves came from, if there are any.
 pub(super) fn follow(
-    connections: &Arc<Connections>,
+    sources: watch::Sender<Arc<ConnectionSource>>,
     settings: &RedisSettings,
     came_from: Option<&Path>,
     shown: Option<ShownCertificate>,
-) -> Option<Following> {
+) -> Option<AbortOnDropHandle<()>> {
     let tls = settings.tls.as_ref();
     let certificates = tls.map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
     let certificates = certificates.into_iter().flatten().flatten();
@@ -52,7 +48,8 @@ pub(super) fn follow(
         return None;
     }
     let has_file = came_from.is_some();
-    let (connections, mut settings) = (Arc::clone(connections), settings.clone());
+    let (sources, mut settings) = (Arc::new(sources), settings.clone());
+    let mut renewing: Option<AbortOnDropHandle<()>> = None;
     // Starts from nothing read, so that a change since the settings were read is not missed.
     let watching = files::watch_from(None, files::POLL_INTERVAL, paths, move |contents| {
         if let Some(text) = contents.first().filter(|_| has_file) {
@@ -68,8 +65,11 @@ pub(super) fn follow(
                 }
             }
         }
-        match connections.change(&settings) {
-            Ok(()) => {
+        match ConnectionSource::new(&settings) {
+            Ok(source) => {
+                let renewed = renew(Arc::clone(&sources), Arc::new(source));
+                // The attempt before, if there is one, is given up.
+                drop(renewing.replace(AbortOnDropHandle::new(tokio::spawn(renewed))));
                 if let Some(shown) = &shown {
                     shown.loaded(settings.tls.as_ref().and_then(|tls| tls.cert_file.as_deref()));
                 }
@@ -85,7 +85,19 @@ pub(super) fn follow(
             }
         }
     });
-    Some(Following(watching))
+    Some(AbortOnDropHandle::new(watching))
+}
+
+/// Uses a source once it connects.
+async fn renew(sources: Arc<watch::Sender<Arc<ConnectionSource>>>, source: Arc<ConnectionSource>) {
+    while let Err(error) = source.connect(ANSWER_TIMEOUT).await {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "the store does not take its changed settings yet: those in use stay"
+        );
+        tokio::time::sleep(RENEW_PAUSE).await;
+    }
+    sources.send_replace(source);
 }
 
 /// What the changed file says, if one may go over to that while running.

@@ -11,7 +11,7 @@ use redis::{self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErr
 
 use crate::store::StoreError;
 
-use super::connection::WorkerConnection;
+use super::pool::WorkerConnection;
 use super::unavailable;
 
 /// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.

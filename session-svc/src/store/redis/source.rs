@@ -1,14 +1,17 @@
-//! How connections are made: from an address to the client of its topology.
+//! How connections are made: from settings to a server of their topology.
 //!
-//! Behind Sentinels the server is the one `master` follows. A cluster connection keeps, checks and replaces one connection to each
+//! deadpool-redis' manager makes each connection to a server. A cluster's connection keeps, checks and replaces one connection to each
 //! node itself.
 //!
 //! A connection to a single server or behind Sentinels is verified with ROLE before it is used (Redis, "Guidelines for Redis
 //! clients with support for Redis Sentinel", step 3).
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::store::url::{Login, RedisSettings, ServerAddress, TlsSettings, Topology};
+use deadpool::managed::Manager as _;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
@@ -18,14 +21,11 @@ use redis::{
     IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, Role,
     ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
-use tokio::sync::watch;
 
-use crate::store::url::{Login, RedisSettings, ServerAddress, TlsSettings, Topology};
-
-use super::master::{MakeClient, Master};
+use super::sentinels::Master;
 
 /// Longest wait for a connection, TLS and authentication included.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Longest wait for an answer: a script takes well under a millisecond, a slow server is no use.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_000);
@@ -49,6 +49,9 @@ pub enum SetupError {
     /// The system's authorities cannot be read, which every TLS connection begins with.
     #[error("the system's authorities cannot be read: check SSL_CERT_FILE and SSL_CERT_DIR")]
     Authorities(#[source] rustls_native_certs::Error),
+    /// The pool cannot be made.
+    #[error("the pool of connections cannot be made")]
+    Pool(#[from] deadpool::managed::BuildError),
     /// The certificates or addresses are refused.
     #[error("the address or its certificates are refused: ca_file, cert_file and key_file take PEM files")]
     Refused(#[source] RedisError),
@@ -96,28 +99,31 @@ impl ConnectionLike for Wire {
 }
 
 /// How connections are made.
-pub(super) enum ConnectionSource {
-    Single(Client),
-    Sentinel(Master),
-    Cluster(Box<ClusterNodes>),
+pub(super) struct ConnectionSource {
+    settings: RedisSettings,
+    certificates: Option<TlsCertificates>,
+    servers: Servers,
+    /// How many connections broke: most often their server ended, and the others have no server any more either.
+    breaks: AtomicU64,
 }
 
-/// How a cluster is reached.
-pub(super) struct ClusterNodes {
-    all: ClusterClient,
-    /// Makes the client of a single node.
-    make: MakeClient,
+/// Which server is connected to.
+enum Servers {
+    Single(ServerAddress),
+    Sentinel(Master),
+    Cluster(Box<ClusterClient>),
 }
 
 impl ConnectionSource {
-    /// Prepares them. Behind Sentinels the master is followed from now on, and `let_go` is signalled when
-    /// connections to the one before are of no use any more.
-    pub(super) fn new(settings: &RedisSettings, let_go: &watch::Sender<()>) -> Result<Self, SetupError> {
+    /// Prepares them. Behind Sentinels the master is followed from now on.
+    pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
         let certificates = settings.tls.as_ref().map(certificates).transpose()?;
-        Ok(match &settings.topology {
+        let servers = match &settings.topology {
             Topology::Single(server) => {
                 let info = connection_info(server, settings, &settings.login, settings.database)?;
-                ConnectionSource::Single(client(info, certificates)?)
+                // Certificates that are no good are refused here, and not at the first connection.
+                client(info, certificates.clone())?;
+                Servers::Single(server.clone())
             }
             Topology::Sentinel {
                 sentinels,
@@ -129,10 +135,7 @@ impl ConnectionSource {
                     client(info, certificates.clone())
                 });
                 let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
-                let probe = format!("{}:w", settings.prefix);
-                let make = make(settings.clone(), certificates.clone());
-                let let_go = let_go.clone();
-                ConnectionSource::Sentinel(Master::follow(sentinels, master, make, probe, let_go))
+                Servers::Sentinel(Master::follow(sentinels, master))
             }
             Topology::Cluster(nodes) => {
                 let nodes = nodes
@@ -140,84 +143,110 @@ impl ConnectionSource {
                     .map(|node| connection_info(node, settings, &settings.login, settings.database));
                 let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
                 let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
-                builder = builder.response_timeout(ANSWER_TIMEOUT);
                 if let Some(certificates) = certificates.clone() {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
                 }
-                let all = builder.build()?;
-                let make = make(settings.clone(), certificates);
-                ConnectionSource::Cluster(Box::new(ClusterNodes { all, make }))
+                Servers::Cluster(Box::new(builder.build()?))
             }
+        };
+        Ok(Self {
+            settings: settings.clone(),
+            certificates,
+            servers,
+            breaks: AtomicU64::new(0),
         })
     }
 
-    /// A new connection, whose answers take at most so long.
-    pub(super) async fn connect(&self, answer_timeout: Duration) -> RedisResult<Wire> {
-        let (client, unsaid) = match self {
-            Self::Single(client) => (client.clone(), Unsaid::Believed),
-            Self::Sentinel(master) => (master.client().await?, Unsaid::Refused),
-            Self::Cluster(nodes) => {
+    /// A new connection, whose answers take at most so long; and the server it leads to, behind Sentinels.
+    pub(super) async fn connect(
+        &self,
+        answer_timeout: Duration,
+    ) -> RedisResult<(Wire, Option<ServerAddress>)> {
+        let (server, master) = match &self.servers {
+            Servers::Single(server) => (server.clone(), None),
+            Servers::Sentinel(master) => {
+                let server = master.address().await?;
+                (server.clone(), Some(server))
+            }
+            Servers::Cluster(all) => {
                 let config = ClusterConfig::new()
                     .set_connection_timeout(CONNECT_TIMEOUT)
                     .set_response_timeout(answer_timeout);
-                return Ok(Wire::Cluster(
-                    nodes.all.get_async_connection_with_config(config).await?,
-                ));
+                let connection = all.get_async_connection_with_config(config).await?;
+                return Ok((Wire::Cluster(connection), None));
             }
         };
-        let config = connection_config(answer_timeout);
-        let connection = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        if !is_master(connection.clone(), unsaid).await? {
-            return Err(not_the_master());
+        let wire = self.connect_to(&server, answer_timeout).await?;
+        match &wire {
+            Wire::Server(connection) if !is_master(connection.clone()).await? => Err(not_the_master()),
+            _ => Ok((wire, master)),
         }
-        Ok(Wire::Server(connection))
     }
 
-    /// A new connection to one node of a cluster.
-    pub(super) async fn connect_to_node(
+    /// A new connection to one server.
+    pub(super) async fn connect_to(
         &self,
-        node: &ServerAddress,
+        server: &ServerAddress,
         answer_timeout: Duration,
     ) -> RedisResult<Wire> {
-        let Self::Cluster(nodes) = self else {
-            return self.connect(answer_timeout).await;
-        };
-        let client = (nodes.make)(node)?;
-        let config = connection_config(answer_timeout);
-        let connection = client.get_multiplexed_async_connection_with_config(&config);
-        Ok(Wire::Server(connection.await?))
+        let Self {
+            settings,
+            certificates,
+            ..
+        } = self;
+        let info = connection_info(server, settings, &settings.login, settings.database)?;
+        let client = client(info, certificates.clone())?;
+        let (info, config) = (
+            client.get_connection_info().clone(),
+            connection_config(answer_timeout),
+        );
+        let manager = deadpool_redis::Manager::new_with_config(info, config)?;
+        Ok(Wire::Server(manager.create().await?))
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.servers, Servers::Cluster(_))
+    }
+
+    /// Whether a connection to this server may be used.
+    pub(super) fn is_used(&self, server: Option<&ServerAddress>) -> bool {
+        match (&self.servers, server) {
+            (Servers::Sentinel(master), Some(server)) => master.is(server),
+            _ => true,
+        }
+    }
+
+    /// Returns once a connection to this server may not be used any more.
+    pub(super) async fn left(&self, server: Option<&ServerAddress>) {
+        match (&self.servers, server) {
+            (Servers::Sentinel(master), Some(server)) => master.left(server).await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// How many connections broke so far.
+    pub(super) fn breaks(&self) -> u64 {
+        self.breaks.load(Ordering::Relaxed)
+    }
+
+    /// Has every connection checked before its next use.
+    pub(super) fn report_break(&self) {
+        self.breaks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Looks for the master, where there are Sentinels.
     pub(super) fn look(&self) {
-        if let Self::Sentinel(master) = self {
+        if let Servers::Sentinel(master) = &self.servers {
             master.look();
         }
     }
 }
 
-/// Makes the client of a server that keeps sessions.
-fn make(settings: RedisSettings, certificates: Option<TlsCertificates>) -> MakeClient {
-    Box::new(move |server| {
-        let info = connection_info(server, &settings, &settings.login, settings.database)?;
-        client(info, certificates.clone())
-    })
-}
-
-/// The verdict on a server that does not permit ROLE.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unsaid {
-    Believed,
-    Refused,
-}
-
-/// Asks a server whether it is a master.
-pub(super) async fn is_master(mut connection: MultiplexedConnection, unsaid: Unsaid) -> RedisResult<bool> {
+/// Asks a server whether it is a master. One that does not permit the question, or does not know it, is believed to be.
+pub(super) async fn is_master(mut connection: MultiplexedConnection) -> RedisResult<bool> {
     match redis::cmd("ROLE").query_async(&mut connection).await {
         Ok(role) => Ok(matches!(role, Role::Primary { .. })),
-        Err(error) if unsaid == Unsaid::Believed && is_refused(&error) => Ok(true),
+        Err(error) if is_refused(&error) => Ok(true),
         Err(error) => Err(error),
     }
 }

@@ -17,9 +17,9 @@ use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::store::StoreError;
 
-use super::connection::WorkerConnection;
 use super::entries::{EntryContent, Id, StreamEntry, parse_entries, parse_read, unexpected};
-use super::source::{Wire, not_the_master};
+use super::pool::{CheckedConnection, WorkerConnection};
+use super::source::not_the_master;
 use super::unavailable;
 
 /// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
@@ -254,12 +254,7 @@ async fn read_on(shared: Weak<FeedState>) {
         let began = begin(&alive).await;
         drop(alive);
         let outcome = match began {
-            Ok((mut wire, mut let_go, last)) => {
-                tokio::select! {
-                    outcome = listen(&shared, &mut wire, last) => outcome,
-                    _ = let_go.changed() => Err(not_the_master()),
-                }
-            }
+            Ok((mut connection, last)) => listen(&shared, &mut connection, last).await,
             Err(error) => Err(error),
         };
         let Some(alive) = shared.upgrade() else { return };
@@ -271,25 +266,25 @@ async fn read_on(shared: Weak<FeedState>) {
                 );
             }
             let _ = alive.tail.send(TailItem::Cut);
-            alive.connection.listener_broke();
+            alive.connection.report_break();
         }
         drop(alive);
         tokio::time::sleep(RECONNECT_PAUSE).await;
     }
 }
 
-async fn begin(shared: &FeedState) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
+async fn begin(shared: &FeedState) -> RedisResult<(CheckedConnection, Id)> {
     let turn = shared.turn.acquire().await;
-    let (mut wire, let_go) = shared.connection.listener(&shared.key, READ_TIMEOUT).await?;
+    let mut connection = shared.connection.listener(&shared.key, READ_TIMEOUT).await?;
     drop(turn);
     let last = shared.newest().await?;
     // The stream does not count as read before an answer came on this connection, and in time.
     let question = shared.ask_for_newest();
-    in_time(LATE, question.query_async::<Value>(&mut wire)).await?;
+    in_time(LATE, question.query_async::<Value>(&mut connection.wire)).await?;
     if !shared.connected.send_replace(true) {
         tracing::info!("published events are heard");
     }
-    Ok((wire, let_go, last))
+    Ok((connection, last))
 }
 
 /// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
@@ -301,8 +296,13 @@ async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>
     }
 }
 
-async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
+async fn listen(
+    shared: &Weak<FeedState>,
+    connection: &mut CheckedConnection,
+    mut last: Id,
+) -> RedisResult<()> {
     loop {
+        in_time(LATE, connection.check()).await?;
         let Some(alive) = shared.upgrade() else {
             return Ok(());
         };
@@ -317,7 +317,11 @@ async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> Redi
         pipeline.arg("STREAMS").arg(&alive.key).arg(last.to_string());
         still_there(&mut pipeline, &alive.key, last);
         drop(alive);
-        let answer = in_time(READ_TIMEOUT, pipeline.query_async::<(Value, Value)>(wire)).await;
+        let mut wire = connection.wire.clone();
+        let answer = tokio::select! {
+            answer = in_time(READ_TIMEOUT, pipeline.query_async::<(Value, Value)>(&mut wire)) => answer,
+            () = connection.left() => Err(not_the_master()),
+        };
         let Some(alive) = shared.upgrade() else {
             return Ok(());
         };
@@ -325,7 +329,7 @@ async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> Redi
             // The stream has moved to another node of a cluster, with all its entries.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::Moved) => {
                 let moved = alive.connection.listener(&alive.key, READ_TIMEOUT);
-                (*wire, _) = in_time(LATE, moved).await?;
+                *connection = in_time(LATE, moved).await?;
                 continue;
             }
             answer => answer?,

@@ -6,9 +6,9 @@ use futures_util::future::try_join_all;
 
 use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec};
 
-use super::connection::WorkerConnection;
 use super::events::{EventFeed, Published};
 use super::keys::{IndexLocation, IndexMember, KeyNames};
+use super::pool::WorkerConnection;
 use super::scripts::{self, ScriptCall};
 
 /// What writes need.

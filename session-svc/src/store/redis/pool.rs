@@ -1,0 +1,304 @@
+//! The connections of one worker: made, checked and recycled by a pool (deadpool).
+//!
+//! Invariants
+//! - A call takes the pool's only object, clones its multiplexed handle and gives the object back, without a command and before it sends
+//!   anything (docs/decisions/redis-connections.md).
+//! - It is made on the worker that uses it, so that neither request nor answer wakes another thread.
+//! - Every wait is bounded. While the server is away, one call at a time tries to connect and the others fail at once.
+//! - An object whose server failed, became a replica or is no longer named by the Sentinels is taken out, and another is made. What has
+//!   not been used or checked for a moment is checked before its next use: a load balancer forgets idle connections without a word to
+//!   either side, and a write is not repeated.
+//! - A cluster's connection, which leads to all its nodes, stays in use until another replaced it: one node that is silent
+//!   does not take the sessions of the others with it.
+//! - Only reads are repeated, once, and only when their connection broke or brought no answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use deadpool::managed::{self, Metrics, Pool, PoolError, RecycleResult};
+use futures_util::FutureExt as _;
+use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value, from_redis_value_ref};
+use tokio::sync::watch;
+
+use super::answers::{Consequence, consequence};
+use super::partitions::slot_number;
+use super::source::{ANSWER_TIMEOUT, ConnectionSource, SetupError, Wire, is_master, not_the_master};
+use super::span::{self, Named};
+use crate::store::url::ServerAddress;
+
+/// Longest wait for everything one call does, connecting again included.
+const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// After a failed attempt to connect the next call tries again only when this has passed.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// After this long a connection is checked before its next use. With the longest wait for an answer to a read, a server that was a master
+/// is read for less than the second in which endings are seen.
+const CHECK_EVERY: Duration = Duration::from_millis(250);
+
+/// The source of new connections: another one where settings change.
+pub(super) type Sources = watch::Receiver<Arc<ConnectionSource>>;
+
+/// A connection, and what it is checked by.
+pub(super) struct CheckedConnection {
+    pub(super) wire: Wire,
+    source: Arc<ConnectionSource>,
+    /// Where it leads, behind Sentinels.
+    master: Option<ServerAddress>,
+    checked_at: Instant,
+    /// How many connections had broken then.
+    breaks: u64,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl CheckedConnection {
+    async fn make(source: Arc<ConnectionSource>, answer_timeout: Duration) -> RedisResult<Self> {
+        let (checked_at, breaks) = (Instant::now(), source.breaks());
+        let (wire, master) = source.connect(answer_timeout).await?;
+        Ok(Self {
+            wire,
+            source,
+            master,
+            checked_at,
+            breaks,
+            is_broken: Arc::default(),
+        })
+    }
+
+    /// Whether the server is the master still; asks it if that was long ago.
+    pub(super) async fn check(&mut self) -> RedisResult<()> {
+        let Wire::Server(server) = &self.wire else {
+            return Ok(());
+        };
+        // A node of a cluster answers MOVED once it is no master.
+        if self.source.is_cluster() {
+            return Ok(());
+        }
+        if self.is_broken.load(Ordering::Relaxed) || !self.source.is_used(self.master.as_ref()) {
+            return Err(not_the_master());
+        }
+        let breaks = self.source.breaks();
+        if self.checked_at.elapsed() >= CHECK_EVERY || self.breaks != breaks {
+            let checked_at = Instant::now();
+            if !is_master(server.clone()).await? {
+                tracing::warn!("the store's server is a replica by now: its connection is closed");
+                self.source.look();
+                return Err(not_the_master());
+            }
+            (self.checked_at, self.breaks) = (checked_at, breaks);
+        }
+        Ok(())
+    }
+
+    /// Returns once the Sentinels no longer name the server.
+    pub(super) async fn left(&self) {
+        self.source.left(self.master.as_ref()).await;
+    }
+}
+
+/// Makes and checks the connections of a pool.
+pub(super) struct ConnectionManager {
+    sources: Sources,
+    /// When and why connecting failed last.
+    failed: Mutex<Option<(Instant, RedisError)>>,
+}
+
+impl ConnectionManager {
+    fn failed(&self) -> std::sync::MutexGuard<'_, Option<(Instant, RedisError)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn source(&self) -> Arc<ConnectionSource> {
+        Arc::clone(&self.sources.borrow())
+    }
+}
+
+impl managed::Manager for ConnectionManager {
+    type Type = CheckedConnection;
+    type Error = RedisError;
+
+    async fn create(&self) -> RedisResult<CheckedConnection> {
+        if let Some((at, error)) = &*self.failed()
+            && at.elapsed() < CONNECT_PAUSE
+        {
+            return Err(error.clone());
+        }
+        // Boxed: the client's futures nest deep, and connecting is rare.
+        let made = CheckedConnection::make(self.source(), ANSWER_TIMEOUT)
+            .boxed()
+            .await;
+        *self.failed() = made.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        made
+    }
+
+    async fn recycle(&self, used: &mut CheckedConnection, _: &Metrics) -> RecycleResult<RedisError> {
+        if !Arc::ptr_eq(&used.source, &self.sources.borrow()) {
+            return Err(managed::RecycleError::message("the settings changed"));
+        }
+        Ok(used.check().await?)
+    }
+}
+
+/// The connection of one worker; clones share it.
+#[derive(Clone)]
+pub(super) struct WorkerConnection(Pool<ConnectionManager>);
+
+impl WorkerConnection {
+    /// Prepares one; connects when first used.
+    pub(super) fn new(sources: Sources) -> Result<Self, SetupError> {
+        let manager = ConnectionManager {
+            sources,
+            failed: Mutex::default(),
+        };
+        // One connection carries all calls of a worker. Each call bounds its waits itself.
+        Ok(Self(Pool::builder(manager).max_size(1).build()?))
+    }
+
+    /// Another one, for another worker.
+    pub(super) fn another(&self) -> Result<Self, SetupError> {
+        Self::new(self.0.manager().sources.clone())
+    }
+
+    /// Sends a command that may be repeated.
+    pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        self.read_by(command, None).await
+    }
+
+    /// Sends a command once.
+    pub(super) async fn once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        self.once_by(command, None).await
+    }
+
+    /// Sends a command that may be repeated, which runs this script.
+    pub(super) async fn read_by<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        script: Option<&'static str>,
+    ) -> RedisResult<T> {
+        match self.once_by(command, script).await {
+            Err(error) if consequence(&error) == Consequence::LetGo => self.once_by(command, script).await,
+            answer => answer,
+        }
+    }
+
+    /// Sends a command once, which runs this script.
+    pub(super) async fn once_by<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        script: Option<&'static str>,
+    ) -> RedisResult<T> {
+        let answer = bounded(self.send(async |wire| command.query_async(wire).await));
+        span::traced(|| Named::by(command, script), answer).await
+    }
+
+    /// Sends several commands once, in one round trip.
+    pub(super) async fn together<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
+        let answer = bounded(self.send(async |wire| pipeline.query_async(wire).await));
+        span::traced(|| Named::batch(pipeline.len()), answer).await
+    }
+
+    /// Reports that a connection broke: those of other workers are checked before their next use.
+    pub(super) fn report_break(&self) {
+        self.0.manager().source().report_break();
+    }
+
+    /// A connection apart for a listener that waits for up to `answer_timeout`, to the server that has this key.
+    pub(super) async fn listener(
+        &self,
+        key: &[u8],
+        answer_timeout: Duration,
+    ) -> RedisResult<CheckedConnection> {
+        let source = self.0.manager().source();
+        let making = async {
+            if !source.is_cluster() {
+                return CheckedConnection::make(source, answer_timeout).await;
+            }
+            let owner = self.owner(key).await?;
+            Ok(CheckedConnection {
+                wire: source.connect_to(&owner, answer_timeout).await?,
+                breaks: source.breaks(),
+                source,
+                master: Some(owner),
+                checked_at: Instant::now(),
+                is_broken: Arc::default(),
+            })
+        };
+        bounded(making.boxed()).await
+    }
+
+    /// The master of a cluster that has the slot of this key.
+    async fn owner(&self, key: &[u8]) -> RedisResult<ServerAddress> {
+        let slot = slot_number(key);
+        let ranges: Vec<Vec<Value>> = self.read(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        for range in ranges {
+            // First slot, last slot, master (host, port, …), replicas.
+            let [first, last, Value::Array(master), ..] = range.as_slice() else {
+                continue;
+            };
+            let (first, last): (u16, u16) = (from_redis_value_ref(first)?, from_redis_value_ref(last)?);
+            if let [host, port, ..] = master.as_slice()
+                && (first..=last).contains(&slot)
+            {
+                return Ok(ServerAddress {
+                    host: from_redis_value_ref(host)?,
+                    port: from_redis_value_ref(port)?,
+                });
+            }
+        }
+        Err((ErrorKind::Io, "no node has the slot").into())
+    }
+
+    async fn send<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {
+        let (mut wire, is_broken) = {
+            let used = self.0.get().await.map_err(failure)?;
+            (used.wire.clone(), Arc::clone(&used.is_broken))
+        };
+        let answer = send(&mut wire).await;
+        let consequence = answer.as_ref().err().map(consequence);
+        if consequence.is_some_and(|consequence| consequence != Consequence::Keep) {
+            self.0.manager().source().look();
+        }
+        if consequence == Some(Consequence::LetGo) && !is_broken.swap(true, Ordering::Relaxed) {
+            self.report_break();
+            if matches!(wire, Wire::Cluster(_)) {
+                tokio::spawn(self.clone().replace(is_broken));
+            }
+        }
+        answer
+    }
+
+    /// Makes another connection to a cluster to replace the broken one, which is used until then.
+    async fn replace(self, is_broken: Arc<AtomicBool>) {
+        let source = self.0.manager().source();
+        match CheckedConnection::make(source, ANSWER_TIMEOUT).boxed().await {
+            Ok(made) => {
+                let used = async { self.0.get().await.map_err(failure) };
+                if let Ok(mut used) = bounded(used).await {
+                    *used = made;
+                }
+            }
+            Err(error) => {
+                is_broken.store(false, Ordering::Relaxed);
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the connection in use cannot be replaced yet"
+                );
+            }
+        }
+    }
+}
+
+fn failure(error: PoolError<RedisError>) -> RedisError {
+    match error {
+        PoolError::Backend(error) => error,
+        _ => (ErrorKind::Io, "the pool has no connection").into(),
+    }
+}
+
+async fn bounded<T>(work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    match tokio::time::timeout(CALL_TIMEOUT, work).await {
+        Ok(answer) => answer,
+        Err(_) => Err((ErrorKind::Io, "no answer in time").into()),
+    }
+}
