@@ -11,7 +11,7 @@ use oidc::{
 use url::Url;
 
 use crate::credentials::{client_auth, dpop_key, request_keys};
-use crate::table::{ENDPOINTS, PROVIDER_NAME};
+use crate::table::{ENDPOINTS, METADATA_URL, PROVIDER_NAME};
 
 /// More tolerance than this would make expiry meaningless.
 const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
@@ -31,6 +31,9 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.trusted_audiences = reader.list("OIDC_TRUSTED_AUDIENCES");
     settings.tenants = tenants(reader, &settings.issuer);
     settings.groups_url = graph(&settings.issuer);
+    settings.metadata_url = reader
+        .url(METADATA_URL)
+        .map(|url| judged(reader, METADATA_URL, url));
     read_endpoints(reader, &mut settings);
     settings.name = name(reader);
     settings.request_keys = request_keys(reader);
@@ -116,9 +119,6 @@ fn issuer(reader: &mut Reader<'_>) -> String {
     issuer
 }
 
-/// The address of the metadata themselves.
-const METADATA: &str = "metadata";
-
 /// Where a person's groups are read.
 const GROUPS: &str = "groups";
 
@@ -131,7 +131,7 @@ const MEMBERS: [&str; 5] = [
     "end_session_endpoint",
 ];
 
-/// Reads the addresses that replace those of the metadata, and the two that no metadata have.
+/// Reads the addresses that replace those of the metadata, and the one of groups.
 fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
     let mut seen: Vec<String> = Vec::new();
     for entry in reader.list(ENDPOINTS) {
@@ -144,16 +144,13 @@ fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
         let member = MEMBERS.into_iter().find(|member| *member == name);
         match (name, member, Url::parse(address)) {
             (GROUPS, ..) if address.eq_ignore_ascii_case("off") => settings.groups_url = None,
-            (GROUPS, _, Ok(url)) => settings.groups_url = Some(judged(reader, url)),
-            (METADATA, _, Ok(url)) => settings.metadata_url = Some(judged(reader, url)),
-            (_, Some(member), Ok(url)) => settings.endpoints.push((member, judged(reader, url))),
+            (GROUPS, _, Ok(url)) => settings.groups_url = Some(judged(reader, ENDPOINTS, url)),
+            (_, Some(member), Ok(url)) => settings.endpoints.push((member, judged(reader, ENDPOINTS, url))),
             _ => {
                 let members = MEMBERS.join(", ");
                 reader.wrong(
                     ENDPOINTS,
-                    format!(
-                        "must be a list of MEMBER=URL, where MEMBER is one of {members}, {METADATA}, {GROUPS}"
-                    ),
+                    format!("must be a list of MEMBER=URL, where MEMBER is one of {members}, {GROUPS}"),
                 );
             }
         }
@@ -161,11 +158,11 @@ fn read_endpoints(reader: &mut Reader<'_>, settings: &mut ProviderSettings) {
 }
 
 /// An address of the provider. It may have a query, as some providers' have.
-fn judged(reader: &mut Reader<'_>, url: Url) -> Url {
+fn judged(reader: &mut Reader<'_>, name: &str, url: Url) -> Url {
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        reader.wrong(ENDPOINTS, "must contain neither credentials nor a fragment");
+        reader.wrong(name, "must contain neither credentials nor a fragment");
     } else if !oidc::endpoint_is_secure(&url) {
-        reader.wrong(ENDPOINTS, "must use https; http is allowed on loopback only");
+        reader.wrong(name, "must use https; http is allowed on loopback only");
     }
     url
 }

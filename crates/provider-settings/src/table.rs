@@ -8,6 +8,9 @@ pub const PREFIX: &str = "OIDC_";
 /// The setting that names the file of several providers.
 pub const PROVIDERS: &str = "OIDC_PROVIDERS";
 
+/// The setting for the address of the metadata.
+pub(crate) const METADATA_URL: &str = "OIDC_METADATA_URL";
+
 /// The setting for addresses that replace those of the metadata.
 pub(crate) const ENDPOINTS: &str = "OIDC_ENDPOINTS";
 
@@ -36,10 +39,16 @@ pub static TOPIC: Topic = Topic {
             "Whose people may sign in where OIDC_ISSUER_URL is an address for many tenants, such as https://login.microsoftonline.com/organizations/v2.0: the ids of tenants, or * for all. The issuer of a token then has to be the address of an allowed tenant, which the claim tid names too; the issuer of the session is that address.",
         ),
         setting(
+            METADATA_URL,
+            "",
+            "URL",
+            "Where the provider's metadata are, if not at OIDC_ISSUER_URL with /.well-known/openid-configuration: the address that pods reach, where browsers use another. The issuer in the metadata still has to equal OIDC_ISSUER_URL.",
+        ),
+        setting(
             ENDPOINTS,
             "",
             "LIST",
-            "Addresses of the provider for pods, each as MEMBER=URL, such as token_endpoint=https://login.internal/token; https outside loopback. The members of the metadata are authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint and end_session_endpoint. metadata is the address of the metadata themselves, if it is not OIDC_ISSUER_URL with /.well-known/openid-configuration; their issuer still has to equal OIDC_ISSUER_URL. groups is where a person's groups are read with the person's access token, if the ID token leaves them out because there are too many (_claim_names): Microsoft Graph at https://login.microsoftonline.com, and groups=off for nowhere.",
+            "Addresses of the provider for pods, each as MEMBER=URL, such as token_endpoint=https://login.internal/token; https outside loopback. The members of the metadata are authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint and end_session_endpoint. groups is where a person's groups are read with the person's access token, if the ID token leaves them out because there are too many (_claim_names): Microsoft Graph at https://login.microsoftonline.com, and groups=off for nowhere.",
         ),
         setting(
             PROVIDER_NAME,

@@ -22,7 +22,7 @@ fn known_by_another_address() -> ScriptedProvider {
 #[tokio::test]
 async fn metadata_come_from_their_own_address_and_the_issuer_stays_what_it_is() {
     let provider = known_by_another_address();
-    let line = format!("endpoints = [\"metadata={}\"]", provider.url(Endpoint::Discovery));
+    let line = format!("metadata_url = \"{}\"", provider.url(Endpoint::Discovery));
     let started = StandIn::start(provider, FOR_BROWSERS, &line, &[]).await;
     let mut browser = started.stack.browser();
     browser.sign_in().await;
@@ -54,7 +54,7 @@ async fn single_endpoints_take_the_place_of_those_in_the_metadata() {
     let provider = known_by_another_address();
     let of_pods = |endpoint| provider.url(endpoint);
     let lines = format!(
-        "endpoints = [\"metadata={}\", \"authorization_endpoint={}\", \"token_endpoint={}\", \"jwks_uri={}\", \
+        "metadata_url = \"{}\"\nendpoints = [\"authorization_endpoint={}\", \"token_endpoint={}\", \"jwks_uri={}\", \
          \"userinfo_endpoint={}\", \"end_session_endpoint={}?pool=1\"]",
         of_pods(Endpoint::Discovery),
         of_pods(Endpoint::Authorize),

@@ -63,11 +63,12 @@ impl Setting {
     }
 
     /// The variables it is read from, the one that counts first. Those about proxies may be in lower case, as programs of all kinds read
-    /// them; the collector's address may be for traces alone.
+    /// them; the collector's address and protocol may be for traces alone.
     pub(crate) fn variables(&self) -> Vec<String> {
         let own = self.name.to_owned();
         match self.name {
             "OTEL_EXPORTER_OTLP_ENDPOINT" => vec!["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT".to_owned(), own],
+            "OTEL_EXPORTER_OTLP_PROTOCOL" => vec!["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL".to_owned(), own],
             name if name.ends_with("_PROXY") => vec![own, name.to_ascii_lowercase()],
             _ => vec![own],
         }
@@ -150,6 +151,12 @@ pub(crate) static LOG: Topic = Topic {
             help: "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT counts before it. Which other OTEL_ variables hold is in docs/operating.md.",
         },
         setting(
+            "OTEL_EXPORTER_OTLP_PROTOCOL",
+            "grpc",
+            "grpc",
+            "How traces are sent. Anything else is refused where traces are sent. OTEL_EXPORTER_OTLP_TRACES_PROTOCOL counts before it.",
+        ),
+        setting(
             "OTEL_TRACES_EXPORTER",
             "otlp",
             "otlp|none",
@@ -160,6 +167,12 @@ pub(crate) static LOG: Topic = Topic {
             "false",
             "BOOL",
             "No traces are sent, whatever the other variables say.",
+        ),
+        setting(
+            "OTEL_PROPAGATORS",
+            "tracecontext,baggage",
+            "LIST",
+            "How a trace is passed on: `tracecontext`. `baggage` is accepted and not sent; other formats are refused where traces are sent. Separated by commas.",
         ),
         setting(
             "OTEL_EXPORTER_OTLP_CERTIFICATE",

@@ -11,6 +11,8 @@ use crate::tls;
 
 pub(crate) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
+const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
+const PROPAGATORS: &str = "OTEL_PROPAGATORS";
 const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// A collector of traces.
@@ -39,6 +41,13 @@ impl CollectorSettings {
         }
         let endpoint = reader.optional_text(ENDPOINT)?;
         let url = reader.url(ENDPOINT)?;
+        if reader.text(PROTOCOL) != "grpc" {
+            reader.wrong(
+                PROTOCOL,
+                "takes grpc: traces are sent over gRPC alone; give the collector's gRPC address, usually port 4317",
+            );
+        }
+        judge_propagators(reader);
         let tls = match url.scheme() {
             "http" => None,
             "https" => Some(CollectorTls::read(reader)),
@@ -48,6 +57,18 @@ impl CollectorSettings {
             }
         };
         Some(Self { endpoint, tls })
+    }
+}
+
+/// Refuses formats that no request is read or sent with. Baggage is part of the standard's default and never sent.
+fn judge_propagators(reader: &mut Reader<'_>) {
+    let names = reader.list(PROPAGATORS);
+    let is_known = |name: &String| name == "tracecontext" || name == "baggage";
+    if !names.iter().any(|name| name == "tracecontext") || !names.iter().all(is_known) {
+        reader.wrong(
+            PROPAGATORS,
+            "takes tracecontext, also with baggage, which is not sent: this program knows no other format",
+        );
     }
 }
 

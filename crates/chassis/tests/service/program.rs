@@ -265,6 +265,12 @@ fn variables_of_traces_that_cannot_be_honoured_are_refused_by_name() {
         ("OTEL_TRACES_EXPORTER", "console"),
         ("OTEL_TRACES_EXPORTER", "zipkin"),
         ("OTEL_TRACES_EXPORTER", "otlp,console"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+        ("OTEL_PROPAGATORS", "b3"),
+        ("OTEL_PROPAGATORS", "tracecontext,jaeger"),
+        ("OTEL_PROPAGATORS", "baggage"),
+        ("OTEL_PROPAGATORS", "none"),
         ("OTEL_SDK_DISABLED", "perhaps"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"),
     ] {
@@ -272,15 +278,20 @@ fn variables_of_traces_that_cannot_be_honoured_are_refused_by_name() {
         assert_eq!(code, 78, "{name}={value}: {err}");
         assert!(err.contains(&format!("{name} (--")), "{err}");
     }
-    let console = ("OTEL_TRACES_EXPORTER", "console");
+    let (_, _, err) = run(
+        &["--check-config"],
+        &[endpoint, ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")],
+    );
+    assert!(err.contains("OTEL_EXPORTER_OTLP_PROTOCOL (--"), "{err}");
+    let protocol = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
     for sound in [
         // A platform sets its variables for every program; without traces they change nothing.
-        &[
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-            ("OTEL_PROPAGATORS", "b3"),
-        ][..],
-        &[endpoint, console, ("OTEL_SDK_DISABLED", "true")],
-        &[endpoint, ("OTEL_TRACES_EXPORTER", "none")],
+        &[protocol, ("OTEL_PROPAGATORS", "b3")][..],
+        &[endpoint, protocol, ("OTEL_SDK_DISABLED", "true")],
+        &[endpoint, protocol, ("OTEL_TRACES_EXPORTER", "none")],
+        &[endpoint, protocol, ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc")],
+        &[endpoint, ("OTEL_PROPAGATORS", "tracecontext")],
+        &[endpoint, ("OTEL_PROPAGATORS", "baggage, tracecontext")],
         &[endpoint, ("OTEL_TRACES_EXPORTER", "otlp")],
     ] {
         assert_eq!(run(&["--check-config"], sound).0, 0, "{sound:?}");

@@ -24,8 +24,8 @@ fn what_would_weaken_a_sign_in_is_refused_by_name() {
         ("OIDC_ISSUER_URL", "https://op.example?tenant=a"),
         ("OIDC_ISSUER_URL", "https://op.example#a"),
         ("OIDC_ISSUER_URL", "op.example"),
-        ("OIDC_ENDPOINTS", "metadata=http://op.example/metadata"),
-        ("OIDC_ENDPOINTS", "metadata=/metadata"),
+        ("OIDC_METADATA_URL", "http://op.example/metadata"),
+        ("OIDC_METADATA_URL", "/metadata"),
         ("OIDC_ENDPOINTS", "token_endpoint=http://op.example/token"),
         (
             "OIDC_ENDPOINTS",
