@@ -6,9 +6,11 @@
 //! between replicas; the limit is for each of them.
 
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use chassis::serve::network;
 
 /// How many buckets there are: half a mebibyte, and of a thousand busy keys two share one.
 const SLOTS: usize = 65_536;
@@ -16,43 +18,25 @@ const SLOTS: usize = 65_536;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What has a bucket of its own.
-pub(crate) trait BucketKey {
-    /// What tells one from another.
-    type Identity: Hash;
-
+pub(crate) trait BucketKey: Hash + Sized {
     /// Who it is.
-    fn identity(self) -> Self::Identity;
+    fn identity(self) -> impl Hash {
+        self
+    }
 }
 
+/// One household or machine has a whole network to pick addresses from.
 impl BucketKey for IpAddr {
-    type Identity = Ipv6Addr;
-
-    fn identity(self) -> Ipv6Addr {
-        match self.to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            // One household or machine has a whole /64 to pick addresses from.
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)),
-        }
+    fn identity(self) -> impl Hash {
+        network(self)
     }
 }
 
 /// A session's handle.
-impl BucketKey for &str {
-    type Identity = Self;
-
-    fn identity(self) -> Self {
-        self
-    }
-}
+impl BucketKey for &str {}
 
 /// A session, and what is limited of it.
-impl BucketKey for (&str, &str) {
-    type Identity = Self;
-
-    fn identity(self) -> Self {
-        self
-    }
-}
+impl BucketKey for (&str, &str) {}
 
 /// Allows so many requests in a time for each key, all at once or one by one.
 #[derive(Debug)]
