@@ -11,7 +11,6 @@
 //! [`SILENCE_MAX`](super::SILENCE_MAX) more: within a second.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -43,9 +42,6 @@ pub(super) const CHANGES_KEPT_MIN: Duration = Duration::from_secs(5);
 /// Sessions read at once.
 const READS_AT_ONCE: usize = 64;
 
-/// Parts of the registry, so that workers do not wait for each other.
-const PARTS: usize = 16;
-
 /// The streams of one session.
 struct SessionStreams {
     ended: CancellationToken,
@@ -68,8 +64,7 @@ struct Inner {
     /// Whether somebody already feeds what is heard.
     is_fed: bool,
     is_watched: AtomicBool,
-    parts: [Mutex<HashMap<Handle, SessionStreams>>; PARTS],
-    hasher: RandomState,
+    sessions: Mutex<HashMap<Handle, SessionStreams>>,
 }
 
 /// One stream that is open, until dropped.
@@ -90,8 +85,7 @@ impl OpenStreams {
             listening: heard.unwrap_or_else(|| Arc::new(Listening::new(CHANGES_KEPT_MIN))),
             is_fed,
             is_watched: AtomicBool::new(false),
-            parts: std::array::from_fn(|_| Mutex::default()),
-            hasher: RandomState::new(),
+            sessions: Mutex::default(),
         }))
     }
 
@@ -100,8 +94,8 @@ impl OpenStreams {
     pub(crate) fn open(&self, handle: &str) -> OpenStream {
         self.watch();
         let handle: Handle = handle.into();
-        let mut part = self.0.part(&handle);
-        let open = part.entry(handle.clone()).or_insert_with(|| SessionStreams {
+        let mut sessions = self.0.lock();
+        let open = sessions.entry(handle.clone()).or_insert_with(|| SessionStreams {
             ended: CancellationToken::new(),
             streams: 0,
             read: None,
@@ -121,20 +115,13 @@ impl OpenStreams {
     /// How many sessions have streams that are open.
     #[must_use]
     pub(crate) fn sessions(&self) -> usize {
-        let parts = self.0.parts.iter();
-        parts
-            .map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).len())
-            .sum()
+        self.0.lock().len()
     }
 
     /// How many streams are open.
     #[must_use]
     pub(crate) fn count(&self) -> usize {
-        let of_part = |part: &Mutex<HashMap<Handle, SessionStreams>>| -> usize {
-            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            part.values().map(|open| open.streams).sum()
-        };
-        self.0.parts.iter().map(of_part).sum()
+        self.0.lock().values().map(|open| open.streams).sum()
     }
 
     /// Begins to watch, the first time.
@@ -152,22 +139,18 @@ impl OpenStreams {
 }
 
 impl Inner {
-    fn part(&self, handle: &str) -> MutexGuard<'_, HashMap<Handle, SessionStreams>> {
-        let at = usize::try_from(self.hasher.hash_one(handle) % PARTS as u64).unwrap_or(0);
-        self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Handle, SessionStreams>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Doubts every session that nothing vouches for any more.
     fn look(&self) {
         let (now, clock_ms) = (self.listening.now(), self.clock.now_ms());
-        for part in &self.parts {
-            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            for (handle, open) in part.iter_mut().filter(|(_, open)| !open.doubted) {
-                let vouched = open
-                    .read
-                    .is_some_and(|read| self.listening.vouches_for(handle, read, now));
-                open.doubted = !vouched || open.expires_ms <= clock_ms.saturating_add(CLOCK_DIFFERENCE_MS);
-            }
+        for (handle, open) in self.lock().iter_mut().filter(|(_, open)| !open.doubted) {
+            let vouched = open
+                .read
+                .is_some_and(|read| self.listening.vouches_for(handle, read, now));
+            open.doubted = !vouched || open.expires_ms <= clock_ms.saturating_add(CLOCK_DIFFERENCE_MS);
         }
     }
 
@@ -178,16 +161,9 @@ impl Inner {
             let rested = open.read.is_none_or(|read| now.since(read) >= READ_AGAIN_AFTER);
             open.doubted && rested && !open.ended.is_cancelled()
         };
-        let mut due = Vec::new();
-        for part in &self.parts {
-            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            due.extend(
-                part.iter()
-                    .filter(|(_, open)| is_due(open))
-                    .map(|(handle, _)| handle.clone()),
-            );
-        }
-        due
+        let sessions = self.lock();
+        let due = sessions.iter().filter(|(_, open)| is_due(open));
+        due.map(|(handle, _)| handle.clone()).collect()
     }
 
     /// Reads a session again, and ends its streams if it is not there.
@@ -195,8 +171,8 @@ impl Inner {
         let requested_at = self.listening.now();
         let by = Some(get_session_request::By::Handle(handle.to_string()));
         let answer = timeout(READ_MAX, self.client.get_session(GetSessionRequest { by })).await;
-        let mut part = self.part(&handle);
-        let Some(open) = part.get_mut(&handle) else {
+        let mut sessions = self.lock();
+        let Some(open) = sessions.get_mut(&handle) else {
             return;
         };
         match answer {
@@ -262,11 +238,11 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let mut part = self.of.0.part(&self.handle);
-        if let Some(open) = part.get_mut(&self.handle) {
+        let mut sessions = self.of.0.lock();
+        if let Some(open) = sessions.get_mut(&self.handle) {
             open.streams -= 1;
             if open.streams == 0 {
-                part.remove(&self.handle);
+                sessions.remove(&self.handle);
             }
         }
     }
