@@ -202,21 +202,14 @@ impl SessionCookies {
         let generation =
             generation.map(|generation| format!(".{}", URL_SAFE_NO_PAD.encode(generation.to_bytes())));
         let generation = generation.unwrap_or_default();
-        let value = format!(
-            "{}={}{generation}.{signature}{}; Max-Age={max_age}",
-            self.full_name,
-            id.expose(),
-            self.attributes()
-        );
-        let mut value = HeaderValue::try_from(value).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+        let value = format!("{}{generation}.{signature}", id.expose());
+        set_cookie(&self.full_name, &value, &self.attributes(), max_age)
     }
 
     /// The `Set-Cookie` value that takes the cookie away.
     #[must_use]
     pub(crate) fn clear(&self) -> Option<HeaderValue> {
-        HeaderValue::try_from(format!("{}={}; Max-Age=0", self.full_name, self.attributes())).ok()
+        set_cookie(&self.full_name, "", &self.attributes(), 0)
     }
 
     pub(super) fn attributes(&self) -> String {
@@ -252,6 +245,14 @@ impl SessionCookies {
             }
         }
     }
+}
+
+/// The `Set-Cookie` value of a cookie that lasts for so many seconds; 0 takes it away.
+pub(crate) fn set_cookie(name: &str, value: &str, attributes: &str, max_age: u64) -> Option<HeaderValue> {
+    let cookie = format!("{name}={value}{attributes}; Max-Age={max_age}");
+    let mut cookie = HeaderValue::try_from(cookie).ok()?;
+    cookie.set_sensitive(true);
+    Some(cookie)
 }
 
 /// All cookies of a request, in order, over all `Cookie` headers. Pairs that are not UTF-8 are left out.

@@ -142,30 +142,25 @@ impl DeviceBindings {
         let age = duration_secs.saturating_sub(duration_secs / LEEWAY_PART);
         let until_ms = now_ms.saturating_add(duration_secs.saturating_mul(1_000));
         let value = self.signed(Purpose::DeviceCookie, id, until_ms);
-        let (name, attributes) = (&self.name, &self.attributes);
-        let mut value = HeaderValue::try_from(format!("{name}={value}{attributes}; Max-Age={age}")).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+        cookies::set_cookie(&self.name, &value, &self.attributes, age)
     }
 
     /// The `Set-Cookie` value that takes the cookie away.
     pub(crate) fn clear(&self) -> Option<HeaderValue> {
-        HeaderValue::try_from(format!("{}={}; Max-Age=0", self.name, self.attributes)).ok()
+        cookies::set_cookie(&self.name, "", &self.attributes, 0)
     }
 
     /// The challenge of a registration. It holds the session, sealed: a browser that comes back from its provider leaves `SameSite` cookies out of
     /// the registration.
     pub(crate) fn invitation(&self, id: &SessionId, now_ms: u64) -> Option<String> {
         let until_ms = now_ms.saturating_add(CHALLENGE_MS);
-        self.sealed(
-            REGISTRATION,
-            &[&until_ms.to_be_bytes()[..], &id.to_bytes()].concat(),
-        )
+        let plain = [&until_ms.to_be_bytes()[..], &id.to_bytes()].concat();
+        self.keys.seal_text(&[REGISTRATION], &plain).ok()
     }
 
     /// The session that a challenge of a registration was made for, if it may still be answered.
     pub(crate) fn invited(&self, challenge: &str, now_ms: u64) -> Option<SessionId> {
-        let plain = self.opened(REGISTRATION, challenge)?;
+        let plain = self.keys.open_text(&[REGISTRATION], challenge)?;
         let (until_ms, id) = plain.split_first_chunk::<8>()?;
         let is_there = now_ms < u64::from_be_bytes(*until_ms);
         is_there.then(|| id.try_into().ok().map(SessionId::from_bytes))?
@@ -173,7 +168,7 @@ impl DeviceBindings {
 
     /// What names a session in the address of its refresh, which comes without cookies where another site has led here.
     pub(crate) fn address(&self, id: &SessionId) -> Option<String> {
-        self.sealed(REFRESH, &id.to_bytes())
+        self.keys.seal_text(&[REFRESH], &id.to_bytes()).ok()
     }
 
     /// The session of such an address.
@@ -193,17 +188,6 @@ impl DeviceBindings {
     /// Whether this is a challenge for a refresh of that session which may still be answered.
     pub(crate) fn is_challenge(&self, challenge: &str, id: &SessionId, now_ms: u64) -> bool {
         self.is_good(Purpose::DeviceChallenge, id, challenge, now_ms)
-    }
-
-    fn sealed(&self, what: &[u8], plain: &[u8]) -> Option<String> {
-        self.keys
-            .seal(&[what], plain)
-            .ok()
-            .map(|sealed| URL_SAFE_NO_PAD.encode(sealed))
-    }
-
-    fn opened(&self, what: &[u8], text: &str) -> Option<Vec<u8>> {
-        self.keys.open(&[what], &URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
     /// What a request proves of a session that was bound then, if it was.

@@ -12,6 +12,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::clock::{Clock, SystemClock};
 use chassis::random::{self, NoRandomness};
 use chassis::secret::Secret;
@@ -36,6 +38,15 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
+    const ALL: [Self; 6] = [
+        Self::SessionCookie,
+        Self::DeviceCookie,
+        Self::DeviceChallenge,
+        Self::Csrf,
+        Self::Person,
+        Self::Pseudonym,
+    ];
+
     fn label(self) -> &'static [u8] {
         match self {
             Self::SessionCookie => b"session cookie",
@@ -58,52 +69,35 @@ pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 struct Derived {
     /// Tells secrets apart.
     fingerprint: hmac::Tag,
-    session_cookie: hmac::Key,
-    device_cookie: hmac::Key,
-    device_challenge: hmac::Key,
-    csrf: hmac::Key,
-    person: hmac::Key,
-    pseudonym: hmac::Key,
+    /// One for each purpose, in the order of [`Purpose::ALL`].
+    macs: Vec<hmac::Key>,
     seal: aead::LessSafeKey,
 }
 
 impl Derived {
     fn from_secret(secret: &str) -> Option<Self> {
         let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret.as_bytes());
-        let mac = |purpose: Purpose| -> Option<hmac::Key> {
+        let mac = |label: &[u8]| -> Option<hmac::Key> {
             extracted
-                .expand(&[purpose.label()], hmac::HMAC_SHA256)
+                .expand(&[label], hmac::HMAC_SHA256)
                 .ok()
                 .map(hmac::Key::from)
         };
         let seal = extracted
             .expand(&[b"transaction seal"], &aead::AES_256_GCM)
             .ok()?;
-        let fingerprint: hmac::Key = extracted
-            .expand(&[b"fingerprint"], hmac::HMAC_SHA256)
-            .ok()?
-            .into();
         Some(Self {
-            fingerprint: hmac::sign(&fingerprint, b""),
-            session_cookie: mac(Purpose::SessionCookie)?,
-            device_cookie: mac(Purpose::DeviceCookie)?,
-            device_challenge: mac(Purpose::DeviceChallenge)?,
-            csrf: mac(Purpose::Csrf)?,
-            person: mac(Purpose::Person)?,
-            pseudonym: mac(Purpose::Pseudonym)?,
+            fingerprint: hmac::sign(&mac(b"fingerprint")?, b""),
+            macs: Purpose::ALL
+                .iter()
+                .map(|purpose| mac(purpose.label()))
+                .collect::<Option<_>>()?,
             seal: aead::LessSafeKey::new(aead::UnboundKey::from(seal)),
         })
     }
 
     fn mac(&self, purpose: Purpose) -> &hmac::Key {
-        match purpose {
-            Purpose::SessionCookie => &self.session_cookie,
-            Purpose::DeviceCookie => &self.device_cookie,
-            Purpose::DeviceChallenge => &self.device_challenge,
-            Purpose::Csrf => &self.csrf,
-            Purpose::Person => &self.person,
-            Purpose::Pseudonym => &self.pseudonym,
-        }
+        &self.macs[purpose as usize]
     }
 }
 
@@ -190,6 +184,17 @@ impl DerivedKeys {
         sealed.extend_from_slice(&nonce);
         sealed.append(&mut body);
         Ok(sealed)
+    }
+
+    /// The same, as text for a cookie or a URL.
+    pub(crate) fn seal_text(&self, aad: &[&[u8]], plain: &[u8]) -> Result<String, NoRandomness> {
+        self.seal(aad, plain).map(|sealed| URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// Opens a text that any key of the ring sealed under the same AAD; `None` for anything else.
+    #[must_use]
+    pub(crate) fn open_text(&self, aad: &[&[u8]], sealed: &str) -> Option<Vec<u8>> {
+        self.open(aad, &URL_SAFE_NO_PAD.decode(sealed).ok()?)
     }
 
     /// Opens what any key of the ring sealed under the same AAD; `None` for anything else.

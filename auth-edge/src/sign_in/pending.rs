@@ -107,18 +107,14 @@ impl PendingSignIns {
                 Some(left) => room = left,
             }
         }
-        let mut cookies: Vec<HeaderValue> = set
+        let mut all: Vec<HeaderValue> = set
             .into_iter()
             .take(MAX_CLEARED)
             .filter_map(|name| self.clear_named(name, mode))
             .collect();
-        let own = format!(
-            "{name}={value}{}; Max-Age={}",
-            self.attributes(mode),
-            self.duration_secs
-        );
-        cookies.extend(HeaderValue::try_from(own).map(sensitive));
-        Ok(cookies)
+        let attributes = self.attributes(mode);
+        all.extend(cookies::set_cookie(&name, &value, attributes, self.duration_secs));
+        Ok(all)
     }
 
     /// The transaction that a state names: present once, sealed by us, unexpired, its state equal.
@@ -181,13 +177,8 @@ impl PendingSignIns {
     }
 
     fn clear_named(&self, name: &str, mode: ResponseMode) -> Option<HeaderValue> {
-        HeaderValue::try_from(format!("{name}={}; Max-Age=0", self.attributes(mode))).ok()
+        cookies::set_cookie(name, "", self.attributes(mode), 0)
     }
-}
-
-fn sensitive(mut value: HeaderValue) -> HeaderValue {
-    value.set_sensitive(true);
-    value
 }
 
 #[cfg(test)]

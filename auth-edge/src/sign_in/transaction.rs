@@ -170,16 +170,14 @@ impl Transaction {
 
     /// Seals the transaction for the cookie of this name, as text.
     pub(crate) fn seal(&self, keys: &DerivedKeys, cookie_name: &str) -> Result<String, NoRandomness> {
-        let sealed = keys.seal(&[AAD_LABEL, cookie_name.as_bytes()], &self.to_bytes())?;
-        Ok(URL_SAFE_NO_PAD.encode(sealed))
+        keys.seal_text(&[AAD_LABEL, cookie_name.as_bytes()], &self.to_bytes())
     }
 
     /// Opens what [`Transaction::seal`] made for the cookie of this name.
     /// Its return address comes with the state ([`Transaction::accept_state`]).
     #[must_use]
     pub(crate) fn open(keys: &DerivedKeys, cookie_name: &str, value: &str) -> Option<Self> {
-        let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
-        let plain = keys.open(&[AAD_LABEL, cookie_name.as_bytes()], &sealed)?;
+        let plain = keys.open_text(&[AAD_LABEL, cookie_name.as_bytes()], value)?;
         Self::from_bytes(&plain)
     }
 
@@ -266,14 +264,12 @@ impl<'a> ReturnHint<'a> {
     /// Path, query and fragment are enough: the origin is the one that the callback comes to.
     fn seal(&self, keys: &DerivedKeys, return_to: &ReturnTo) -> Result<String, NoRandomness> {
         let path = &return_to.url()[Position::BeforePath..];
-        let sealed = keys.seal(&self.aad(), path.as_bytes())?;
-        Ok(URL_SAFE_NO_PAD.encode(sealed))
+        keys.seal_text(&self.aad(), path.as_bytes())
     }
 
     /// The address, judged again as any return address is; none if it was not sealed here for this state.
     pub(super) fn open(&self, keys: &DerivedKeys, base: &Url) -> Option<ReturnTo> {
-        let sealed = URL_SAFE_NO_PAD.decode(self.sealed?).ok()?;
-        let path = keys.open(&self.aad(), &sealed)?;
+        let path = keys.open_text(&self.aad(), self.sealed?)?;
         let origin = base.origin().ascii_serialization();
         ReturnTo::parse(base, &format!("{origin}{}", std::str::from_utf8(&path).ok()?))
     }

@@ -93,12 +93,8 @@ impl PendingSignIns {
     }
 
     fn reminder(&self, name: &str, value: &str, mode: ResponseMode, secs: u64) -> Option<HeaderValue> {
-        let attributes = self.attributes(mode);
-        HeaderValue::try_from(format!(
-            "{}{name}={value}{attributes}; Max-Age={secs}",
-            self.prefix
-        ))
-        .ok()
+        let name = format!("{}{name}", self.prefix);
+        cookies::set_cookie(&name, value, self.attributes(mode), secs)
     }
 
     fn is_reminded(&self, headers: &HeaderMap, name: &str, value: &str) -> bool {
