@@ -19,7 +19,6 @@ use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
 use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
 use crate::gateway::claim_headers::LeftOutHeaders;
-use crate::gateway::kept_form::KeptForms;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
 use crate::http::layer::LayerParts;
@@ -29,6 +28,8 @@ use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::visitors::VisitorShare;
+use crate::kept_form::KeptForms;
+use crate::kept_form::person_cookie::PersonCookies;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::route_table::Routes;
@@ -36,7 +37,6 @@ use crate::sessions::cookies::{SameSite, SessionCookies};
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::{CacheMetrics, DeviceMetrics};
-use crate::sessions::person_cookie::PersonCookies;
 use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
@@ -156,6 +156,10 @@ impl App {
             gateway: Arc::new(Gateway {
                 sessions: sessions.clone(),
                 proxy: Arc::new(parts.gateway.proxy.for_worker()),
+                kept_forms: Arc::new(KeptForms {
+                    sessions: sessions.clone(),
+                    ..KeptForms::clone(&parts.gateway.kept_forms)
+                }),
                 ..Gateway::clone(&parts.gateway)
             }),
             browser: Arc::new(Browser {
@@ -239,6 +243,12 @@ impl FromRef<App> for Arc<Gateway> {
     }
 }
 
+impl FromRef<App> for Arc<KeptForms> {
+    fn from_ref(app: &App) -> Self {
+        Arc::clone(&app.0.gateway.kept_forms)
+    }
+}
+
 impl FromRef<App> for Pages {
     fn from_ref(app: &App) -> Self {
         app.0.layer.pages.clone()
@@ -278,7 +288,6 @@ impl Shared<'_> {
             pages: self.given.pages.clone(),
             https: self.settings.https(),
             sites: self.sites.clone(),
-            records: Arc::clone(&self.records),
         }
     }
 
@@ -322,12 +331,15 @@ impl Shared<'_> {
             sites: self.sites.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             devices: self.devices.clone(),
-            kept_forms: KeptForms {
+            kept_forms: Arc::new(KeptForms {
                 pages: self.given.pages.clone(),
                 keys: self.given.keys.clone(),
                 people: self.people.clone(),
+                sessions: self.sessions.clone(),
+                sites: self.sites.clone(),
+                clock: Arc::clone(&self.given.clock),
                 duration_secs: settings.sign_in.transaction_duration_secs,
-            },
+            }),
             clock: Arc::clone(&self.given.clock),
         }
     }
@@ -352,7 +364,7 @@ impl Shared<'_> {
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
             refused_events_limit: limit(REFUSED_PER_MINUTE),
-            event_reception: Arc::default(),
+            events_off_until_ms: Arc::default(),
             records: Arc::clone(&self.records),
             front_channel_limit: limit(settings.rate_limit_login),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),

@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod explain;
 pub mod gateway;
 pub(crate) mod http;
+pub(crate) mod kept_form;
 pub(crate) mod providers;
 pub(crate) mod route_table;
 pub mod routes;

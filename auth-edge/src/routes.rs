@@ -10,8 +10,9 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::handler::Handler;
+use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
 use oidc::ResponseMode;
 
@@ -21,7 +22,8 @@ use crate::gateway;
 use crate::gateway::bearer::resource;
 use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
-use crate::http::pages::look;
+use crate::http::pages::{Pages, look};
+use crate::kept_form;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout, security_events};
 use crate::values::reserved::{
@@ -73,8 +75,8 @@ pub fn router(app: App) -> Router {
             gateway::assertion::JWKS_PATH,
             if_on(settings.assertions.is_some(), only(GET_HEAD, gateway::jwks)),
         )
-        .route(FORM_PATH, only(GET_HEAD_POST, gateway::kept_form::handle))
-        .route(look::LOGO_ROUTE, only(GET_HEAD, look::logo))
+        .route(FORM_PATH, only(GET_HEAD_POST, kept_form::handle))
+        .route(look::LOGO_ROUTE, only(GET_HEAD, logo))
         .route(RESOURCE_METADATA_PATH, any(resource::metadata))
         .route(
             &format!("{RESOURCE_METADATA_PATH}/{{*resource}}"),
@@ -143,6 +145,10 @@ where
 /// A route that configuration has switched off is not there at all.
 fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
     if on { route } else { any(not_found) }
+}
+
+async fn logo(State(pages): State<Pages>, Path(name): Path<String>) -> Result<Response, HttpError> {
+    pages.logo(&name).ok_or(HttpError::NotFound)
 }
 
 async fn not_found() -> HttpError {

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use session_proto::v1::ErrorReason;
@@ -14,7 +13,7 @@ use session_proto::v1::ErrorReason;
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
-use crate::http::request;
+use crate::http::{no_store, request};
 use crate::sessions::TokenFor;
 
 /// Scopes that may be requested at once.
@@ -27,17 +26,9 @@ pub(crate) async fn handle(
 ) -> Result<Response, HttpError> {
     csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
         .map_err(|_refused| HttpError::Csrf)?;
-    let missing = HttpError::Session {
-        reason: ErrorReason::ErrMissingSession,
-        scopes: None,
-        handler: None,
-    };
     let holder = browser.sessions.holder(request.headers()).await;
-    let id = holder.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
-        HttpError::SessionServiceDown
-    })?;
-    let id = id.ok_or(missing)?;
+    let id = holder.map_err(|error| HttpError::session_service_down(&error, "no access token"))?;
+    let id = id.ok_or(HttpError::session(ErrorReason::ErrMissingSession))?;
     let requested =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
     let scopes: Vec<String> = requested
@@ -57,21 +48,13 @@ pub(crate) async fn handle(
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
-            HttpError::Session {
-                reason: error.reason,
-                scopes: error.metadata.get("scopes").cloned(),
-                handler: None,
-            }
+            HttpError::by_session_service(&error)
         })?;
-    let mut response = axum::Json(json!({
+    let body = json!({
         "access_token": token.value.expose(),
         "token_type": token.token_type,
         "scope": token.scope,
         "expires_at": token.expires_at_ms / 1000,
-    }))
-    .into_response();
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    });
+    Ok(no_store(axum::Json(body).into_response()))
 }

@@ -58,10 +58,7 @@ pub(crate) async fn handle(
         .sessions
         .current(&head.headers, use_)
         .await
-        .map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
-            HttpError::SessionServiceDown
-        })?;
+        .map_err(|error| HttpError::session_service_down(&error, "profile not available"))?;
     let Some(mut current) = current else {
         return Ok(no_content());
     };

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use session_proto::timestamp;
@@ -13,6 +13,7 @@ use session_proto::v1::session::State as SessionState;
 
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
+use crate::http::no_store;
 use crate::http::observe::SessionHandle;
 use crate::sessions::Use;
 
@@ -25,12 +26,9 @@ pub(crate) async fn handle(
         .sessions
         .current(request.headers(), Use::LookOnly)
         .await
-        .map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "status not available");
-            HttpError::SessionServiceDown
-        })?;
+        .map_err(|error| HttpError::session_service_down(&error, "status not available"))?;
     let Some(current) = current else {
-        return Ok(no_store(json!({"state": "signed_out"})));
+        return Ok(no_store(Json(json!({"state": "signed_out"})).into_response()));
     };
     let session = current.session;
     let now_ms = browser.clock.now_ms();
@@ -42,11 +40,12 @@ pub(crate) async fn handle(
         // One that cannot be read is told of in lists alone.
         SessionState::Active | SessionState::Unreadable | SessionState::Unspecified => "active",
     };
-    let mut response = no_store(json!({
+    let body = json!({
         "state": state,
         "expires_in": left(session.expires_at),
         "absolute_expires_in": left(session.absolute_expires_at),
-    }));
+    });
+    let mut response = no_store(Json(body).into_response());
     response
         .extensions_mut()
         .insert(SessionHandle(session.handle.clone()));
@@ -56,12 +55,4 @@ pub(crate) async fn handle(
 /// Any method: the unauthorized answer.
 pub(crate) async fn unauthorized() -> HttpError {
     HttpError::NotAuthenticated
-}
-
-fn no_store(body: serde_json::Value) -> Response {
-    let mut response = axum::Json(body).into_response();
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

@@ -26,12 +26,11 @@ use self::access_token::RequestedToken;
 use self::passed::Passed;
 use self::rule::CheckRule;
 use super::guard::Authorized;
-use super::refusal::no_store;
 use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
-use crate::http::request;
+use crate::http::{no_store, request};
 use crate::route_table::missing::Missing;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::upstream_headers::ToldNames;
@@ -192,13 +191,11 @@ async fn current(
     } else {
         Use::Counts(&device)
     };
-    gateway.sessions.current(headers, use_).await.map_err(|error| {
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "forward auth cannot ask for the session"
-        );
-        HttpError::SessionServiceDown
-    })
+    gateway
+        .sessions
+        .current(headers, use_)
+        .await
+        .map_err(|error| HttpError::session_service_down(&error, "forward auth cannot ask for the session"))
 }
 
 /// The `Authorization` to hand out: for the API that the rule names, else for the one that the proxy's configuration names.

@@ -93,11 +93,7 @@ pub(super) async fn authorize(
         .current(request.headers, use_)
         .await
         .map_err(|error| {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a guard cannot ask for the session"
-            );
-            HttpError::SessionServiceDown.into_response()
+            HttpError::session_service_down(&error, "a guard cannot ask for the session").into_response()
         })?;
     let Some(current) = current else {
         return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
@@ -192,11 +188,7 @@ pub(super) async fn token(
         | ErrorReason::ErrInvalidTarget
         | ErrorReason::ErrFailedTokenExchange
         | ErrorReason::ErrMissingRefreshToken
-        | ErrorReason::ErrInvalidArgument => HttpError::Session {
-            reason,
-            scopes: error.metadata.get("scopes").cloned(),
-            handler: None,
-        },
+        | ErrorReason::ErrInvalidArgument => HttpError::by_session_service(&error),
         _ if error.is_unavailable() => HttpError::SessionServiceDown,
         // It ended just now.
         ErrorReason::ErrMissingSession => return Err(Missing::Session),

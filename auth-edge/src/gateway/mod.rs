@@ -14,7 +14,6 @@ mod ending;
 pub mod ext_authz;
 mod guard;
 pub(crate) mod headers;
-pub(crate) mod kept_form;
 mod proxy;
 mod refusal;
 
@@ -32,15 +31,15 @@ use self::assertion::Assertions;
 use self::bearer::BearerTokens;
 use self::claim_headers::LeftOutHeaders;
 use self::guard::Authorized;
-use self::kept_form::KeptForms;
 use self::proxy::upgrade;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
 use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
 use crate::http::request;
+use crate::kept_form::{self, KeptForms};
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
-use crate::route_table::{Match, Route, Routes, Upstream};
+use crate::route_table::{Guard, Match, Route, Routes, Upstream};
 use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
@@ -87,7 +86,7 @@ pub(crate) struct Gateway {
     /// Whose `X-Forwarded-*` headers are believed.
     pub(crate) trusted_proxies: TrustedProxies,
     /// What forms are kept with.
-    pub(crate) kept_forms: KeptForms,
+    pub(crate) kept_forms: Arc<KeptForms>,
     /// Tells browsers.
     pub(crate) devices: Devices,
     /// Wall clock.
@@ -164,11 +163,13 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
     let authorized = match guard::authorize(gateway, route, &parts).await {
         Ok(authorized) => authorized,
         Err(refused) if kept_form::is_marked(&refused) => {
-            return Box::pin(kept_form::keep(gateway, request, refused)).await;
+            return Box::pin(gateway.kept_forms.keep(request, refused)).await;
         }
         Err(refused) => return refused,
     };
-    let person = kept_form::remember(gateway, route, &parts, &authorized);
+    let is_page = route.table.keeps_forms && route.guard == Guard::Page && parts.method == Method::GET;
+    let reader = authorized.current.as_ref().filter(|_| is_page);
+    let person = reader.and_then(|reader| gateway.kept_forms.remember(parts.headers, &reader.session));
     let response = match &route.upstream {
         Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
         Upstream::Http(server) => {
@@ -206,13 +207,8 @@ async fn with_session(
         return response;
     };
     forbid_sharing(&mut response, "cookie");
-    if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
+    for cookie in gateway.sessions.cookies_if_alive(&current, person).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
-    if let Some(person) = person
-        && gateway.sessions.get(&current.id).await.is_ok()
-    {
-        response.headers_mut().append(header::SET_COOKIE, person);
     }
     response
         .extensions_mut()

@@ -9,11 +9,14 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use session_proto::v1::{ErrorReason, Session};
 
 use super::guard::RequestHead;
-use super::{Gateway, bearer, challenge, kept_form};
+use super::{Gateway, bearer, challenge};
 use crate::http::answer_head;
-use crate::http::errors::{HttpError, NextStep, wants_page};
+use crate::http::errors::{HttpError, NOT_SENT, wants_page};
+use crate::http::no_store;
+use crate::http::pages::NextStep;
 use crate::http::pages::language::Language;
 use crate::http::request::{self, is_prefetch, is_script};
+use crate::kept_form;
 use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
@@ -66,11 +69,12 @@ pub(super) fn refuse(
         }
         if sends_form(request) && !matches!(missing, Missing::Device) {
             let login_url = elsewhere(gateway, route, request);
-            let mut refused = no_store(HttpError::not_sent(login_url).into_response());
+            let refused = HttpError::NotSent(NOT_SENT).into_response();
+            let mut refused = NextStep::SignInElsewhere(login_url).of(refused);
             if route.keep_form {
                 let back = kept_form::way_back(request.uri.path());
                 let login = sign_in(&gateway.login_path, &back, &route.requirements, connection);
-                kept_form::mark(gateway, &mut refused, login, session);
+                gateway.kept_forms.mark(&mut refused, login, session);
             }
             return refused;
         }
@@ -131,17 +135,10 @@ pub(super) fn refusal(
         login => NextStep::SignIn(login.to_owned()).of(refused),
     };
     no_store(match missing {
-        Missing::Token(reason) => {
-            let failure = HttpError::Session {
-                reason,
-                scopes: None,
-                handler: None,
-            };
-            offers(failure.into_response())
-        }
+        Missing::Token(reason) => offers(HttpError::session(reason).into_response()),
         Missing::Organization => WRONG_ORGANIZATION.into_response(),
         Missing::Connection => WRONG_CONNECTION.into_response(),
-        Missing::Device => HttpError::NotBound { login_url: None }.into_response(),
+        Missing::Device => HttpError::NotBound.into_response(),
         Missing::StepUp => challenged(
             HttpError::NotAuthenticated.into_response(),
             challenge::step_up(&requirements.with_what_is_owed(session)),
@@ -156,19 +153,23 @@ pub(super) fn refusal(
                 let challenge = challenge::scopes(&requirements.scopes);
                 return no_store(offers(challenged(failure.into_response(), challenge)));
             }
-            explained(failure, route, login).into_response()
+            let has_other_account = matches!(failure, HttpError::MissingClaims { .. }) && !login.is_empty();
+            let refused = explained(failure, route).into_response();
+            match has_other_account {
+                // OpenID Connect Core, section 3.1.2.1: whoever is signed in at the provider is asked all the same.
+                true => NextStep::OtherAccount(format!("{login}&prompt=login")).of(refused),
+                false => refused,
+            }
         }
     })
 }
 
-/// A failure with what the rule has to say of it, and a way to come as somebody else.
-fn explained(failure: HttpError, route: Option<&Route>, login: &str) -> HttpError {
+/// A failure with what the rule has to say of it.
+fn explained(failure: HttpError, route: Option<&Route>) -> HttpError {
     match failure {
         HttpError::MissingClaims { claims, .. } => HttpError::MissingClaims {
             claims,
             message: route.and_then(|route| route.denied_message.clone()),
-            // OpenID Connect Core, section 3.1.2.1: whoever is signed in at the provider is asked all the same.
-            other_account: (!login.is_empty()).then(|| format!("{login}&prompt=login")),
         },
         other => other,
     }
@@ -251,11 +252,4 @@ pub(super) fn sign_in(
         query.append_pair("organization", organization);
     }
     format!("{login}?{}", query.finish())
-}
-
-pub(super) fn no_store(mut response: Response) -> Response {
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

@@ -9,32 +9,31 @@
 
 mod http_error;
 mod limit;
-mod next_step;
 mod render;
+
+use std::error::Error;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::Outage;
+use session_proto::client::SessionError;
 use session_proto::v1::ErrorReason;
 
 use crate::http::pages;
+use crate::values::refusal::{OTHER_CLASS, RefusalReason};
 
 pub(crate) use http_error::{Handler, HttpError};
 pub(crate) use limit::Limit;
-pub(crate) use next_step::NextStep;
 pub(crate) use render::{render, wants_page};
 
 /// How long a client should wait before calling a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
 /// A form was not passed on.
-const NOT_SENT: &str = "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.";
+pub(crate) const NOT_SENT: &str = "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.";
 
 /// A form was not passed on, at an address that would have kept a smaller one.
 pub(crate) const NOT_KEPT: &str = "What you sent was not passed on, and nothing was changed. A form with files, or a very long one, cannot be kept while you sign in: sign in in a new tab, then come back to this one and send it again.";
-
-/// Somebody needs to know how long ago a person signed in, and nobody does.
-pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
 impl HttpError {
     /// Whether the provider could not be asked for new tokens of a session.
@@ -44,14 +43,30 @@ impl HttpError {
         matches!(self, Self::Session { reason: found, .. } if *found == reason)
     }
 
-    /// A form that was not passed on, nor kept; its person signs in at this URL.
+    /// A reason of the session service.
     #[must_use]
-    pub(crate) fn not_sent(login_url: String) -> Self {
-        Self::NotSent {
-            login_url,
-            words: NOT_SENT,
-            kept: None,
+    pub(crate) fn session(reason: ErrorReason) -> Self {
+        Self::Session {
+            reason,
+            scopes: None,
+            handler: None,
         }
+    }
+
+    /// What the session service answered, with the scopes that it names.
+    #[must_use]
+    pub(crate) fn by_session_service(error: &SessionError) -> Self {
+        Self::Session {
+            reason: error.reason,
+            scopes: error.metadata.get("scopes").cloned(),
+            handler: None,
+        }
+    }
+
+    /// The session service cannot be reached. Logs what that kept the edge from.
+    pub(crate) fn session_service_down(error: &(dyn Error + 'static), problem: &str) -> Self {
+        tracing::warn!(error, "{problem}");
+        Self::SessionServiceDown
     }
 
     /// The HTTP status.
@@ -61,18 +76,15 @@ impl HttpError {
         match self {
             Self::NotFound => S::NOT_FOUND,
             Self::MethodNotAllowed(_) => S::METHOD_NOT_ALLOWED,
-            Self::NotAuthenticated | Self::NotSent { .. } | Self::LoginRequired { .. } => S::UNAUTHORIZED,
-            Self::BadRequest(_)
-            | Self::Callback { .. }
-            | Self::CallbackForGood { .. }
-            | Self::MissingClass {
-                try_again: Some(_), ..
+            Self::NotAuthenticated | Self::NotSent(_) | Self::LoginRequired { .. } => S::UNAUTHORIZED,
+            Self::SignIn { reason, .. } if *reason != RefusalReason::SessionServiceUnavailable => {
+                S::BAD_REQUEST
             }
-            | Self::LogoutToken(_) => S::BAD_REQUEST,
+            Self::BadRequest(_) | Self::LogoutToken(_) => S::BAD_REQUEST,
             Self::Csrf
             | Self::CrossSite
             | Self::Forbidden { .. }
-            | Self::NotBound { .. }
+            | Self::NotBound
             | Self::MissingClass { .. }
             | Self::MissingClaims { .. } => S::FORBIDDEN,
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
@@ -80,7 +92,7 @@ impl HttpError {
             Self::UnsupportedMediaType { .. } => S::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } => S::TOO_MANY_REQUESTS,
             Self::Overloaded(_)
-            | Self::CallbackUnavailable { .. }
+            | Self::SignIn { .. }
             | Self::SessionServiceDown
             | Self::SignedOutHereOnly => S::SERVICE_UNAVAILABLE,
             Self::Provider(_, Outage::Unreachable) => S::SERVICE_UNAVAILABLE,
@@ -99,7 +111,7 @@ impl HttpError {
         match self {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed(_) => "method_not_allowed",
-            Self::NotAuthenticated | Self::NotSent { .. } => "not_authenticated",
+            Self::NotAuthenticated | Self::NotSent(_) => "not_authenticated",
             Self::LoginRequired { .. } => "login_required",
             Self::BadRequest(_) => "bad_request",
             Self::Csrf | Self::CrossSite => "ERR_CSRF",
@@ -108,19 +120,14 @@ impl HttpError {
             Self::Overloaded(_) => "overloaded",
             Self::UnsupportedMediaType { .. } => "unsupported_media_type",
             Self::RateLimited { .. } => "rate_limited",
-            Self::Callback { .. } | Self::CallbackForGood { .. } | Self::CallbackUnavailable { .. } => {
-                Handler::Callback.code()
-            }
+            Self::SignIn { .. } => Handler::Callback.code(),
             Self::Provider(handler, _) => handler.code(),
             Self::LogoutToken(_) => "invalid_request",
             Self::SessionServiceDown => "ERR_SESSION_SERVICE_UNAVAILABLE",
             Self::SignedOutHereOnly => Handler::Logout.code(),
             Self::Session { reason, handler, .. } => handler.map_or(reason.as_str_name(), Handler::code),
             Self::Forbidden { code, .. } | Self::AccessToken { code, .. } => code,
-            Self::NotBound { .. } => "device_not_bound",
-            Self::MissingClass {
-                try_again: Some(_), ..
-            } => Handler::Callback.code(),
+            Self::NotBound => "device_not_bound",
             Self::MissingClass { .. } => "insufficient_user_authentication",
             Self::MissingClaims { .. } => "insufficient_claims",
             Self::UpstreamDown => "upstream_unavailable",
@@ -130,32 +137,30 @@ impl HttpError {
     }
 
     /// The title of its page.
-    fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         match self {
             Self::NotFound => "Page not found",
             Self::MethodNotAllowed(_) => "That does not work here",
             Self::NotAuthenticated => "Not signed in",
-            Self::NotSent { .. } => "You are signed out",
+            Self::NotSent(_) => "You are signed out",
             Self::LoginRequired { .. } => "Sign in first",
             Self::BadRequest(_) | Self::UnsupportedMediaType { .. } => "That request was not understood",
             Self::Csrf | Self::CrossSite => "That did not come from our pages",
             Self::TooLarge => "Too large",
             Self::TooSlow => "That took too long",
-            Self::Overloaded(_) | Self::CallbackUnavailable { .. } | Self::SessionServiceDown => {
-                "We will be right back"
-            }
+            Self::Overloaded(_) | Self::SessionServiceDown => "We will be right back",
             Self::RateLimited { .. } => "Too many attempts",
-            Self::Callback {
-                is_cancelled: true, ..
-            } => "Sign-in cancelled",
-            Self::Callback { .. } | Self::CallbackForGood { .. } | Self::MissingClass { .. } => {
-                "Sign-in did not work"
-            }
+            Self::SignIn { reason, .. } => match reason {
+                RefusalReason::Denied => "Sign-in cancelled",
+                RefusalReason::SessionServiceUnavailable => "We will be right back",
+                _ => "Sign-in did not work",
+            },
+            Self::MissingClass { .. } => "Sign-in did not work",
             Self::Provider(..) => "Sign-in service not available",
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
             Self::Session { .. } => "That did not work",
-            Self::NotBound { .. } => "This browser is not tied to your sign-in",
+            Self::NotBound => "This browser is not tied to your sign-in",
             Self::Forbidden { .. } | Self::MissingClaims { .. } | Self::AccessToken { .. } => "Not allowed",
             Self::UpstreamDown | Self::UpstreamSlow => "This part is not available",
             Self::Internal => "Something went wrong",
@@ -163,7 +168,7 @@ impl HttpError {
     }
 
     /// What happened and what helps, for people.
-    fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::NotFound => "There is nothing at this address.",
             Self::MethodNotAllowed(_) => "This address does not take requests of this kind.",
@@ -179,9 +184,7 @@ impl HttpError {
             Self::RateLimited { .. } => {
                 "There were too many requests from your network. Wait a moment and try again."
             }
-            Self::CallbackUnavailable { .. } => {
-                "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment."
-            }
+            Self::SignIn { reason, .. } => reason.words(),
             Self::Provider(handler, outage) => provider(*handler, *outage),
             Self::SessionServiceDown => {
                 "The service that keeps sessions cannot be reached just now. Nothing is lost; try again in a moment."
@@ -192,18 +195,14 @@ impl HttpError {
             Self::Session { reason, .. } => session(*reason).1,
             Self::BadRequest(words)
             | Self::LogoutToken(words)
-            | Self::NotSent { words, .. }
+            | Self::NotSent(words)
             | Self::UnsupportedMediaType { words, .. }
-            | Self::Callback { words, .. }
-            | Self::CallbackForGood { words }
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
-            Self::NotBound { .. } => {
+            Self::NotBound => {
                 "This address is only for sign-ins that are tied to a device, so that copied cookies are worth nothing, and your browser has not tied this one. Chrome can, on a computer with a security chip."
             }
-            Self::MissingClass { .. } => {
-                "The service that signs you in did not confirm the kind of sign-in that this address asks for."
-            }
+            Self::MissingClass { .. } => OTHER_CLASS,
             Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
             Self::UpstreamDown => {
                 "The service behind this address cannot be reached just now. Try again in a moment."
@@ -330,11 +329,7 @@ mod tests {
             (ErrorReason::ErrUnknownEncryptionKey, 503),
             (ErrorReason::ErrBoundToAnotherKey, 400),
         ] {
-            let failure = HttpError::Session {
-                reason,
-                scopes: None,
-                handler: None,
-            };
+            let failure = HttpError::session(reason);
             assert_eq!(failure.status().as_u16(), status, "{reason:?}");
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::{Method, Version, header};
 use axum::response::{IntoResponse as _, Response};
-use chassis::audit::{Origin, RepeatedRecords};
+use chassis::audit::Origin;
 use chassis::metrics::LimitHits;
 use http_body::Body as _;
 use prometheus::HistogramVec;
@@ -55,44 +55,24 @@ pub(crate) struct LayerParts {
     pub(crate) https: bool,
     /// The addresses browsers know the product by.
     pub(crate) sites: Sites,
-    /// Audit records that clients can repeat.
-    pub(crate) records: Arc<RepeatedRecords>,
 }
 
 /// What the layer needs to know.
 #[derive(Debug)]
 pub(crate) struct EdgeLayer {
+    parts: LayerParts,
     requests: HistogramVec,
     limits: LimitHits,
-    concurrency: ConcurrencyLimit,
-    cookies: SessionCookies,
-    trusted: TrustedProxies,
-    body_silence: Duration,
-    pages: Pages,
-    https: Https,
-    sites: Sites,
-    records: Arc<RepeatedRecords>,
-    /// Whether it matters which host is requested.
-    has_hosts: bool,
 }
 
 impl EdgeLayer {
     /// Of these parts, for a worker of its own.
     #[must_use]
     pub(crate) fn new(parts: &LayerParts) -> Arc<Self> {
-        let parts = parts.clone();
         Arc::new(Self {
             requests: parts.metrics.requests(),
             limits: parts.metrics.limits(),
-            concurrency: parts.concurrency,
-            cookies: parts.cookies,
-            trusted: parts.trusted_proxies,
-            body_silence: parts.body_silence,
-            pages: parts.pages,
-            https: Https(parts.https),
-            has_hosts: parts.sites.has_hosts(),
-            sites: parts.sites,
-            records: parts.records,
+            parts: parts.clone(),
         })
     }
 }
@@ -155,12 +135,12 @@ where
             // What holds more than its connection until it is sent: a stream, or an upstream's connection.
             let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
             let admitted = admitted.filter(|_| holds);
-            let answer = errors::render(answer, page, &layer.pages, observed.id());
-            let mut answer = security_headers::add(answer, layer.https);
+            let answer = errors::render(answer, page, &layer.parts.pages, observed.id());
+            let mut answer = security_headers::add(answer, Https(layer.parts.https));
             if answer.status().is_redirection() {
-                redirects::end_fragment(answer.headers_mut(), &layer.sites);
+                redirects::end_fragment(answer.headers_mut(), &layer.parts.sites);
             }
-            let answer = observed.end(answer, &layer.requests, &layer.records);
+            let answer = observed.end(answer, &layer.requests);
             Ok(match admitted {
                 Some(admitted) => admitted.until_sent(answer),
                 None => answer,
@@ -185,16 +165,16 @@ impl EdgeLayer {
     /// A request that may be worked on, and what counts it until it has ended.
     fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());
-        let address = self.trusted.client_address(peer, request.headers());
-        let session = || self.cookies.read(request.headers());
+        let address = self.parts.trusted_proxies.client_address(peer, request.headers());
+        let session = || self.parts.cookies.read(request.headers());
         // What follows CONNECT is no body.
         let switches = *request.method() == Method::CONNECT;
         let has_body = !request.body().is_end_stream() && !switches;
-        let admitted = self.concurrency.enter(address, session, has_body);
+        let admitted = self.parts.concurrency.enter(address, session, has_body);
         let admitted = admitted.map_err(|refused| as_browsers_take_it(&request, refused))?;
         host::named(&request)?;
-        if self.has_hosts {
-            host::write(&mut request, &self.trusted);
+        if self.parts.sites.has_hosts() {
+            host::write(&mut request, &self.parts.trusted_proxies);
         }
         if switches || request.headers().contains_key(header::UPGRADE) {
             request.extensions_mut().insert(Arc::new(admitted.again()));
@@ -202,7 +182,7 @@ impl EdgeLayer {
         let arrival = admitted.arrival();
         Ok((
             admitted,
-            slow_client::bounded(request, self.body_silence, arrival),
+            slow_client::bounded(request, self.parts.body_silence, arrival),
         ))
     }
 }

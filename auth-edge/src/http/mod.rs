@@ -8,15 +8,21 @@ pub(crate) mod mapped_body;
 pub(crate) mod observe;
 pub(crate) mod pages;
 pub(crate) mod protect;
-pub(crate) mod refused;
 pub(crate) mod request;
 
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-/// The answer to who only looks ahead: nothing, and nothing to keep.
+/// Answers a request that only looks ahead: nothing, and nothing to keep.
 #[must_use]
 pub(crate) fn no_content() -> Response {
-    const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
-    (StatusCode::NO_CONTENT, NO_STORE).into_response()
+    no_store(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Keeps an answer out of every cache.
+#[must_use]
+pub(crate) fn no_store(mut response: Response) -> Response {
+    let value = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, value);
+    response
 }

@@ -13,14 +13,13 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::header::USER_AGENT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
-use chassis::audit::{RepeatedRecords, RequestId};
+use chassis::audit::RequestId;
 use chassis::metrics::LimitHits;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 use tracing::field::Empty;
 
 use crate::http::errors::Limit;
-use crate::http::refused::Refused;
 use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// The response header that carries the request ID.
@@ -214,12 +213,7 @@ impl Observed {
 
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
     #[must_use]
-    pub(crate) fn end(
-        self,
-        mut response: Response,
-        requests: &HistogramVec,
-        records: &RepeatedRecords,
-    ) -> Response {
+    pub(crate) fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
         response.headers_mut().insert(X_REQUEST_ID, id_header(self.id));
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
@@ -237,11 +231,7 @@ impl Observed {
         requests
             .with_label_values(&[self.method, route.unwrap_or_default(), status.as_str()])
             .observe(seconds);
-        let refused = extensions.get::<Refused>();
-        if let Some(refused) = refused {
-            self.span.in_scope(|| refused.record(self.id, records));
-        }
-        let reason = refused.map(|refused| refused.reason.name());
+        let reason = extensions.get::<RefusalReason>().map(|reason| reason.name());
         self.describe(status, route, handle, reason);
         tracing::info!(
             http.request.method = self.method,

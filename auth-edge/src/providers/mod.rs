@@ -20,6 +20,7 @@ use url::Url;
 
 use crate::providers::sites::{Owner, Site, Sites};
 use crate::values::path::RequestPath;
+use crate::values::refusal::RefusalReason;
 use crate::values::return_to::ReturnTo;
 
 /// One provider.
@@ -91,17 +92,6 @@ pub(crate) struct ProviderHint<'a> {
     pub(crate) connection: Option<&'a str>,
     /// The id the route demands that it leads to.
     pub(crate) by_route: Option<&'a str>,
-}
-
-/// Why no provider is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotChosen {
-    /// No provider has this issuer, or it is not that of the connection named.
-    OtherIssuer,
-    /// No provider has this id.
-    UnknownConnection,
-    /// The host belongs to another provider.
-    OtherHost,
 }
 
 impl IdentityProviders {
@@ -185,26 +175,32 @@ impl IdentityProviders {
         named: ProviderHint<'_>,
         site: &Site,
         return_to: Option<&ReturnTo>,
-    ) -> Result<&IdentityProvider, NotChosen> {
+    ) -> Result<&IdentityProvider, RefusalReason> {
         let by_issuer = match named.issuer {
             Some(issuer) => Some(self.position(
                 |one| one.is_issuer(issuer) || one.issuer() == issuer,
-                NotChosen::OtherIssuer,
+                RefusalReason::UnknownIssuer,
             )?),
             None => None,
         };
         if !self.several {
-            return self.all.first().map(Arc::as_ref).ok_or(NotChosen::OtherIssuer);
+            return self
+                .all
+                .first()
+                .map(Arc::as_ref)
+                .ok_or(RefusalReason::UnknownIssuer);
         }
-        let by_id = |id| self.position(|one| one.id == id, NotChosen::UnknownConnection);
+        let by_id = |id| self.position(|one| one.id == id, RefusalReason::UnknownConnection);
         let by_connection = named.connection.map(by_id).transpose()?;
         if by_issuer.is_some() && by_connection.is_some() && by_issuer != by_connection {
-            return Err(NotChosen::OtherIssuer);
+            return Err(RefusalReason::UnknownIssuer);
         }
         let demanded = named.by_route.map(by_id).transpose()?;
         let chosen = by_issuer.or(demanded).or(by_connection);
         let at = match (site.owner(), chosen) {
-            (Some(owner), Some(at)) if owner.provider != at => return Err(NotChosen::OtherHost),
+            (Some(owner), Some(at)) if owner.provider != at => {
+                return Err(RefusalReason::ConnectionElsewhere);
+            }
             (Some(owner), _) => owner.provider,
             (None, Some(at)) => at,
             (None, None) => return_to.and_then(|to| self.of_path(to)).unwrap_or(self.default),
@@ -212,14 +208,14 @@ impl IdentityProviders {
         self.all
             .get(at)
             .map(Arc::as_ref)
-            .ok_or(NotChosen::UnknownConnection)
+            .ok_or(RefusalReason::UnknownConnection)
     }
 
     fn position(
         &self,
         is: impl Fn(&IdentityProvider) -> bool,
-        otherwise: NotChosen,
-    ) -> Result<usize, NotChosen> {
+        otherwise: RefusalReason,
+    ) -> Result<usize, RefusalReason> {
         self.all.iter().position(|one| is(one)).ok_or(otherwise)
     }
 

@@ -3,8 +3,9 @@
 use session_proto::v1::ErrorReason;
 
 use super::requirements::Requirements;
-use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
+use crate::http::errors::HttpError;
 use crate::sessions::CachedSession;
+use crate::values::refusal::PROVIDER_TELLS_NO_TIME;
 
 /// What is missing.
 pub(crate) enum Missing {
@@ -36,7 +37,6 @@ impl Missing {
         match self {
             Self::StepUp if requirements.lacks_class(session) => Self::NotBySignIn(HttpError::MissingClass {
                 acr: requirements.acr.clone(),
-                try_again: None,
             }),
             Self::StepUp => {
                 let undated = requirements.max_age_secs.is_some() && session.authenticated_at.is_none();

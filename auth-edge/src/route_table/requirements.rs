@@ -80,7 +80,6 @@ impl Requirements {
                 return Err(Missing::NotBySignIn(HttpError::MissingClaims {
                     claims: unmet.into_iter().map(ToString::to_string).collect(),
                     message: None,
-                    other_account: None,
                 }));
             }
         }

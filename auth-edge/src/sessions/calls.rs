@@ -8,49 +8,16 @@ use std::sync::Arc;
 
 use session_proto::client::SessionError;
 use session_proto::v1::{
-    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, BindSessionRequest, Cause,
-    CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetSessionRequest,
-    GetSessionResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse, RollSessionRequest,
-    RotateCookieRequest, UpdateSessionRequest, end_session_request, get_session_request,
+    self, BindSessionRequest, Cause, CreateSessionRequest, Device, EndSessionRequest, EndSessionResponse,
+    ErrorReason, GetSessionRequest, GetSessionResponse, RollSessionRequest, RotateCookieRequest,
+    UpdateSessionRequest, end_session_request, get_session_request,
 };
 
 use super::cookie_rotation::{GRACE, Generation, ID_BYTES};
 use super::{CachedToken, SessionCache, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
-/// What ending a session gave.
-#[derive(Clone)]
-pub(crate) struct EndedSession {
-    /// Whether there was a session.
-    pub(crate) ended: bool,
-    /// The ID token to show to the provider.
-    pub(crate) id_token_hint: Option<String>,
-    /// The provider it was made with.
-    pub(crate) issuer: String,
-}
-
-impl std::fmt::Debug for EndedSession {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EndedSession")
-            .field("ended", &self.ended)
-            .finish_non_exhaustive()
-    }
-}
-
 impl SessionRepository {
-    /// Claims a sign-in, or tells what became of it.
-    pub(crate) async fn begin_sign_in(
-        &self,
-        request: BeginSignInRequest,
-    ) -> Result<BeginSignInResponse, SessionError> {
-        self.client.begin_sign_in(request).await
-    }
-
-    /// Gives up a sign-in that was begun.
-    pub(crate) async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
-        self.client.abandon_sign_in(request).await.map(|_done| ())
-    }
-
     /// Begins a session and gives its secret name.
     pub(crate) async fn create(
         &self,
@@ -109,14 +76,6 @@ impl SessionRepository {
         let updated = self.client.update_session(request).await;
         self.forget(id);
         updated?.session.ok_or_else(malformed)
-    }
-
-    /// Has a security event judged and acted upon; what is refused is an answer.
-    pub(crate) async fn receive_security_event(
-        &self,
-        request: ReceiveSecurityEventRequest,
-    ) -> Result<ReceiveSecurityEventResponse, SessionError> {
-        self.client.receive_security_event(request).await
     }
 
     /// Tells that a generation of a session's cookie was used which this edge cannot judge; gives the session as it is then.
@@ -193,7 +152,7 @@ impl SessionRepository {
     }
 
     /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
-    pub(crate) async fn end(&self, id: &SessionId) -> Result<EndedSession, SessionError> {
+    pub(crate) async fn end(&self, id: &SessionId) -> Result<EndSessionResponse, SessionError> {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
@@ -203,21 +162,7 @@ impl SessionRepository {
         let response = self.client.end_session(request).await;
         // Also when no answer came: it may have ended.
         self.forget(id);
-        let response = response?;
-        let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
-        Ok(EndedSession {
-            ended: response.ended,
-            id_token_hint: hint,
-            issuer: response.issuer,
-        })
-    }
-
-    /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
-    pub(crate) async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
-        self.client
-            .end_sessions(request)
-            .await
-            .map(|response| response.ended_count)
+        response
     }
 }
 

@@ -23,7 +23,6 @@ pub mod keys;
 mod listening;
 pub(crate) mod metrics;
 mod open_streams;
-pub(crate) mod person_cookie;
 
 use std::sync::Arc;
 
@@ -36,7 +35,6 @@ use session_proto::v1::{self, Device, ErrorReason};
 
 pub(crate) use cache::SessionCache;
 pub(crate) use cached_session::{CachedSession, CachedToken, TokenFor};
-pub(crate) use calls::EndedSession;
 pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
@@ -164,9 +162,18 @@ impl SessionRepository {
         headers: &HeaderMap,
         use_: Use<'_>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        let Some((id, generation)) = self.cookies.read_whole(headers) else {
-            return Ok(None);
-        };
+        match self.cookies.read_whole(headers) {
+            Some(shown) => self.current_of(headers, shown, use_).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn current_of(
+        &self,
+        headers: &HeaderMap,
+        (id, generation): (SessionId, Option<Generation>),
+        use_: Use<'_>,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         let use_ = if headers.contains_key(NO_ROLL) {
             Use::LookOnly
         } else {
@@ -258,13 +265,22 @@ impl SessionRepository {
     /// The secret of the session a request acts for, of which nothing else is to be known: read only where more than its cookie may be asked
     /// for.
     pub(crate) async fn holder(&self, headers: &HeaderMap) -> Result<Option<SessionId>, SessionsUnavailable> {
-        if self.goes_by_cookie_alone() {
-            return Ok(self.cookies.read(headers));
+        match self.cookies.read_whole(headers) {
+            Some(shown) => self.holder_of(headers, shown).await,
+            None => Ok(None),
         }
-        Ok(self
-            .current(headers, Use::LookOnly)
-            .await?
-            .map(|current| current.id))
+    }
+
+    async fn holder_of(
+        &self,
+        headers: &HeaderMap,
+        (id, generation): (SessionId, Option<Generation>),
+    ) -> Result<Option<SessionId>, SessionsUnavailable> {
+        if self.goes_by_cookie_alone() {
+            return Ok(Some(id));
+        }
+        let current = self.current_of(headers, (id, generation), Use::LookOnly).await?;
+        Ok(current.map(|current| current.id))
     }
 
     /// The session whose cookie these headers hold, by its signature alone: to count a visitor by.
@@ -296,10 +312,10 @@ impl SessionRepository {
         headers: &HeaderMap,
         device: &(dyn Fn() -> Device + Sync),
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        if self.holder(headers).await?.is_none() {
-            return Ok(None);
-        }
         let Some((id, generation)) = self.cookies.read_whole(headers) else {
+            return Ok(None);
+        };
+        let Some(id) = self.holder_of(headers, (id, generation)).await? else {
             return Ok(None);
         };
         let requested_at = self.now();
@@ -458,24 +474,38 @@ impl SessionRepository {
         ends_ms.saturating_sub(ms(&session.rolled_at)).div_ceil(1000)
     }
 
-    /// The cookie that an answer may renew, read when its head is ready to be sent: none if the session ended since it
-    /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost.
-    /// Where an ending would have been heard no call is made. When nothing can be learnt the browser keeps the cookie it
-    /// has. A new generation that has waited for its answer for long is dropped: the browser may have a newer one by now.
-    pub(crate) async fn cookie_if_alive(&self, current: &CurrentSession) -> Option<HeaderValue> {
-        let CookieRenewal {
-            cookie,
-            requested_at,
-            rotated_at_ms,
-        } = current.renewal.as_ref()?;
-        if rotated_at_ms.is_some_and(|made_ms| cookie_rotation::is_late(made_ms, self.clock.now_ms())) {
-            return None;
+    /// The cookies that an answer may set, decided when its head is ready to be sent: the renewed session cookie, if there is
+    /// one, and `further`. None if the session ended since it was rolled: the cookie may not be this browser's any more, and the
+    /// cookie of the session after it would be lost. Where an ending would have been heard no call is made. When nothing can be
+    /// learnt the browser keeps the cookie it has. A new generation that has waited for its answer for long is dropped: the
+    /// browser may have a newer one by now.
+    pub(crate) async fn cookies_if_alive(
+        &self,
+        current: &CurrentSession,
+        further: Option<HeaderValue>,
+    ) -> Vec<HeaderValue> {
+        let renewal = current.renewal.as_ref().filter(|renewal| {
+            let made_ms = renewal.rotated_at_ms;
+            made_ms.is_none_or(|made_ms| !cookie_rotation::is_late(made_ms, self.clock.now_ms()))
+        });
+        let cookie = renewal.map(|renewal| renewal.cookie.clone());
+        let cookies: Vec<HeaderValue> = cookie.into_iter().chain(further).collect();
+        if cookies.is_empty() {
+            return cookies;
         }
-        let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *requested_at);
+        let requested_at = renewal.map(|renewal| renewal.requested_at);
+        let lasts = |cache: &Arc<SessionCache>| {
+            requested_at.is_some_and(|at| cache.hears_no_end(&current.session.handle, at))
+        };
         if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
-            return Some(cookie.clone());
+            return cookies;
         }
         tracing::info!("no cookie is renewed: the session ended while its answer was made");
-        None
+        Vec::new()
+    }
+
+    /// The renewed session cookie of this answer, if there is one and the session has not ended.
+    pub(crate) async fn cookie_if_alive(&self, current: &CurrentSession) -> Option<HeaderValue> {
+        self.cookies_if_alive(current, None).await.pop()
     }
 }

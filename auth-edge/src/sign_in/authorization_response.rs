@@ -10,7 +10,8 @@ use axum::http::Method;
 use axum::http::request::Parts;
 use oidc::{RelyingParty, check_issuer_parameter};
 
-use crate::sign_in::rejected::Reason;
+use crate::sign_in::error::SignInError;
+use crate::values::refusal::RefusalReason as Reason;
 
 /// Largest posted answer, in bytes: a code, a state and an issuer are far smaller.
 const MAX_FORM_BYTES: usize = 64 * 1024;
@@ -78,14 +79,14 @@ pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationRespon
 impl AuthorizationResponse {
     /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4).
     /// Only to learn what was promised the provider's metadata is read.
-    pub(super) async fn check_issuer(&self, relying_party: &RelyingParty) -> Result<(), Reason> {
+    pub(super) async fn check_issuer(&self, relying_party: &RelyingParty) -> Result<(), SignInError> {
         match self.iss.as_slice() {
             [iss] if relying_party.settings().is_issuer(iss) => Ok(()),
             [] => {
-                let metadata = relying_party.metadata().await.map_err(Reason::Metadata)?;
-                check_issuer_parameter(&metadata, None).map_err(|_missing| Reason::Issuer)
+                let metadata = relying_party.metadata().await?;
+                check_issuer_parameter(&metadata, None).map_err(|_missing| Reason::Issuer.into())
             }
-            _ => Err(Reason::Issuer),
+            _ => Err(Reason::Issuer.into()),
         }
     }
 

@@ -11,21 +11,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use chassis::audit::{AuditRecord, Event, Outcome};
-use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
+use oidc::{IdTokenError, LogoutToken, LogoutTokenError};
 use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::device::record_from;
-use crate::http::errors::{Handler, HttpError, Limit};
-use crate::http::request;
+use crate::http::errors::{HttpError, Limit};
+use crate::http::{no_store, request};
 use crate::providers::IdentityProvider;
-use crate::sign_in::refusal::{SignInRefusal, answered, of_logout_token};
-use crate::sign_in::request_id;
-use crate::sign_in::{SignIn, elapsed_ms};
+use crate::sign_in::error::SignInError;
+use crate::sign_in::{SignIn, elapsed_ms, request_id};
 use crate::values::refusal::{RefusalReason, SignInStep};
 
 /// Largest body, in bytes: one signed token.
@@ -39,16 +40,14 @@ const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
-    let device = sign_in.device(&request);
-    let handled = received(&sign_in, request).await;
-    answered(&sign_in, SignInStep::LogoutToken, device, handled)
+    let (head, body) = request.into_parts();
+    let handled = receive(&sign_in, &head, body).await;
+    sign_in.answer(SignInStep::LogoutToken, &head, handled)
 }
 
-async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpError> {
+async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     let arrived_ms = sign_in.clock.monotonic_ms();
-    let (head, body) = request.into_parts();
-    let now_ms = sign_in.clock.now_ms();
-    sign_in.admit((&sign_in.back_channel_limit, Limit::BackChannelLogouts), &head)?;
+    sign_in.admit((&sign_in.back_channel_limit, Limit::BackChannelLogouts), head)?;
     if !super::is_form(&head.headers) {
         return Err(HttpError::UnsupportedMediaType {
             accepted: "application/x-www-form-urlencoded",
@@ -62,41 +61,23 @@ async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpEr
             "The body has to hold exactly one logout_token.",
         ));
     };
-    let now = now_ms / 1000;
     let provider = if sign_in.providers.several() {
         let issuer = oidc::unverified_issuer(&raw);
         issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer))
     } else {
         sign_in.providers.all().first().map(Arc::as_ref)
     };
-    let Some(provider) = provider else {
-        let unknown = LogoutTokenError::Token(IdTokenError::Issuer);
-        return Ok(refused(sign_in, None, unknown));
+    let ended = match provider {
+        Some(provider) => end(sign_in, provider, head, &raw, arrived_ms).await,
+        None => Err(LogoutTokenError::Token(IdTokenError::Issuer).into()),
     };
-    let token = match provider.relying_party.validate_logout_token(&raw, now).await {
-        Ok(token) => token,
-        Err(error) => return Ok(refused(sign_in, Some(provider), error)),
-    };
-    let told_ago = told_ago(sign_in, &token, arrived_ms);
-    let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
-    let until = token.exp.max(now + MEMORY_SECS);
-    let count = match end(sign_in, &token, until, told_ago).await? {
-        Ok(count) => count,
-        Err((reason, words)) => {
-            let refusal = SignInRefusal::new(SignInStep::LogoutToken, reason);
-            return Ok(refusal.answer(sign_in, Some(provider), HttpError::LogoutToken(words)));
+    Ok(match ended {
+        Ok(()) => no_store(StatusCode::OK.into_response()),
+        Err(error) => {
+            let answer = error.answer(SignInStep::LogoutToken);
+            sign_in.reject(SignInStep::LogoutToken, provider, head, error, answer)
         }
-    };
-    AuditRecord {
-        actor: token.sub.as_deref().map(|subject| (token.iss.as_str(), subject)),
-        provider: Some(&provider.id),
-        step: Some(SignInStep::LogoutToken.name()),
-        ended_count: Some(count),
-        ..record_from(&device, Event::ProviderLogout, Outcome::Success)
-    }
-    .write();
-    const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
-    Ok((StatusCode::OK, NO_STORE).into_response())
+    })
 }
 
 /// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was
@@ -108,64 +89,45 @@ fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration 
     arrived.max(issued).min(TOLD_AGO_MAX)
 }
 
-/// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until`
-/// (seconds since the Unix epoch).
+/// Validates a logout token of this provider, and ends the sessions that it names.
 async fn end(
     sign_in: &SignIn,
-    token: &LogoutToken,
-    until: u64,
-    told_ago: Duration,
-) -> Result<Result<u32, (RefusalReason, &'static str)>, HttpError> {
+    provider: &IdentityProvider,
+    head: &Parts,
+    raw: &str,
+    arrived_ms: u64,
+) -> Result<(), SignInError> {
+    let now = sign_in.clock.now_ms() / 1000;
+    let token = provider.relying_party.validate_logout_token(raw, now).await?;
+    let until = token.exp.max(now + MEMORY_SECS);
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
         provider_sid: token.sid.clone().unwrap_or_default(),
-        except_handle: String::new(),
         cause: Cause::BackChannelLogout.into(),
         once_id: token.jti.clone(),
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,
-        // Access while nobody is there is what they were granted for (section 2.7).
         keep_offline_tokens: true,
-        told_ago: told_ago.try_into().ok(),
+        told_ago: told_ago(sign_in, &token, arrived_ms).try_into().ok(),
         ..EndSessionsRequest::default()
     };
-    match sign_in.sessions.end_all(request).await {
-        Ok(count) => {
-            tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
-            Ok(Ok(count))
-        }
-        Err(error) if error.reason == ErrorReason::ErrRequestIdReused => Ok(Err((
-            RefusalReason::TokenReplayed,
-            "The logout token was used before.",
-        ))),
-        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Ok(Err((
-            RefusalReason::TokenMismatch,
-            "The logout token's sub and sid do not belong together.",
-        ))),
-        Err(error) => {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "sessions could not be ended"
-            );
-            Err(HttpError::SessionServiceDown)
-        }
+    let ended = sign_in.sessions.client().end_sessions(request).await;
+    let ended = ended.map_err(|error| match error.reason {
+        ErrorReason::ErrRequestIdReused => RefusalReason::TokenReplayed.into(),
+        ErrorReason::ErrInvalidArgument => RefusalReason::TokenMismatch.into(),
+        _ => SignInError::unavailable(&error, "sessions could not be ended"),
+    })?;
+    let count = ended.ended_count;
+    tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
+    let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
+    AuditRecord {
+        actor: token.sub.as_deref().map(|subject| (token.iss.as_str(), subject)),
+        provider: Some(&provider.id),
+        step: Some(SignInStep::LogoutToken.name()),
+        ended_count: Some(count),
+        ..record_from(&device, Event::ProviderLogout, Outcome::Success)
     }
-}
-
-fn refused(sign_in: &SignIn, provider: Option<&IdentityProvider>, error: LogoutTokenError) -> Response {
-    let answer = match &error {
-        LogoutTokenError::Provider(error) => HttpError::Provider(Handler::Logout, error.outage()),
-        // Perhaps its key is not published yet: the provider sends it again.
-        LogoutTokenError::UnknownKey => HttpError::Provider(Handler::Logout, Outage::Unreachable),
-        LogoutTokenError::Token(_)
-        | LogoutTokenError::Type
-        | LogoutTokenError::Stale
-        | LogoutTokenError::TokenId
-        | LogoutTokenError::Events
-        | LogoutTokenError::Nonce
-        | LogoutTokenError::Nobody => HttpError::LogoutToken("The logout token was refused."),
-    };
-    SignInRefusal::caused(SignInStep::LogoutToken, of_logout_token(&error), error)
-        .answer(sign_in, provider, answer)
+    .write();
+    Ok(())
 }

@@ -59,7 +59,7 @@ pub(super) async fn claim(
 ) -> Result<ClaimOutcome, SessionError> {
     let until = Instant::now() + longest;
     let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
-    let no_randomness = |_logged| error::status(ErrorReason::ErrInternal, "no random bytes", []);
+    let no_randomness = |_none| error::status(ErrorReason::ErrInternal, "no random bytes", []);
     let mut request = BeginSignInRequest {
         request_id: name_of(transaction),
         holder: request_id().map_err(no_randomness)?,
@@ -67,7 +67,7 @@ pub(super) async fn claim(
         waiting: false,
     };
     loop {
-        let answer = sign_in.sessions.begin_sign_in(request.clone()).await?;
+        let answer = sign_in.sessions.client().begin_sign_in(request.clone()).await?;
         match answer.outcome() {
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
@@ -120,7 +120,7 @@ impl HeldClaim {
             holder: self.holder,
         };
         tokio::spawn(carried(async move {
-            let Err(error) = sign_in.sessions.abandon_sign_in(request.clone()).await else {
+            let Err(error) = sign_in.sessions.client().abandon_sign_in(request.clone()).await else {
                 return;
             };
             let is_unavailable = error.is_unavailable();
@@ -130,7 +130,7 @@ impl HeldClaim {
                 let sessions = sign_in.sessions.clone();
                 until_done(&sign_in, "a sign-in to be given up", move || {
                     let (sessions, request) = (sessions.clone(), request.clone());
-                    async move { sessions.abandon_sign_in(request).await }
+                    async move { sessions.client().abandon_sign_in(request).await.map(drop) }
                 });
             }
         }));

@@ -26,8 +26,9 @@ use super::SignIn;
 use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
+use crate::http::pages::NextStep;
 use crate::http::pages::language::Language;
-use crate::http::request;
+use crate::http::{no_store, request};
 use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::{Addressed, DeviceBindings, DeviceBound};
@@ -116,9 +117,7 @@ pub(crate) async fn page(
         let here = device_page(target.as_str());
         return Ok(no_store(sign_in.pages.binding(Language::of(headers), &here)));
     }
-    Err(HttpError::NotBound {
-        login_url: Some(login),
-    })
+    Ok(NextStep::SignInAgainOrOut(login).of(HttpError::NotBound.into_response()))
 }
 
 /// The challenge is none of ours, or the session is bound to another key already.
@@ -330,12 +329,6 @@ fn record(sign_in: &SignIn, device: &Device, session: Option<&Session>, reason: 
     });
 }
 
-fn no_store(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
 fn failed(error: SessionError) -> HttpError {
     if error.reason == ErrorReason::ErrBoundToAnotherKey {
         return NO_PROOF_OF_OURS;
@@ -344,9 +337,5 @@ fn failed(error: SessionError) -> HttpError {
         error = &error as &dyn std::error::Error,
         "a session is not bound to its device"
     );
-    HttpError::Session {
-        reason: error.reason,
-        scopes: None,
-        handler: None,
-    }
+    HttpError::session(error.reason)
 }

@@ -14,7 +14,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use chassis::audit::{AuditRecord, Event, Outcome};
 use session_proto::v1::{Cause, EndSessionsRequest};
@@ -23,7 +22,7 @@ use crate::http::device::record_from;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::pages;
 use crate::http::pages::language::Language;
-use crate::http::request;
+use crate::http::{no_store, request};
 use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
@@ -48,13 +47,10 @@ pub(crate) async fn handle(
             existing_only: true,
             ..EndSessionsRequest::default()
         };
-        let count = sign_in.sessions.end_all(request).await.map_err(|error| {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "sessions could not be ended"
-            );
-            HttpError::SessionServiceDown
-        })?;
+        let ended = sign_in.sessions.client().end_sessions(request).await;
+        let ended =
+            ended.map_err(|error| HttpError::session_service_down(&error, "sessions could not be ended"))?;
+        let count = ended.ended_count;
         // Who has proved nothing and ended nothing leaves no trace.
         if count > 0 {
             let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
@@ -67,12 +63,8 @@ pub(crate) async fn handle(
             .write();
         }
     }
-    let mut response = pages::framed_by(
+    Ok(no_store(pages::framed_by(
         Language::of(&head.headers),
         &sign_in.providers.origins_of(provider),
-    );
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    )))
 }

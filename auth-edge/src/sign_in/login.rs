@@ -23,16 +23,18 @@ use session_proto::v1::SignInDemand;
 use url::Url;
 
 use crate::http::answer_head;
-use crate::http::errors::{Handler, HttpError, Limit, NextStep};
+use crate::http::errors::{HttpError, Limit};
 use crate::http::no_content;
+use crate::http::pages::NextStep;
 use crate::http::pages::language::Language;
 use crate::http::request::{self, FetchSite};
 use crate::providers::sites::Site;
-use crate::providers::{IdentityProvider, NotChosen, ProviderHint};
+use crate::providers::{IdentityProvider, ProviderHint};
 use crate::route_table::Route;
+use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
+use crate::sign_in::error::SignInError;
 use crate::sign_in::login_parameters::LoginParameters;
-use crate::sign_in::refusal::{SignInRefusal, answered, of_provider};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
 use crate::sign_in::{NOT_A_VISIT, destination, internal, landing};
 use crate::values::allowed_parameters::CONNECTION;
@@ -45,21 +47,17 @@ const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "login_hint", "target_link_uri
 const MAX_FORM_BYTES: usize = 8 * 1024;
 /// Longest address that a page goes on to by a header, in bytes: a returnTo and parameters at their longest are shorter.
 const MAX_ONCE_MORE_BYTES: usize = 2_560;
-/// What a visitor reads whose request the provider refuses.
-const REQUEST_REFUSED: &str =
-    "The provider does not accept this sign-in request. Go back to the application and sign in from there.";
 /// Who may ask for whatever is no third party's form.
 const VISITS: &str = "GET, HEAD";
 
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
 pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
-    let device = sign_in.device(&request);
-    let handled = visited(&sign_in, request).await;
-    answered(&sign_in, SignInStep::Login, device, handled)
+    let (head, body) = request.into_parts();
+    let handled = visit(&sign_in, &head, body).await;
+    sign_in.answer(SignInStep::Login, &head, handled)
 }
 
-async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, HttpError> {
-    let (head, body) = request.into_parts();
+async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
     }
@@ -68,34 +66,39 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
         return Err(NOT_A_VISIT);
     }
     if head.method == Method::POST {
-        return third_party(sign_in, &head, body).await;
+        return third_party(sign_in, head, body).await;
     }
     if request::is_link_opener(&head.headers)
-        && let Some(here) = here(sign_in, &head)
+        && let Some(here) = here(sign_in, head)
     {
         return Ok(sign_in.pages.reopen(Language::of(&head.headers), &here));
     }
-    let login = match LoginRequest::read(sign_in, &head) {
+    let login = match LoginRequest::read(sign_in, head) {
         Ok(login) => login,
-        Err(why) => return Ok(not_chosen(sign_in, why)),
+        Err(reason) => {
+            let error = SignInError::from(reason);
+            let answer = error.answer(SignInStep::Login);
+            return Ok(sign_in.reject(SignInStep::Login, None, head, error, answer));
+        }
     };
     if by_script {
         return Err(HttpError::LoginRequired {
             login_url: login.url(),
         });
     }
-    if let Some(page) = once_more(sign_in, &head) {
+    let session = sign_in.cookies.read(&head.headers);
+    if let Some(page) = once_more(sign_in, head, session.as_ref()) {
         return Ok(page);
     }
-    if let Err(refused) = sign_in.admit((&sign_in.login_limit, Limit::Logins), &head) {
-        let response =
-            SignInRefusal::new(SignInStep::Login, RefusalReason::RateLimited).answer(sign_in, None, refused);
-        return Ok(match here(sign_in, &head) {
+    if let Err(too_many) = sign_in.admit((&sign_in.login_limit, Limit::Logins), head) {
+        let error = RefusalReason::RateLimited.into();
+        let response = sign_in.reject(SignInStep::Login, None, head, error, too_many);
+        return Ok(match here(sign_in, head) {
             Some(here) => NextStep::Retry(here).of(response),
             None => response,
         });
     }
-    let Some(mut wanted) = login.wanted(sign_in, &head) else {
+    let Some(mut wanted) = login.wanted(sign_in, head) else {
         return Ok(landing(
             sign_in,
             &head.headers,
@@ -104,20 +107,21 @@ async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, Ht
             [],
         ));
     };
-    if let Some(demand) = owed(sign_in, login.provider, &head.headers).await {
+    if let Some(session) = &session
+        && let Some(demand) = owed(sign_in, login.provider, session).await
+    {
         wanted.prove_anew(&demand);
     }
-    begin(sign_in, login, &wanted, &head.headers).await
+    begin(sign_in, login, &wanted, (head, session)).await
 }
 
 /// The sign-in that the session of the browser owes, as far as it can be learnt: a session that begins without it owes it as well.
 /// What it owes it owes to its own provider.
-async fn owed(sign_in: &SignIn, provider: &IdentityProvider, headers: &HeaderMap) -> Option<SignInDemand> {
+async fn owed(sign_in: &SignIn, provider: &IdentityProvider, id: &SessionId) -> Option<SignInDemand> {
     if !sign_in.sessions.demands_sign_ins() {
         return None;
     }
-    let id = sign_in.cookies.read(headers)?;
-    let session = sign_in.sessions.get(&id).await.ok()?;
+    let session = sign_in.sessions.get(id).await.ok()?;
     session
         .sign_in_demand
         .filter(|_| provider.is_issuer(&session.issuer))
@@ -162,7 +166,7 @@ struct LoginRequest<'a> {
 }
 
 impl<'a> LoginRequest<'a> {
-    fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, NotChosen> {
+    fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, RefusalReason> {
         let query = Query::of(head.uri.query().unwrap_or_default());
         let site = sign_in.sites.of(&head.headers);
         let iss = query.get("iss");
@@ -220,30 +224,30 @@ async fn begin(
     sign_in: &SignIn,
     login: LoginRequest<'_>,
     wanted: &LoginParameters,
-    headers: &HeaderMap,
+    (head, session): (&Parts, Option<SessionId>),
 ) -> Result<Response, HttpError> {
     let LoginRequest { site, provider, .. } = login;
-    let transaction = transaction(sign_in, provider, wanted, login.return_to, headers)?;
+    let transaction = transaction(sign_in, provider, wanted, login.return_to, session)?;
     let callback = site.at(&provider.callback_path);
     let redirect_uri = RedirectUrl::new(callback).map_err(internal)?;
     let url = match authorization_url(sign_in, provider, &redirect_uri, &transaction, wanted).await {
         Ok(url) => url,
         Err(error) => {
-            let reason = of_provider(&error);
+            let error = SignInError::from(error);
+            let answer = error.answer(SignInStep::Login);
             // The provider answered, and says that it does not take what was pushed to it.
-            let (outcome, answer) = match reason {
-                RefusalReason::RequestRefused => ("rejected", HttpError::BadRequest(REQUEST_REFUSED)),
-                _ => ("unavailable", HttpError::Provider(Handler::Login, error.outage())),
+            let outcome = match error.reason {
+                RefusalReason::RequestRefused => "rejected",
+                _ => "unavailable",
             };
             sign_in.metrics.login(outcome, &provider.id);
-            let refusal = SignInRefusal::caused(SignInStep::Login, reason, error);
-            return Ok(refusal.answer(sign_in, Some(provider), answer));
+            return Ok(sign_in.reject(SignInStep::Login, Some(provider), head, error, answer));
         }
     };
     let now_ms = transaction.started_at_ms;
     let cookies = sign_in
         .pending
-        .add(headers, &transaction, provider.response_mode(), now_ms);
+        .add(&head.headers, &transaction, provider.response_mode(), now_ms);
     let mut response = to_provider(&url)?;
     // The transaction's own cookie comes last and has to be there; older ones go while the head has room.
     let mut cookies = cookies.map_err(internal)?;
@@ -261,7 +265,7 @@ fn transaction(
     provider: &IdentityProvider,
     wanted: &LoginParameters,
     return_to: Option<ReturnTo>,
-    headers: &HeaderMap,
+    session: Option<SessionId>,
 ) -> Result<Transaction, HttpError> {
     let issuer = IssuerHash::of(provider.issuer());
     let begun = sign_in.pending.begin(issuer, return_to, sign_in.clock.now_ms());
@@ -273,7 +277,7 @@ fn transaction(
     transaction.silent = wanted.silent();
     transaction.organization.clone_from(&wanted.organization);
     if provider.response_mode() == ResponseMode::FormPost || sign_in.strict_cookie {
-        transaction.session = sign_in.cookies.read(headers);
+        transaction.session = session;
     }
     Ok(transaction)
 }
@@ -341,9 +345,8 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
 
 /// A page that comes here again by itself, where another site's page sent the visitor and the strict session cookie was left
 /// out for that: only then is it known which session the sign-in replaces.
-fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
-    let without_cookie = sign_in.strict_cookie && sign_in.cookies.read(&head.headers).is_none();
-    if !without_cookie || request::site(&head.headers) == FetchSite::Own {
+fn once_more(sign_in: &SignIn, head: &Parts, session: Option<&SessionId>) -> Option<Response> {
+    if !sign_in.strict_cookie || session.is_some() || request::site(&head.headers) == FetchSite::Own {
         return None;
     }
     Some(
@@ -358,22 +361,4 @@ fn here(sign_in: &SignIn, head: &Parts) -> Option<String> {
     let base_url = sign_in.sites.of(&head.headers).base_url();
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
     (here.as_str().len() <= MAX_ONCE_MORE_BYTES).then(|| here.into())
-}
-
-fn not_chosen(sign_in: &SignIn, why: NotChosen) -> Response {
-    let (reason, words) = match why {
-        NotChosen::OtherIssuer => (
-            RefusalReason::UnknownIssuer,
-            "This sign-in was started for another provider than ours.",
-        ),
-        NotChosen::UnknownConnection => (
-            RefusalReason::UnknownConnection,
-            "There is no such connection. Ask for one that is configured, or for none at all.",
-        ),
-        NotChosen::OtherHost => (
-            RefusalReason::ConnectionElsewhere,
-            "People of that connection sign in at another address than this one.",
-        ),
-    };
-    SignInRefusal::new(SignInStep::Login, reason).answer(sign_in, None, HttpError::BadRequest(words))
 }

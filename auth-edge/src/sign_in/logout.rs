@@ -21,20 +21,19 @@ use chassis::audit::{AuditRecord, Event, Outcome};
 use oidc::{EndSessionRequest, ProviderError};
 use serde_json::Value;
 use session_proto::client::SessionError;
-use session_proto::v1::Device;
+use session_proto::v1::{Device, EndSessionResponse};
 use url::Url;
 
 use super::ProviderLogout;
 use crate::http::answer_head;
 use crate::http::device::record_from;
 use crate::http::errors::HttpError;
-use crate::http::no_content;
 use crate::http::pages::language::Language;
 use crate::http::protect::csrf::FORM_FIELD;
 use crate::http::request::{self, FetchSite};
+use crate::http::{no_content, no_store};
 use crate::providers::IdentityProvider;
 use crate::providers::sites;
-use crate::sessions::EndedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
@@ -62,70 +61,64 @@ pub(crate) async fn handle(
 ) -> Result<Response, HttpError> {
     let device = sign_in.device(&request);
     let (head, body) = request.into_parts();
-    let query = head.uri.query().unwrap_or_default();
-    if head.method == Method::POST {
-        let form = if super::is_form(&head.headers) {
-            super::form(body, MAX_FORM_BYTES).await?
-        } else {
-            String::new()
-        };
-        let session = sign_in.cookies.read(&head.headers);
-        let token = request::first_parameter(&form, FORM_FIELD);
-        sign_in
-            .form_tokens
-            .check_form(
-                &head.headers,
-                sign_in.sites.of(&head.headers).base_url(),
-                session.as_ref().map(SessionId::expose),
-                token.as_deref(),
-            )
-            .map_err(|_refused| HttpError::Csrf)?;
-        let requested = request::first_parameter(&form, "returnTo")
-            .or_else(|| request::first_parameter(query, "returnTo"));
-        let site = sign_in.sites.of(&head.headers);
-        let return_to = return_to(&sign_in, site, requested);
-        let forgotten = forget(&sign_in, &head.headers);
-        let is_known = is_known(&sign_in, &head.headers).await;
-        let leaving = Leaving {
-            session,
-            is_known,
-            device,
-            forgotten,
-        };
-        return Ok(sign_out(&sign_in, site, leaving, return_to, StatusCode::SEE_OTHER).await);
-    }
-    if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
+    let headers = &head.headers;
+    let is_post = head.method == Method::POST;
+    if !is_post && (head.method == Method::HEAD || request::is_prefetch(headers)) {
         return Ok(no_content());
     }
-    let session = sign_in.cookies.read(&head.headers);
-    let site = sign_in.sites.of(&head.headers);
-    let return_to = return_to(&sign_in, site, request::first_parameter(query, "returnTo"));
-    let mut forgotten = Vec::new();
-    match (
-        request::is_navigation(&head.headers),
-        request::site(&head.headers),
-    ) {
-        (true, FetchSite::Own) => forgotten = forget(&sign_in, &head.headers),
-        (true, FetchSite::Other) => {
-            if let Some(session) = &session {
-                let language = Language::of(&head.headers);
-                return Ok(confirm(&sign_in, language, session, return_to.as_ref()));
-            }
-            if sign_in.strict_cookie {
-                // The cookie may be there and was left out; taking it away would sign somebody out unasked.
-                return Ok(Redirect::to(&landing(&sign_in, site, return_to.as_ref())).into_response());
-            }
-        }
-        (false, _) => return Err(HttpError::CrossSite),
-    }
-    let is_known = is_known(&sign_in, &head.headers).await;
-    let leaving = Leaving {
-        session,
-        is_known,
-        device,
-        forgotten,
+    let form = if is_post && super::is_form(headers) {
+        super::form(body, MAX_FORM_BYTES).await?
+    } else {
+        String::new()
     };
-    Ok(sign_out(&sign_in, site, leaving, return_to, StatusCode::FOUND).await)
+    let site = sign_in.sites.of(headers);
+    let session = sign_in.cookies.read(headers);
+    let requested = request::first_parameter(&form, "returnTo")
+        .or_else(|| request::first_parameter(head.uri.query().unwrap_or_default(), "returnTo"));
+    let return_to = return_to(&sign_in, site, requested);
+    let is_ours = if is_post {
+        let token = request::first_parameter(&form, FORM_FIELD);
+        let id = session.as_ref().map(SessionId::expose);
+        let proof = sign_in
+            .form_tokens
+            .check_form(headers, site.base_url(), id, token.as_deref());
+        proof.map_err(|_refused| HttpError::Csrf)?;
+        true
+    } else {
+        let is_ours = request::site(headers) == FetchSite::Own;
+        if !request::is_navigation(headers) {
+            return Err(HttpError::CrossSite);
+        }
+        if let Some(session) = session.as_ref().filter(|_| !is_ours) {
+            return Ok(confirm(
+                &sign_in,
+                Language::of(headers),
+                session,
+                return_to.as_ref(),
+            ));
+        }
+        if !is_ours && sign_in.strict_cookie {
+            // The cookie may be there and was left out; taking it away would sign somebody out unasked.
+            return Ok(Redirect::to(&landing(&sign_in, site, return_to.as_ref())).into_response());
+        }
+        is_ours
+    };
+    let leaving = Leaving {
+        is_known: session.is_some() && is_known(&sign_in, headers).await,
+        session,
+        device,
+        forgotten: if is_ours {
+            forget(&sign_in, headers)
+        } else {
+            Vec::new()
+        },
+    };
+    let status = if is_post {
+        StatusCode::SEE_OTHER
+    } else {
+        StatusCode::FOUND
+    };
+    Ok(sign_out(&sign_in, site, leaving, return_to, status).await)
 }
 
 /// The browser forgets its pending sign-ins too: none of them is finished after its person has signed out. And whose forms
@@ -217,7 +210,9 @@ async fn sign_out(
     if let Some(session) = leaving.session {
         match sign_in.sessions.end(&session).await {
             Ok(mut ended) if ended.ended => {
-                ended.id_token_hint = ended.id_token_hint.filter(|_| leaving.is_known);
+                if !leaving.is_known {
+                    ended.id_token_hint.clear();
+                }
                 let provider = sign_in.providers.of_session(&ended.issuer);
                 record(
                     &leaving.device,
@@ -270,17 +265,16 @@ fn cleared(sign_in: &SignIn, mut response: Response, forgotten: Vec<HeaderValue>
     for cookie in sign_in.cookies.clear().into_iter().chain(proof) {
         headers.append(header::SET_COOKIE, cookie);
     }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("clear-site-data", HeaderValue::from_static("\"cache\""));
     answer_head::append_what_fits(headers, &header::SET_COOKIE, forgotten);
-    response
+    no_store(response)
 }
 
 /// Where the provider ends its own session, in an address of at most `room` bytes; `None` when it offers nothing, is down, or
 /// is to be left alone. The browser comes back to the first landing whose address fits.
 async fn provider_logout(
     sign_in: &SignIn,
-    ended: &EndedSession,
+    ended: &EndSessionResponse,
     [landing, start_page]: &[String; 2],
     room: usize,
 ) -> Option<String> {
@@ -292,7 +286,7 @@ async fn provider_logout(
         return None;
     };
     let room = room.saturating_sub("location: \r\n".len());
-    let id_token = ended.id_token_hint.as_deref();
+    let id_token = Some(ended.id_token_hint.as_str()).filter(|hint| !hint.is_empty());
     let short = id_token.filter(|token| token.len() <= MAX_ID_TOKEN_HINT_BYTES);
     for (id_token_hint, landing) in [(short, landing), (None, landing), (None, start_page)] {
         let url = match &sign_in.settings.provider_logout {

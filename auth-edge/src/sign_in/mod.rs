@@ -8,6 +8,7 @@ pub(crate) mod background;
 pub(crate) mod callback;
 mod claim;
 pub(crate) mod device_binding;
+mod error;
 pub(crate) mod front_channel;
 pub(crate) mod login;
 pub(crate) mod login_parameters;
@@ -16,13 +17,12 @@ pub(crate) mod pending;
 mod posted_name;
 mod promised_claims;
 mod redemption;
-mod refusal;
-pub(crate) mod rejected;
 pub(crate) mod security_events;
 pub(crate) mod transaction;
 pub(crate) mod user;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -32,7 +32,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::RepeatedRecords;
 use chassis::clock::Clock;
-use chassis::random;
+use chassis::random::{self, NoRandomness};
 use oidc::LogoutTemplate;
 use provider_settings::checkup::UserinfoReading;
 use session_proto::v1::Device;
@@ -48,15 +48,14 @@ use crate::http::pages::language::Language;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
-use crate::http::request;
+use crate::http::{no_store, request};
+use crate::kept_form::person_cookie::PersonCookies;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
 use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
-use crate::sessions::person_cookie::PersonCookies;
-use crate::sign_in::security_events::EventReception;
 use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::return_to::ReturnTo;
 
@@ -131,8 +130,8 @@ pub(crate) struct SignIn {
     pub(crate) back_channel_limit: Arc<RateLimiter>,
     /// Security events per address that were refused.
     pub(crate) refused_events_limit: Arc<RateLimiter>,
-    /// Whether the session service receives security events.
-    pub(crate) event_reception: Arc<EventReception>,
+    /// Until when the session service receives no security events, as far as this edge knows, by its monotonic clock.
+    pub(crate) events_off_until_ms: Arc<AtomicU64>,
     /// Audit records that clients can repeat.
     pub(crate) records: Arc<RepeatedRecords>,
     /// Front-channel logouts per address.
@@ -194,8 +193,8 @@ fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
 
 /// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562,
 /// section 5.4).
-fn request_id() -> Result<String, HttpError> {
-    let random = random::bytes::<16>().map_err(internal)?;
+fn request_id() -> Result<String, NoRandomness> {
+    let random = random::bytes::<16>()?;
     Ok(uuid::Builder::from_random_bytes(random).into_uuid().to_string())
 }
 
@@ -207,12 +206,15 @@ fn internal(error: impl std::error::Error + 'static) -> HttpError {
 
 /// Whether the body says it is a plain form.
 fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    is_of_type(headers, "application/x-www-form-urlencoded")
+}
+
+/// Whether the body says it is of this media type, with or without parameters.
+fn is_of_type(headers: &HeaderMap, media_type: &str) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    kind.eq_ignore_ascii_case(media_type)
 }
 
 /// Reads a form's body as text, at most `limit` bytes of it.
@@ -257,6 +259,5 @@ fn landing<const N: usize>(
         headers.append(header::SET_COOKIE, cookie);
     }
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    no_store(response)
 }

@@ -7,24 +7,25 @@
 
 use std::sync::Arc;
 
-use axum::http::request::Parts;
 use chassis::audit::carried;
-use oidc::{Expected, GroupsError, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError};
+use oidc::{
+    Expected, GroupsError, IdToken, IdTokenError, ProviderError, TokenError, TokenSet, UserinfoError,
+};
 use provider_settings::checkup::UserinfoReading;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
-use session_proto::v1::{self, CreateSessionRequest, Session};
+use session_proto::v1::{self, CreateSessionRequest, Device, Session};
 use tracing::Instrument as _;
 
-use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::claim::{ClaimOutcome, HeldClaim, claim};
+use crate::sign_in::error::SignInError;
 use crate::sign_in::promised_claims::{lacks_promised_claims, may_do_without};
-use crate::sign_in::rejected::Reason;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
+use crate::values::refusal::RefusalReason;
 
 /// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
 /// whose token request, keys and userinfo are bounded each by that timeout.
@@ -39,8 +40,12 @@ pub(super) struct Redemption {
     pub(super) sign_in: Arc<SignIn>,
     /// The provider that gave the code.
     pub(super) provider: Arc<IdentityProvider>,
-    /// The head of the callback.
-    pub(super) head: Parts,
+    /// The redirect URI of the sign-in.
+    pub(super) redirect_uri: String,
+    /// The browser.
+    pub(super) device: Device,
+    /// The session that the browser had.
+    pub(super) replaces: Option<SessionId>,
     /// The sign-in the code belongs to.
     pub(super) transaction: Transaction,
     /// The code.
@@ -59,23 +64,9 @@ pub(super) struct Redeemed {
     pub(super) is_ours: bool,
 }
 
-/// Why a code became no session.
-pub(super) enum NotRedeemed {
-    /// The provider's answer was refused.
-    Refused(Box<Reason>),
-    /// The session service cannot be reached.
-    SessionServiceDown,
-}
-
-impl From<Reason> for NotRedeemed {
-    fn from(reason: Reason) -> Self {
-        Self::Refused(Box::new(reason))
-    }
-}
-
 impl Redemption {
     /// The session: created here, or by another request that has the same callback.
-    pub(super) async fn once_over_all_edges(self) -> Result<Redeemed, NotRedeemed> {
+    pub(super) async fn once_over_all_edges(self) -> Result<Redeemed, SignInError> {
         let longest = self.provider.relying_party.settings().http_timeout * TIMEOUTS_WAITED;
         let claim = match claim(&self.sign_in, &self.transaction, longest).await {
             Ok(ClaimOutcome::Ours(claim)) => claim,
@@ -86,16 +77,18 @@ impl Redemption {
                     is_ours: false,
                 });
             }
-            Ok(ClaimOutcome::UsedUp) => return Err(Reason::AlreadyUsed.into()),
-            Err(error) => return Err(unavailable(&error, "a sign-in could not be claimed")),
+            Ok(ClaimOutcome::UsedUp) => return Err(RefusalReason::AlreadyUsed.into()),
+            Err(error) => {
+                return Err(SignInError::unavailable(&error, "a sign-in could not be claimed"));
+            }
         };
         // To its end, also when the browser hangs up: it may have sent the same callback a second time.
         let redeemed = tokio::spawn(carried(self.outcome(claim).in_current_span())).await;
-        redeemed.unwrap_or_else(|stopped| Err(unavailable(&stopped, "fault in a callback")))
+        redeemed.unwrap_or_else(|stopped| Err(SignInError::unavailable(&stopped, "fault in a callback")))
     }
 
     /// The session of a claimed sign-in. What does not become one is given up.
-    async fn outcome(self, claim: HeldClaim) -> Result<Redeemed, NotRedeemed> {
+    async fn outcome(self, claim: HeldClaim) -> Result<Redeemed, SignInError> {
         let redeemed = self.redeem(&claim).await;
         if redeemed.is_err() {
             claim.abandon(&self.sign_in);
@@ -103,45 +96,33 @@ impl Redemption {
         redeemed
     }
 
-    async fn redeem(&self, claim: &HeldClaim) -> Result<Redeemed, NotRedeemed> {
+    async fn redeem(&self, claim: &HeldClaim) -> Result<Redeemed, SignInError> {
         let sign_in = &self.sign_in;
         let tokens = self.exchange().await?;
         let received_at_ms = claim.store_now_ms(sign_in);
-        let id_token = self.validate(&tokens).await.map_err(Reason::IdToken)?;
-        let userinfo = self.userinfo(&tokens, &id_token).await;
-        let userinfo = userinfo.map_err(Reason::Userinfo)?;
-        let replaces = self.transaction.session.clone();
+        let id_token = self.validate(&tokens).await?;
+        let userinfo = self.userinfo(&tokens, &id_token).await?;
         let mut further = self.posted_name.clone();
-        if let Some(groups) = self.groups(&tokens, &id_token).await.map_err(Reason::Groups)? {
+        if let Some(groups) = self.groups(&tokens, &id_token).await? {
             further.insert(GROUPS.to_owned(), groups.into());
         }
         let user = self.user(&tokens, userinfo, further);
-        let mut request = create_request(sign_in, &self.head, replaces, tokens, id_token, user);
+        let mut request = self.create_request(tokens, id_token, user);
         claim.put_into(&mut request, received_at_ms);
-        match sign_in.sessions.create(request).await {
-            Ok((id, session)) => Ok(Redeemed {
-                id,
-                session,
-                is_ours: true,
-            }),
-            Err(error) if error.is_unavailable() => Err(unavailable(&error, "no session could be created")),
-            Err(error) => Err(Reason::Session(error).into()),
-        }
+        let (id, session) = sign_in.sessions.create(request).await?;
+        Ok(Redeemed {
+            id,
+            session,
+            is_ours: true,
+        })
     }
 
-    async fn exchange(&self) -> Result<TokenSet, Reason> {
-        let (sign_in, verifier) = (&self.sign_in, &self.transaction.verifier);
-        let redirect_uri = sign_in
-            .sites
-            .of(&self.head.headers)
-            .at(&self.provider.callback_path);
-        let now = sign_in.clock.now_ms() / 1000;
-        let exchanged = self
-            .provider
+    async fn exchange(&self) -> Result<TokenSet, TokenError> {
+        let now = self.sign_in.clock.now_ms() / 1000;
+        self.provider
             .relying_party
-            .exchange_code(&self.code, verifier, &redirect_uri, now)
-            .await;
-        exchanged.map_err(Reason::Exchange)
+            .exchange_code(&self.code, &self.transaction.verifier, &self.redirect_uri, now)
+            .await
     }
 
     async fn validate(&self, tokens: &TokenSet) -> Result<IdToken, IdTokenError> {
@@ -235,51 +216,33 @@ impl Redemption {
             .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
             .await
     }
-}
 
-/// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
-fn create_request(
-    sign_in: &SignIn,
-    head: &Parts,
-    had: Option<SessionId>,
-    tokens: TokenSet,
-    id_token: IdToken,
-    user: String,
-) -> CreateSessionRequest {
-    let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
-    let replaces_session_id = sign_in
-        .cookies
-        .read(&head.headers)
-        .or(had)
-        .map(|id| id.expose().to_owned())
-        .unwrap_or_default();
-    CreateSessionRequest {
-        issuer: id_token.iss,
-        user,
-        tokens: Some(v1::TokenSet {
-            access_token: tokens.access_token,
-            token_type: tokens.token_type,
-            scope: tokens.scope,
-            expires_at: Some(seconds(tokens.expires_at)),
-            refresh_token: tokens.refresh_token.unwrap_or_default(),
-            id_token: if sign_in.settings.store_id_token {
-                tokens.id_token
-            } else {
-                String::new()
-            },
-        }),
-        provider_sid: id_token.sid.unwrap_or_default(),
-        authenticated_at: id_token.auth_time.map(seconds),
-        device: Some(sign_in.devices.of(&head.headers, request::peer(&head.extensions))),
-        replaces_session_id,
-        not_after: id_token.session_expiry.map(seconds),
-        // Whose it is says the claim.
-        ..CreateSessionRequest::default()
+    /// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
+    fn create_request(&self, tokens: TokenSet, id_token: IdToken, user: String) -> CreateSessionRequest {
+        let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
+        let replaces = self.replaces.as_ref().map(SessionId::expose);
+        CreateSessionRequest {
+            issuer: id_token.iss,
+            user,
+            tokens: Some(v1::TokenSet {
+                access_token: tokens.access_token,
+                token_type: tokens.token_type,
+                scope: tokens.scope,
+                expires_at: Some(seconds(tokens.expires_at)),
+                refresh_token: tokens.refresh_token.unwrap_or_default(),
+                id_token: if self.sign_in.settings.store_id_token {
+                    tokens.id_token
+                } else {
+                    String::new()
+                },
+            }),
+            provider_sid: id_token.sid.unwrap_or_default(),
+            authenticated_at: id_token.auth_time.map(seconds),
+            device: Some(self.device.clone()),
+            replaces_session_id: replaces.unwrap_or_default().to_owned(),
+            not_after: id_token.session_expiry.map(seconds),
+            // The claim adds whose request it is.
+            ..CreateSessionRequest::default()
+        }
     }
-}
-
-/// Logs why, for operators; the answer only offers to try again.
-fn unavailable(error: &(dyn std::error::Error + 'static), problem: &str) -> NotRedeemed {
-    tracing::error!(error, "{problem}");
-    NotRedeemed::SessionServiceDown
 }

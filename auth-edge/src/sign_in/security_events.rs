@@ -10,18 +10,18 @@
 //! that are taken, for a provider that ends the sessions of a whole company sends as many as there are.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 use session_proto::v1::{ErrorReason, ReceiveSecurityEventRequest};
 
 use super::SignIn;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::request;
+use crate::http::{no_store, request};
 
 /// The only type of a body (RFC 8935, section 2.1).
 const TYPE: &str = "application/secevent+jwt";
@@ -32,23 +32,6 @@ pub(crate) const REFUSED_PER_MINUTE: u64 = 600;
 
 /// How long the edge answers 404 by itself once the session service has said that it receives no events.
 const OFF_MS: u64 = 60_000;
-
-/// Whether the session service receives events, as far as this edge knows.
-#[derive(Debug, Default)]
-pub(crate) struct EventReception {
-    off_until_ms: AtomicU64,
-}
-
-impl EventReception {
-    fn is_off(&self, now_ms: u64) -> bool {
-        now_ms < self.off_until_ms.load(Ordering::Relaxed)
-    }
-
-    fn mark_off(&self, now_ms: u64) {
-        let until_ms = now_ms.saturating_add(OFF_MS);
-        self.off_until_ms.store(until_ms, Ordering::Relaxed);
-    }
-}
 
 /// POST of one security event token.
 pub(crate) async fn receive(
@@ -70,11 +53,11 @@ pub(crate) async fn receive(
             limit: Limit::SecurityEvents,
         })?;
     let monotonic_ms = sign_in.clock.monotonic_ms();
-    if sign_in.event_reception.is_off(monotonic_ms) {
+    if monotonic_ms < sign_in.events_off_until_ms.load(Ordering::Relaxed) {
         let _ = sign_in.refused_events_limit.check(sender, now_ms);
         return Err(HttpError::NotFound);
     }
-    if !is_security_event(&head.headers) {
+    if !super::is_of_type(&head.headers, TYPE) {
         return Err(HttpError::UnsupportedMediaType {
             accepted: TYPE,
             words: "The request's body has to be application/secevent+jwt.",
@@ -87,10 +70,11 @@ pub(crate) async fn receive(
         token: token.trim().to_owned(),
         authorization: authorization.unwrap_or_default().to_owned(),
     };
-    let received = sign_in.sessions.receive_security_event(event).await;
+    let received = sign_in.sessions.client().receive_security_event(event).await;
     let received = received.map_err(|error| match error.reason {
         ErrorReason::ErrUnimplemented => {
-            sign_in.event_reception.mark_off(monotonic_ms);
+            let until_ms = monotonic_ms.saturating_add(OFF_MS);
+            sign_in.events_off_until_ms.store(until_ms, Ordering::Relaxed);
             let _ = sign_in.refused_events_limit.check(sender, now_ms);
             HttpError::NotFound
         }
@@ -99,31 +83,21 @@ pub(crate) async fn receive(
             if reason == ErrorReason::ErrProviderUnavailable {
                 let _ = sign_in.refused_events_limit.check(sender, now_ms);
             }
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(
-                error,
-                "a security event could not be delivered: its transmitter is to send it again"
-            );
-            HttpError::SessionServiceDown
+            HttpError::session_service_down(
+                &error,
+                "a security event could not be delivered: its transmitter is to send it again",
+            )
         }
     })?;
     if received.error_code.is_empty() {
-        return Ok((StatusCode::ACCEPTED, NO_STORE).into_response());
+        return Ok(no_store(StatusCode::ACCEPTED.into_response()));
     }
     // Counted after the fact: what is refused costs its sender the next one.
     let _ = sign_in.refused_events_limit.check(sender, now_ms);
     let told = json!({ "err": received.error_code, "description": received.description });
     // RFC 8935, section 2.3.
     const IN_ENGLISH: [(HeaderName, &str); 1] = [(header::CONTENT_LANGUAGE, "en")];
-    Ok((StatusCode::BAD_REQUEST, NO_STORE, IN_ENGLISH, Json(told)).into_response())
-}
-
-const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
-
-fn is_security_event(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case(TYPE)
+    Ok(no_store(
+        (StatusCode::BAD_REQUEST, IN_ENGLISH, Json(told)).into_response(),
+    ))
 }

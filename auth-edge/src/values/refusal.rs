@@ -175,7 +175,94 @@ reasons! {
     TokenMismatch = "token_mismatch",
 }
 
+/// What a page says if a guard needs to know how long ago a person signed in, and the provider does not say.
+pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
+
+/// What a page says if the provider confirmed none of the requested authentication classes.
+pub(crate) const OTHER_CLASS: &str =
+    "The service that signs you in did not confirm the kind of sign-in that this address asks for.";
+
 impl RefusalReason {
+    /// What the page of a rejected sign-in says. It has no words of the provider.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::UnknownIssuer => "This sign-in was started for another provider than ours.",
+            Self::UnknownConnection => {
+                "There is no such connection. Ask for one that is configured, or for none at all."
+            }
+            Self::ConnectionElsewhere => {
+                "People of that connection sign in at another address than this one."
+            }
+            Self::RequestRefused => {
+                "The provider does not accept this sign-in request. Go back to the application and sign in from there."
+            }
+            Self::SessionServiceUnavailable => {
+                "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment."
+            }
+            Self::State | Self::UnknownTransaction | Self::Body => {
+                "This sign-in was not started in this browser, or it was finished already. Start again."
+            }
+            Self::ExpiredTransaction => "This sign-in took too long and has expired. Start again.",
+            Self::AlreadyUsed => "This sign-in was used already. Start again if you are not signed in.",
+            Self::Denied => "The sign-in was cancelled, or access was denied.",
+            Self::InteractionNeeded => "Signing in without asking you was not possible. Start again.",
+            Self::Organization => {
+                "You signed in with an account that does not belong to the expected organization."
+            }
+            Self::TokenNoAuthTime => PROVIDER_TELLS_NO_TIME,
+            Self::TokenAcr => OTHER_CLASS,
+            Self::SessionTooLarge => {
+                "Your account has more groups, roles or other data than a sign-in here can hold (the size limit of a session). Signing in again will not help; tell whoever runs this site."
+            }
+            Self::TokenTooLong => {
+                "Your account has more groups, roles or other data than an ID token may hold here (64 KiB). Signing in again will not help; tell whoever runs this site."
+            }
+            Self::Groups => {
+                "You belong to more groups than the service that signs you in sends along (the claim groups), and this site may not read them there. Signing in again will not help; tell whoever runs this site."
+            }
+            Self::OtherProvider | Self::Issuer => {
+                "An answer came that is not from the service you are signing in at. It was ignored, and your sign-in there goes on: finish it, or start again."
+            }
+            Self::ProviderUnreachable
+            | Self::ProviderTimeout
+            | Self::ProviderAnswer
+            | Self::ProviderIssuer
+            | Self::ProviderMetadata
+            | Self::NotSigned
+            | Self::TokenUnknownKey => {
+                "The service that signs you in could not be reached or answered with a fault. Try again."
+            }
+            _ => "The answer of the service that signs you in was not accepted. Try again.",
+        }
+    }
+
+    /// What the provider reads if its logout token is rejected.
+    pub(crate) fn words_for_provider(self) -> &'static str {
+        match self {
+            Self::TokenReplayed => "The logout token was used before.",
+            Self::TokenMismatch => "The logout token's sub and sid do not belong together.",
+            _ => "The logout token was refused.",
+        }
+    }
+
+    /// Whether trying again brings the same.
+    pub(crate) fn is_final(self) -> bool {
+        matches!(self, Self::Groups | Self::TokenTooLong | Self::SessionTooLarge)
+    }
+
+    /// Whether the pending sign-in can still be finished: this answer did not use it up.
+    pub(crate) fn keeps_pending(self) -> bool {
+        matches!(
+            self,
+            Self::State
+                | Self::UnknownTransaction
+                | Self::Body
+                | Self::OtherProvider
+                | Self::Issuer
+                | Self::SessionServiceUnavailable
+        )
+    }
+
     /// Whether anybody on the network can cause it as often as they like, so that it is not worth a record of its own.
     #[must_use]
     pub(crate) fn is_noise(self) -> bool {

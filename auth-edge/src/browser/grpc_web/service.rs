@@ -236,7 +236,8 @@ impl BrowserSessionService for BrowserApi {
             cause: Cause::OtherDevice.into(),
             ..EndSessionsRequest::default()
         };
-        let ended_count = self.browser.sessions.end_all(end).await.map_err(failed)?;
+        let client = self.browser.sessions.client();
+        let ended_count = client.end_sessions(end).await.map_err(failed)?.ended_count;
         Ok(answer(EndMyOtherSessionsResponse { ended_count }, None))
     }
 

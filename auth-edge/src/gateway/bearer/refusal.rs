@@ -173,11 +173,7 @@ impl TokenRefusal {
             return response;
         }
         match self {
-            Self::Token(_) => HttpError::Session {
-                reason: ErrorReason::ErrProviderUnavailable,
-                scopes: None,
-                handler: None,
-            },
+            Self::Token(_) => HttpError::session(ErrorReason::ErrProviderUnavailable),
             Self::Connection => WRONG_CONNECTION,
             Self::Missing(failure) => failure,
             Self::TooMany { retry_after_secs } => HttpError::RateLimited {

@@ -34,8 +34,8 @@ use tower::ServiceExt as _;
 use url::form_urlencoded;
 
 use self::generated::envoy::config::core::v3::address;
+use crate::kept_form::person_cookie::PersonCookies;
 use crate::sessions::cookies::SessionCookies;
-use crate::sessions::person_cookie::PersonCookies;
 use crate::sign_in::pending::PendingSignIns;
 use crate::values::forwarded::{self, OriginalRequest, describes_origin};
 use crate::values::header_name::folded;

@@ -8,7 +8,7 @@ use oidc::Outage;
 use session_proto::v1::ErrorReason;
 
 use super::Limit;
-use crate::http::pages::kept_form::SealedForm;
+use crate::values::refusal::RefusalReason;
 
 /// Which handler failed; names the code of its failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +44,7 @@ pub(crate) enum HttpError {
     /// Nobody is signed in: the one answer of `/api/auth/401` and of every guard, with the same words for browsers.
     NotAuthenticated,
     /// As before, for a person who has sent a form: it was not passed on.
-    NotSent {
-        /// The absolute URL to sign in at.
-        login_url: String,
-        /// The words for the visitor.
-        words: &'static str,
-        /// The form, where the browser is to keep it over the sign-in.
-        kept: Option<Arc<SealedForm>>,
-    },
+    NotSent(&'static str),
     /// A script requested the login route, which only a navigation can use.
     LoginRequired {
         /// The absolute URL to navigate to.
@@ -83,24 +76,12 @@ pub(crate) enum HttpError {
         /// Which limit.
         limit: Limit,
     },
-    /// Sign-in failed: the provider's answer was refused.
-    Callback {
-        /// Whether the person, or the provider for them, said no.
-        is_cancelled: bool,
-        /// The words for the visitor.
-        words: &'static str,
-        /// Where "try again" leads: the login route with the same return-to.
-        try_again: String,
-    },
-    /// Sign-in failed, and will fail as often as it is tried.
-    CallbackForGood {
-        /// The words for the visitor.
-        words: &'static str,
-    },
-    /// The session service is down at the end of a sign-in: nothing was created.
-    CallbackUnavailable {
-        /// Where "try again" leads.
-        try_again: String,
+    /// The callback rejected a sign-in.
+    SignIn {
+        /// Why.
+        reason: RefusalReason,
+        /// The authentication classes that the provider did not confirm.
+        acr: Vec<String>,
     },
     /// The provider gave no usable answer to a handler that needs one now.
     Provider(Handler, Outage),
@@ -127,25 +108,18 @@ pub(crate) enum HttpError {
         words: &'static str,
     },
     /// The route, or every route, asks for a session that is bound to a device.
-    NotBound {
-        /// Where to sign in again, for people.
-        login_url: Option<String>,
-    },
+    NotBound,
     /// The person's claims are not as the route requires.
     MissingClaims {
         /// The names of those that are not, and no value of theirs.
         claims: Vec<String>,
         /// What whoever wrote the rule has to say.
         message: Option<Arc<str>>,
-        /// Where to sign in as somebody else, for people.
-        other_account: Option<String>,
     },
-    /// A sign-in brought none of the authentication context classes that were requested.
+    /// The session's sign-in is of none of these authentication classes, and another one would not be either.
     MissingClass {
         /// The classes.
         acr: Vec<String>,
-        /// Where "try again" leads, at the end of that sign-in; none at a route that has to wait for another one.
-        try_again: Option<String>,
     },
     /// An access token of a client does not pass (RFC 6750, section 3.1); the challenge beside it says the same.
     AccessToken {

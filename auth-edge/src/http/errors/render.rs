@@ -7,9 +7,9 @@ use chassis::audit::RequestId;
 use serde_json::json;
 
 use super::HttpError;
-use super::next_step::{NextStep, put_refresh};
+use crate::http::no_store;
 use crate::http::pages::language::Language;
-use crate::http::pages::{self, Pages};
+use crate::http::pages::{NOT_AUTHENTICATED, NextStep, Pages};
 
 /// Whether the client would rather have a page than JSON: it names `text/html`.
 #[must_use]
@@ -31,133 +31,101 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
 /// are.
 #[must_use]
 pub(crate) fn render(
-    response: Response,
+    bare: Response,
     page: Option<Language>,
     pages: &Pages,
     request_id: RequestId,
 ) -> Response {
-    match response.extensions().get::<HttpError>().cloned() {
-        Some(failure) => rendered(
-            &failure,
-            page.map(|language| (pages, language)),
-            request_id,
-            response,
-        ),
-        None => response,
-    }
-}
-
-fn rendered(
-    failure: &HttpError,
-    page: Option<(&Pages, Language)>,
-    request_id: RequestId,
-    bare: Response,
-) -> Response {
-    let (code, words) = (failure.code(), failure.words());
-    let step = bare.extensions().get::<NextStep>().cloned();
-    let in_frame = matches!(step, Some(NextStep::SignInOutOfFrame(_))) && page.is_some();
-    let mut response = match failure {
-        HttpError::NotAuthenticated if !in_frame => unauthorized(),
-        HttpError::NotSent { .. } if page.is_none() => unauthorized(),
-        HttpError::LoginRequired { login_url } => {
-            Json(json!({"error": code, "error_description": words, "login_url": login_url})).into_response()
-        }
+    let (bare, body) = bare.into_parts();
+    let Some(failure) = bare.extensions.get::<HttpError>() else {
+        return Response::from_parts(bare, body);
+    };
+    let step = bare.extensions.get::<NextStep>();
+    let in_frame = matches!(step, Some(NextStep::SignInOutOfFrame(_)));
+    let mut response = match (failure, page) {
+        (HttpError::NotAuthenticated, page) if !in_frame || page.is_none() => unauthorized(),
+        (HttpError::NotSent(_), None) => unauthorized(),
         // Machines talk JSON whatever they accept: the provider's, the proxies', and who comes with a token of its own.
-        HttpError::LogoutToken(_)
-        | HttpError::AccessToken { .. }
-        | HttpError::UnsupportedMediaType { .. } => {
-            Json(json!({"error": code, "error_description": words})).into_response()
-        }
-        _ => match page {
-            Some((pages, language)) => {
-                let id = Some(request_id.as_str());
-                let offered = step.as_ref().map(NextStep::on_page);
-                let next = offered.unwrap_or_else(|| next_step(failure));
-                let what = (failure.title(), words);
-                let mut shown = match failure {
-                    _ if in_frame => pages.sign_in_out_of_frame(language, next, id),
-                    HttpError::NotSent { kept: Some(kept), .. } => {
-                        pages.keep_form(language, what, next, id, kept)
-                    }
-                    HttpError::MissingClaims { claims, message, .. } => {
-                        let words = missing_claims(language, words, claims, message.as_deref());
-                        pages.message(language, (failure.title(), &words), next, id)
-                    }
-                    HttpError::MissingClass { acr, .. } => {
-                        let words = missing_claims(language, words, acr, None);
-                        pages.message(language, (failure.title(), &words), next, id)
-                    }
-                    _ => pages.message(language, what, next, id),
-                };
-                put_refresh(&mut shown, step.as_ref(), failure);
-                shown
-            }
-            None => as_json(failure),
-        },
+        (
+            HttpError::LogoutToken(_)
+            | HttpError::AccessToken { .. }
+            | HttpError::LoginRequired { .. }
+            | HttpError::UnsupportedMediaType { .. },
+            _,
+        )
+        | (_, None) => as_json(failure, step),
+        (_, Some(language)) => as_page(failure, step, pages, (language, request_id.as_str())),
     };
     *response.status_mut() = failure.status();
-    let (bare, _) = bare.into_parts();
     for (name, value) in &bare.headers {
         if *name != header::CONTENT_LENGTH && *name != header::CONTENT_TYPE {
             response.headers_mut().append(name.clone(), value.clone());
         }
     }
-    response.extensions_mut().extend(bare.extensions);
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some((name, value)) = failure.own_headers() {
         response.headers_mut().insert(name, value);
     }
+    response.extensions_mut().extend(bare.extensions);
+    no_store(response)
+}
+
+fn as_page(
+    failure: &HttpError,
+    step: Option<&NextStep>,
+    pages: &Pages,
+    (language, request_id): (Language, &str),
+) -> Response {
+    let next = step.unwrap_or(&NextStep::Home);
+    let id = Some(request_id);
+    if matches!(next, NextStep::SignInOutOfFrame(_)) {
+        return pages.sign_in_out_of_frame(language, next, id);
+    }
+    let words = match failure {
+        HttpError::MissingClaims { claims, message } => {
+            missing_claims(language, failure.words(), claims, message.as_deref())
+        }
+        HttpError::SignIn { acr, .. } | HttpError::MissingClass { acr } if !acr.is_empty() => {
+            missing_claims(language, failure.words(), acr, None)
+        }
+        _ => failure.words().to_owned(),
+    };
+    let mut response = pages.message(language, (failure.title(), &words), next, id);
+    if let (NextStep::Retry(url), HttpError::RateLimited { retry_after_secs, .. }) = (next, failure)
+        && let Ok(refresh) = HeaderValue::try_from(format!("{retry_after_secs}; url={url}"))
+    {
+        response.headers_mut().insert(header::REFRESH, refresh);
+    }
     response
 }
 
-/// What a page offers after this failure.
-fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
-    match failure {
-        HttpError::Callback { try_again, .. }
-        | HttpError::MissingClass {
-            try_again: Some(try_again),
-            ..
-        }
-        | HttpError::CallbackUnavailable { try_again } => pages::NextStep::TryAgain(try_again),
-        HttpError::MissingClaims {
-            other_account: Some(login_url),
-            ..
-        } => pages::NextStep::OtherAccount(login_url),
-        HttpError::NotBound {
-            login_url: Some(login_url),
-        } => pages::NextStep::SignInAgainOrOut(login_url),
-        HttpError::NotSent { login_url, .. } => pages::NextStep::SignInElsewhere(login_url),
-        _ => pages::NextStep::Home,
-    }
-}
-
-fn as_json(failure: &HttpError) -> Response {
-    let (code, words) = (failure.code(), failure.words());
-    match failure {
-        HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
-            Json(json!({"error": code, "error_description": words, "login_url": try_again})).into_response()
-        }
-        HttpError::Session {
-            scopes: Some(scopes), ..
-        } => Json(json!({"error": code, "error_description": words, "scopes": scopes})).into_response(),
-        HttpError::MissingClass { acr, try_again } => {
-            let mut body = json!({"error": code, "error_description": words, "acr_values": acr.join(" ")});
-            if let Some(try_again) = try_again {
-                body["login_url"] = try_again.as_str().into();
+fn as_json(failure: &HttpError, step: Option<&NextStep>) -> Response {
+    let mut body = json!({"error": failure.code(), "error_description": failure.words()});
+    match (failure, step) {
+        (HttpError::SignIn { acr, .. }, step) => {
+            if !acr.is_empty() {
+                body["acr_values"] = acr.join(" ").into();
             }
-            Json(body).into_response()
+            if let Some(NextStep::TryAgain(login_url)) = step {
+                body["login_url"] = login_url.as_str().into();
+            }
         }
-        HttpError::MissingClaims { claims, message, .. } => {
-            let mut body = json!({"error": code, "error_description": words, "claims": claims});
+        (HttpError::LoginRequired { login_url }, _) => body["login_url"] = login_url.as_str().into(),
+        (
+            HttpError::Session {
+                scopes: Some(scopes), ..
+            },
+            _,
+        ) => body["scopes"] = scopes.as_str().into(),
+        (HttpError::MissingClass { acr }, _) => body["acr_values"] = acr.join(" ").into(),
+        (HttpError::MissingClaims { claims, message }, _) => {
+            body["claims"] = json!(claims);
             if let Some(message) = message {
                 body["message"] = (**message).into();
             }
-            Json(body).into_response()
         }
-        _ => Json(json!({"error": code, "error_description": words})).into_response(),
+        _ => {}
     }
+    Json(body).into_response()
 }
 
 /// Which claims or classes are not as required, and what whoever wrote the rule says of it.
@@ -171,7 +139,7 @@ fn missing_claims(language: Language, words: &str, claims: &[String], message: O
 fn unauthorized() -> Response {
     let body = format!(
         r#"{{"error":"not_authenticated","description":"{}"}}"#,
-        pages::NOT_AUTHENTICATED
+        NOT_AUTHENTICATED
     );
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], body).into_response()

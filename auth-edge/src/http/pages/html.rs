@@ -69,7 +69,7 @@ pub(super) fn source_of(text: &str) -> String {
 }
 
 /// Text for an HTML text node or a quoted attribute. Line ends are written as references, or parsers would change them.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -12,8 +12,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use base16ct::lower;
 use chassis::audit;
@@ -22,7 +21,6 @@ use ring::digest;
 
 use super::Pages;
 use super::html::{STYLE, escape, source_of};
-use crate::http::errors::HttpError;
 use crate::values::reserved::LOGO_PREFIX;
 
 /// The setting of the style sheet.
@@ -250,30 +248,23 @@ pub(crate) fn follow(pages: &Pages, settings: &LookSettings) {
     });
 }
 
-/// Answers with the logo. Opened by itself a picture may do nothing either.
-pub(crate) async fn logo(State(pages): State<Pages>, Path(name): Path<String>) -> Response {
-    let look = pages.look.load();
-    let Some(logo) = &look.logo else {
-        return HttpError::NotFound.into_response();
-    };
-    let caching = if logo.name == name {
-        "public, max-age=31536000, immutable"
-    } else {
-        "no-store"
-    };
-    let header = HeaderValue::from_static;
-    (
-        [
-            (header::CONTENT_TYPE, header(logo.kind)),
-            (header::CACHE_CONTROL, header(caching)),
-            (
-                header::CONTENT_SECURITY_POLICY,
-                header("default-src 'none'; sandbox"),
-            ),
-        ],
-        logo.content.clone(),
-    )
-        .into_response()
+impl Pages {
+    /// The logo, by the name it has now or had before; `None` without a logo. Opened by itself a picture may do nothing either.
+    pub(crate) fn logo(&self, name: &str) -> Option<Response> {
+        let look = self.look.load();
+        let logo = look.logo.as_ref()?;
+        let caching = if logo.name == name {
+            "public, max-age=31536000, immutable"
+        } else {
+            "no-store"
+        };
+        let headers = [
+            (header::CONTENT_TYPE, logo.kind),
+            (header::CACHE_CONTROL, caching),
+            (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
+        ];
+        Some((headers, logo.content.clone()).into_response())
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 
 mod catalogue;
 mod html;
-pub(crate) mod kept_form;
 pub(crate) mod language;
 pub(crate) mod look;
 
@@ -19,7 +18,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use chassis::secret::Reloading;
 
-use self::html::{HtmlDocument, escape};
+use self::html::HtmlDocument;
+pub(crate) use self::html::escape;
 use self::language::Language;
 use self::look::Look;
 use crate::values::reserved::LOGOUT_PATH;
@@ -28,7 +28,7 @@ use crate::values::reserved::LOGOUT_PATH;
 pub(crate) const NOT_AUTHENTICATED: &str = "The user does not have an active session or is not authenticated";
 
 /// Where a form may lead whose answers we do not know: browsers apply `form-action` to the redirects that follow too.
-const NO_FORMS: &str = "'none'";
+pub(crate) const NO_FORMS: &str = "'none'";
 
 /// How long a link opener's page waits before it requests its address again, in seconds: some show pages all the same, and a
 /// loop of theirs should be slow.
@@ -38,25 +38,36 @@ const REOPEN_SECS: u64 = 1;
 const NO_FRAMES: &str = "frame-ancestors 'none'";
 const OWN_FRAMES: &str = "frame-ancestors 'self'";
 
-/// The one next step a page offers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NextStep<'a> {
+/// The one next step that a page offers. As an extension of a failure, it is what the failure's page offers.
+#[derive(Clone, Debug)]
+pub(crate) enum NextStep {
     /// The start page.
     Home,
     /// Sign-in again, at this URL.
-    TryAgain(&'a str),
+    TryAgain(String),
+    /// The page again, at this URL. After `Retry-After` it goes there by itself.
+    Retry(String),
     /// The page again, at the first URL, or sign-in, at the second.
-    RetryOrSignIn(&'a str, &'a str),
+    RetryOrSignIn(String, String),
     /// Sign-in, at this URL.
-    SignIn(&'a str),
+    SignIn(String),
     /// Sign-in once more, at this URL, or leaving.
-    SignInAgainOrOut(&'a str),
+    SignInAgainOrOut(String),
     /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
-    SignInElsewhere(&'a str),
+    SignInElsewhere(String),
     /// Sign-in in the whole window, at this URL: the page stands in a frame.
-    SignInOutOfFrame(&'a str),
+    SignInOutOfFrame(String),
     /// Sign-in as somebody else, at this URL.
-    OtherAccount(&'a str),
+    OtherAccount(String),
+}
+
+impl NextStep {
+    /// The failure whose page offers it.
+    #[must_use]
+    pub(crate) fn of(self, mut failure: Response) -> Response {
+        failure.extensions_mut().insert(self);
+        failure
+    }
 }
 
 /// What the pages look like now. Clones share it.
@@ -80,11 +91,11 @@ impl Pages {
         &self,
         language: Language,
         (title, words): (&str, &str),
-        next: NextStep<'_>,
+        next: &NextStep,
         request_id: Option<&str>,
     ) -> Response {
         let main = message_main(language, (title, words), next, request_id);
-        self.page(language, language.say(title), &main, NO_FORMS)
+        self.page(language, language.say(title), &main, NO_FORMS, None)
     }
 
     /// The page that asks whether to sign out, since the request came from another site. Its button posts.
@@ -124,22 +135,27 @@ impl Pages {
             title,
             &main,
             &format!("'self' https: {provider_origin}"),
+            None,
         )
     }
 
     /// A page that goes on to this URL by itself, as a navigation of our own site.
     #[must_use]
     pub(crate) fn onward(&self, language: Language, url: &str) -> Response {
-        self.refreshing(language, url, 0)
+        self.go_on(language, None, url, 0)
     }
 
-    fn refreshing(&self, language: Language, url: &str, secs: u64) -> Response {
+    /// A page that goes on to this URL by itself, after some seconds.
+    fn go_on(&self, language: Language, words: Option<&str>, url: &str, secs: u64) -> Response {
+        let title = language.say("One moment");
+        let explain = |words| format!("<h1>{}</h1><p>{}</p>", escape(title), escape(language.say(words)));
         let main = format!(
-            "<p><a class=\"button\" href=\"{}\">{}</a></p>",
+            "{}<p><a class=\"button\" href=\"{}\">{}</a></p>",
+            words.map(explain).unwrap_or_default(),
             escape(url),
             escape(language.say("Go on"))
         );
-        let mut response = self.page(language, language.say("One moment"), &main, NO_FORMS);
+        let mut response = self.page(language, title, &main, NO_FORMS, None);
         if let Ok(refresh) = HeaderValue::try_from(format!("{secs}; url={url}")) {
             response.headers_mut().insert(header::REFRESH, refresh);
         }
@@ -151,13 +167,13 @@ impl Pages {
     pub(in crate::http) fn sign_in_out_of_frame(
         &self,
         language: Language,
-        next: NextStep<'_>,
+        next: &NextStep,
         request_id: Option<&str>,
     ) -> Response {
         let title = "Sign in first";
         let words = "Sign in to see what belongs here.";
         let main = message_main(language, (title, words), next, request_id);
-        let mut response = self.page(language, language.say(title), &main, NO_FORMS);
+        let mut response = self.page(language, language.say(title), &main, NO_FORMS, None);
         if let Some(policy) = response.headers_mut().get_mut(header::CONTENT_SECURITY_POLICY)
             && let Ok(framed) = policy.to_str().map(|text| text.replace(NO_FRAMES, OWN_FRAMES))
             && let Ok(framed) = HeaderValue::try_from(framed)
@@ -171,60 +187,59 @@ impl Pages {
     /// then opens that address, and not a login page where the client's own sign-in ended.
     #[must_use]
     pub(crate) fn reopen(&self, language: Language, url: &str) -> Response {
-        self.refreshing(language, url, REOPEN_SECS)
+        self.go_on(language, None, url, REOPEN_SECS)
     }
 
     /// A page for the moment until a browser has tied its session to its device: it asks for itself again, at this URL.
     #[must_use]
     pub(crate) fn binding(&self, language: Language, url: &str) -> Response {
-        let title = language.say("One moment");
-        let main = format!(
-            "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\">{}</a></p>",
-            escape(title),
-            escape(language.say("Your browser ties this sign-in to your device.")),
-            escape(url),
-            escape(language.say("Go on"))
-        );
-        let mut response = self.page(language, title, &main, NO_FORMS);
-        if let Ok(refresh) = HeaderValue::try_from(format!("1; url={url}")) {
-            response.headers_mut().insert(header::REFRESH, refresh);
-        }
-        response
+        let words = "Your browser ties this sign-in to your device.";
+        self.go_on(language, Some(words), url, 1)
     }
 
-    fn page(&self, language: Language, title: &str, main: &str, form_action: &str) -> Response {
+    /// A page of this content, whose forms lead to `form_action` and whose one script is `script`.
+    pub(crate) fn page(
+        &self,
+        language: Language,
+        title: &str,
+        main: &str,
+        form_action: &str,
+        script: Option<&'static str>,
+    ) -> Response {
         let document = HtmlDocument {
             language,
             look: &self.look.load(),
             title,
             main,
             form_action,
-            script: None,
+            script,
         };
         document.into_response()
     }
 }
 
 /// What a message says, as HTML.
-fn message_main(
+pub(crate) fn message_main(
     language: Language,
     (title, words): (&str, &str),
-    next: NextStep<'_>,
+    next: &NextStep,
     request_id: Option<&str>,
 ) -> String {
     let (href, label, target) = match next {
         NextStep::Home => ("/", "Go to the start page", ""),
-        NextStep::TryAgain(url) | NextStep::RetryOrSignIn(url, _) => (url, "Try again", ""),
-        NextStep::SignIn(url) => (url, "Sign in", ""),
-        NextStep::SignInAgainOrOut(url) => (url, "Sign in again", ""),
-        NextStep::OtherAccount(url) => (url, "Sign in as somebody else", ""),
-        NextStep::SignInOutOfFrame(url) => (url, "Sign in", " target=\"_top\""),
-        NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
+        NextStep::TryAgain(url) | NextStep::Retry(url) | NextStep::RetryOrSignIn(url, _) => {
+            (url.as_str(), "Try again", "")
+        }
+        NextStep::SignIn(url) => (url.as_str(), "Sign in", ""),
+        NextStep::SignInAgainOrOut(url) => (url.as_str(), "Sign in again", ""),
+        NextStep::OtherAccount(url) => (url.as_str(), "Sign in as somebody else", ""),
+        NextStep::SignInOutOfFrame(url) => (url.as_str(), "Sign in", " target=\"_top\""),
+        NextStep::SignInElsewhere(url) => (url.as_str(), "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
     let second = match next {
         NextStep::SignInAgainOrOut(_) => second_step(LOGOUT_PATH, language.say("Sign out")),
         NextStep::RetryOrSignIn(_, login) => second_step(login, language.say("Sign in")),
-        NextStep::TryAgain(_) => second_step("/", language.say("Go to the start page")),
+        NextStep::TryAgain(_) | NextStep::Retry(_) => second_step("/", language.say("Go to the start page")),
         _ => String::new(),
     };
     let mut main = format!(
@@ -282,7 +297,7 @@ mod tests {
         let response = pages.message(
             Language::English,
             ("A title", "Words"),
-            NextStep::Home,
+            &NextStep::Home,
             Some("id"),
         );
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY]

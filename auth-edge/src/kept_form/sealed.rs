@@ -5,13 +5,11 @@
 //! - It leads to our own origin alone.
 //! - What is kept is what a plain form of a page sends again, byte for byte; a body that could not be is not kept.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use url::Url;
 use url::form_urlencoded;
 
+use super::person_cookie::PersonTag;
 use crate::sessions::keys::{DerivedKeys, SEAL_OVERHEAD};
-use crate::sessions::person_cookie::PersonTag;
 use crate::values::return_to::ReturnTo;
 
 /// Largest body kept, in bytes.
@@ -56,14 +54,12 @@ impl KeptForm {
         plain.extend(length.to_be_bytes());
         plain.extend(target);
         plain.extend(self.body.as_bytes());
-        let sealed = keys.seal(&aad(base), &plain).ok()?;
-        Some(URL_SAFE_NO_PAD.encode(sealed))
+        keys.seal_text(&aad(base), &plain).ok()
     }
 
     /// Opens what [`KeptForm::seal`] made for this origin.
     pub(super) fn open(keys: &DerivedKeys, base: &Url, sealed: &str) -> Option<Self> {
-        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let plain = keys.open(&aad(base), &sealed)?;
+        let plain = keys.open_text(&aad(base), sealed)?;
         let (kept_at_ms, rest) = plain.split_first_chunk()?;
         let (person, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;

@@ -9,11 +9,9 @@
 //! Deliberately absent: `Domain`; a form belongs to the host it was sent to.
 
 use axum::http::{HeaderMap, HeaderValue};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::cookies::{CookieSettings, only_value};
-use super::keys::{DerivedKeys, Purpose};
+use crate::sessions::cookies::{CookieSettings, only_value, pairs, set_cookie};
+use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// What is put behind the session cookie's name.
 const SUFFIX: &str = "_person";
@@ -113,29 +111,22 @@ impl PersonCookies {
         }
         let tag = self.tag(issuer, subject)?;
         let plain = [&now_ms.to_be_bytes()[..], &tag.0].concat();
-        let sealed = self.keys.seal(&[AAD_LABEL, self.name.as_bytes()], &plain).ok()?;
-        let value = URL_SAFE_NO_PAD.encode(sealed);
-        self.set(&format!("{value}{}; Max-Age={MAX_AGE_SECS}", self.attributes()))
+        let value = self.keys.seal_text(&[AAD_LABEL, self.name.as_bytes()], &plain);
+        set_cookie(&self.name, &value.ok()?, self.attributes(), MAX_AGE_SECS)
     }
 
     /// The `Set-Cookie` value that takes the cookie away; none where there is none.
     #[must_use]
     pub(crate) fn forget(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        super::cookies::pairs(headers).find(|(name, _)| *name == self.name)?;
-        self.set(&format!("{}; Max-Age=0", self.attributes()))
+        pairs(headers).find(|(name, _)| *name == self.name)?;
+        set_cookie(&self.name, "", self.attributes(), 0)
     }
 
     fn open(&self, headers: &HeaderMap) -> Option<(u64, PersonTag)> {
-        let sealed = URL_SAFE_NO_PAD.decode(only_value(headers, &self.name)?).ok()?;
-        let plain = self.keys.open(&[AAD_LABEL, self.name.as_bytes()], &sealed)?;
+        let sealed = only_value(headers, &self.name)?;
+        let plain = self.keys.open_text(&[AAD_LABEL, self.name.as_bytes()], sealed)?;
         let (issued_at_ms, tag) = plain.split_first_chunk::<8>()?;
         Some((u64::from_be_bytes(*issued_at_ms), PersonTag(tag.try_into().ok()?)))
-    }
-
-    fn set(&self, value: &str) -> Option<HeaderValue> {
-        let mut value = HeaderValue::try_from(format!("{}={value}", self.name)).ok()?;
-        value.set_sensitive(true);
-        Some(value)
     }
 
     /// A form is sent by our own pages alone, so no other site's navigation has to bring it.
@@ -151,6 +142,8 @@ impl PersonCookies {
 #[cfg(test)]
 mod tests {
     use axum::http::header;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use chassis::secret::Secret;
 
     use super::*;

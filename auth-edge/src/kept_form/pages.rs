@@ -1,0 +1,195 @@
+//! The pages of a form that met a dead session: kept while its person signs in, handed back, offered again.
+//!
+//! The sealed form waits in the tab's own storage (`sessionStorage`), where it needs no cookie's room, is gone with the tab,
+//! and no other tab sees it. Without scripts nothing is kept, and the pages say what they always said.
+//!
+//! Invariants
+//! - A form is sent by its person's press alone: no script here sends one to an upstream.
+//! - Names of fields are shown, values are not: a screen has more readers than its person, and one of the fields may be a
+//!   password.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::KeptForm;
+use crate::http::errors::HttpError;
+use crate::http::pages::language::Language;
+use crate::http::pages::{NO_FORMS, NextStep, Pages, escape, message_main};
+use crate::values::reserved::FORM_PATH;
+
+/// The most fields named on the page.
+const MAX_NAMES: usize = 24;
+/// Longest part of a name that is shown, in characters.
+const MAX_NAME_CHARS: usize = 60;
+
+/// Puts the sealed form into the tab's storage and goes to sign in; where that cannot be, the page stays.
+const KEEP: &str = r#"(()=>{const kept=document.getElementById("kept").dataset;try{sessionStorage.setItem("vestibule.form",kept.sealed);location.replace(kept.login)}catch{}})()"#;
+
+/// Hands the sealed form to the edge. The form's own members may be hidden by its fields, here only by one of ours.
+const HAND_OVER: &str = r#"(()=>{let sealed=null;try{sealed=sessionStorage.getItem("vestibule.form")}catch{}if(sealed===null)return;const form=document.getElementById("handover");form.elements.sealed.value=sealed;document.querySelector("main").hidden=true;form.submit()})()"#;
+
+/// Forgets the sealed form: the page that says what became of it is there.
+const FORGET: &str = r#"try{sessionStorage.removeItem("vestibule.form")}catch{}"#;
+
+/// Why a form is not offered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotOffered {
+    /// It is another person's.
+    OtherPerson,
+    /// It was kept for too long.
+    TooOld,
+    /// It does not open.
+    Unreadable,
+}
+
+/// The page that keeps a sealed form and goes to sign in. Without scripts it says that nothing was passed on, with a way to sign
+/// in elsewhere.
+pub(super) fn keep(
+    pages: &Pages,
+    language: Language,
+    (failure, next): (&HttpError, &NextStep),
+    request_id: Option<&str>,
+    (sealed, login): (&str, &str),
+) -> Response {
+    let main = format!(
+        "{}<div id=\"kept\" hidden data-sealed=\"{}\" data-login=\"{}\"></div>",
+        message_main(language, (failure.title(), failure.words()), next, request_id),
+        escape(sealed),
+        escape(login),
+    );
+    let title = language.say(failure.title());
+    with_status(
+        failure.status(),
+        pages.page(language, title, &main, NO_FORMS, Some(KEEP)),
+    )
+}
+
+/// The page that hands a kept form to the edge by itself, and says so where there is none.
+pub(super) fn hand_over(pages: &Pages, language: Language) -> Response {
+    let words = "There is no form here that waits to be sent. It may have been sent or discarded already.";
+    let main = format!(
+        "{}<form id=\"handover\" hidden method=\"post\" action=\"{FORM_PATH}\"><input type=\"hidden\" name=\"sealed\"></form>",
+        message_main(language, ("Nothing to send", words), &NextStep::Home, None),
+    );
+    let title = language.say("One moment");
+    pages.page(language, title, &main, "'self'", Some(HAND_OVER))
+}
+
+/// The page that offers a form to its person. A press sends it, as a plain form of a page does.
+pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Response {
+    let title = language.say("Send your form again?");
+    let words = "You are signed in again. What you entered was kept in this browser while you signed in, and has not been sent yet.";
+    let fields = form.fields();
+    let inputs: String = fields.iter().map(|(name, value)| input(name, value)).collect();
+    let main = format!(
+        "<h1>{}</h1><p>{}</p><dl><dt>{}</dt><dd><code dir=\"ltr\">{}</code></dd>{}</dl>\
+         <form method=\"post\" action=\"{}\" accept-charset=\"utf-8\">{inputs}\
+         <p class=\"steps\"><button type=\"submit\">{}</button> <a class=\"second\" href=\"/\">{}</a></p></form>",
+        escape(title),
+        escape(language.say(words)),
+        escape(language.say("It goes to")),
+        escape(form.target.url().path()),
+        names(language, &fields),
+        escape(form.target.as_str()),
+        escape(language.say("Send again")),
+        escape(language.say("Discard it")),
+    );
+    // Browsers apply form-action to the redirects that follow the form, and an application may lead to its own provider.
+    pages.page(language, title, &main, "'self' https:", Some(FORGET))
+}
+
+/// The page that says why a form is dropped, and drops it.
+pub(super) fn drop_form(pages: &Pages, language: Language, why: NotOffered) -> Response {
+    let (status, title, words) = match why {
+        NotOffered::OtherPerson => (
+            StatusCode::FORBIDDEN,
+            "This form is not yours",
+            "Somebody who was signed in with another account filled it in. It was discarded, and nothing was sent.",
+        ),
+        NotOffered::TooOld => (
+            StatusCode::BAD_REQUEST,
+            "This form was kept for too long",
+            "It was discarded, and nothing was sent. Please fill it in again.",
+        ),
+        NotOffered::Unreadable => (
+            StatusCode::BAD_REQUEST,
+            "This form cannot be read",
+            "Nothing was sent. Please fill it in again.",
+        ),
+    };
+    let main = message_main(language, (title, words), &NextStep::Home, None);
+    let title = language.say(title);
+    with_status(status, pages.page(language, title, &main, NO_FORMS, Some(FORGET)))
+}
+
+/// The page for a form whose person is signed out again: it stays in the tab.
+pub(super) fn sign_in(pages: &Pages, language: Language, login: String) -> Response {
+    let (title, words) = (
+        "You are signed out",
+        "Sign in to go on with your form. It is still kept in this browser.",
+    );
+    let page = pages.message(language, (title, words), &NextStep::SignIn(login), None);
+    with_status(StatusCode::UNAUTHORIZED, page)
+}
+
+fn with_status(status: StatusCode, mut page: Response) -> Response {
+    *page.status_mut() = status;
+    page
+}
+
+fn input(name: &str, value: &str) -> String {
+    format!(
+        "<input type=\"hidden\" name=\"{}\" value=\"{}\">",
+        escape(name),
+        escape(value)
+    )
+}
+
+/// The fields' names, each once.
+fn names(language: Language, fields: &[(String, String)]) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    for (name, _) in fields {
+        if shown.len() < MAX_NAMES && !shown.contains(&name.as_str()) {
+            shown.push(name);
+        }
+    }
+    if shown.is_empty() {
+        return String::new();
+    }
+    let short = |name: &&str| -> String { name.chars().take(MAX_NAME_CHARS).collect() };
+    let items: String = shown
+        .iter()
+        .map(|name| format!("<li><bdi>{}</bdi></li>", escape(&short(name))))
+        .collect();
+    format!(
+        "<dt>{}</dt><dd><ul class=\"fields\">{items}</ul></dd>",
+        escape(language.say("Its fields"))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_field_becomes_markup_and_line_ends_stay() {
+        assert_eq!(
+            input("\"><script>", "a\r\n'\"<"),
+            "<input type=\"hidden\" name=\"&quot;&gt;&lt;script&gt;\" value=\"a&#13;&#10;&#39;&quot;&lt;\">"
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_names_is_bounded_and_holds_each_once() {
+        let fields: Vec<_> = (0..200)
+            .map(|at| (format!("n{}", at / 2), String::new()))
+            .collect();
+        assert_eq!(
+            names(Language::English, &fields).matches("<li>").count(),
+            MAX_NAMES
+        );
+        let long = [("x".repeat(500), "value".to_owned())];
+        let html = names(Language::English, &long);
+        assert!(html.len() < 200 && !html.contains("value"), "{html}");
+    }
+}
