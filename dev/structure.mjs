@@ -10,7 +10,7 @@ import { join, relative } from 'node:path';
 
 import { ROOT } from './stack.mjs';
 
-const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'proto'];
+const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'crates/ssf', 'proto'];
 const PROGRAMS = ['auth-edge', 'session-svc'];
 const ROOMS = join(ROOT, 'dev/rooms.txt');
 const WIRING = ['lib', 'main']; // they name every room and hold nothing

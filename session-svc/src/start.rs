@@ -217,7 +217,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
         None => None,
     };
     let outbox = transmitter.as_ref().map(SignalTransmitter::outbox);
-    let delivering = transmitter.map(|transmitter| transmitter.deliver(&runtime.readiness));
+    let delivering = transmitter.map(|transmitter| transmitter.deliver());
     let measures = Measures::new(&runtime.metrics)?;
     let revalidate_ms = parts.limits.revalidate_ms;
     let refresher = Refresher::new(

@@ -26,7 +26,7 @@ use crate::http::{no_store, request};
 /// The only type of a body (RFC 8935, section 2.1).
 const TYPE: &str = "application/secevent+jwt";
 /// Largest body, in bytes: as large as a token may be.
-const MAX_BODY_BYTES: usize = oidc::MAX_SECURITY_EVENT_BYTES;
+const MAX_BODY_BYTES: usize = oidc::MAX_TOKEN_BYTES;
 /// Events that one address may send in a minute and have refused.
 pub(crate) const REFUSED_PER_MINUTE: u64 = 600;
 

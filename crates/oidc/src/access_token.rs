@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::access_token_shape::Misfit;
 use crate::claims::ClaimChecks;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError, ProviderSettings};
 
 /// Longest access token looked at, in bytes: what a request's headers may hold together over HTTP/2.
@@ -225,11 +225,14 @@ fn binding(claims: &Map<String, Value>) -> Result<TokenBinding, AccessTokenError
 }
 
 /// Parses a JWT access token of this shape; nothing of it is verified.
-pub(crate) fn parse<'a>(raw: &'a str, shape: &AccessTokenShape) -> Result<Unverified<'a>, AccessTokenError> {
+pub(crate) fn parse<'a>(
+    raw: &'a str,
+    shape: &AccessTokenShape,
+) -> Result<UnverifiedToken<'a>, AccessTokenError> {
     if raw.len() > MAX_ACCESS_TOKEN_BYTES {
         return Err(IdTokenError::Malformed.into());
     }
-    let token = Unverified::parse(raw, &AcceptedAlgorithms::Auto)?;
+    let token = UnverifiedToken::parse(raw, &AcceptedAlgorithms::Auto)?;
     let fits = match shape.typ {
         Some(typ) => token.typ.is_some() && token.type_is(&[typ]),
         None => token.type_is(&["application/jwt"]),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::json::seconds;
+use crate::json::numeric_date;
 use crate::{IdTokenError, ProviderSettings};
 
 /// Claims that serve the protocol and are left out of a session's user by default.
@@ -90,7 +90,7 @@ impl ClaimChecks<'_> {
     }
 
     pub(crate) fn instant(&self, name: &str) -> Option<u64> {
-        self.claims.get(name).and_then(seconds)
+        self.claims.get(name).and_then(numeric_date)
     }
 
     pub(crate) fn issuer(&self, issuer: &str) -> Result<(), IdTokenError> {

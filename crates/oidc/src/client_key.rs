@@ -47,7 +47,7 @@ pub struct UnusableKey;
 /// The assertion could not be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key could not sign")]
-pub(crate) struct SigningFailed;
+pub struct SigningFailed;
 
 impl Pair {
     /// The key of whichever kind it is; an RSA key only when it is long enough.
@@ -144,7 +144,7 @@ impl ClientKey {
     }
 
     /// The key's thumbprint (RFC 7638), which is its `kid` too.
-    pub(crate) fn thumbprint(&self) -> &str {
+    pub fn thumbprint(&self) -> &str {
         &self.key_id
     }
 
@@ -169,7 +169,10 @@ impl ClientKey {
     }
 
     /// A compact JWS; `alg` is added to the header.
-    pub(crate) fn sign(&self, mut header: Value, claims: &Value) -> Result<String, SigningFailed> {
+    ///
+    /// # Errors
+    /// The operating system gave no random bytes.
+    pub fn sign(&self, mut header: Value, claims: &Value) -> Result<String, SigningFailed> {
         header["alg"] = json!(self.algorithm.name());
         let mut token = URL_SAFE_NO_PAD.encode(header.to_string());
         token.push('.');
@@ -305,7 +308,7 @@ pub(crate) fn thumbprint(members: &Value) -> String {
 mod tests {
     use super::*;
     use crate::AcceptedAlgorithms;
-    use crate::jws::Unverified;
+    use crate::jws::UnverifiedToken;
     use crate::key_set::{KeySet, SignatureVerdict};
 
     fn pem(der: &[u8]) -> String {
@@ -334,7 +337,7 @@ mod tests {
             let raw = key
                 .sign(json!({ "kid": key.thumbprint() }), &json!({}))
                 .expect("signed");
-            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            let token = UnverifiedToken::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
             assert_eq!(token.algorithm.name(), name);
             let published = ClientKeys::new(key, Vec::new()).public_jwks();
             let keys = KeySet::new(&serde_json::from_value(published).expect("a key set"));
@@ -342,7 +345,7 @@ mod tests {
             let (header, rest) = raw.split_once('.').expect("a header");
             let (_, signature) = rest.split_once('.').expect("a signature");
             let forged = format!("{header}.eyJhIjoxfQ.{signature}");
-            let forged = Unverified::parse(&forged, &AcceptedAlgorithms::Auto).expect("a token");
+            let forged = UnverifiedToken::parse(&forged, &AcceptedAlgorithms::Auto).expect("a token");
             assert_eq!(keys.verify(&forged), SignatureVerdict::BadSignature, "{name}");
         }
     }
@@ -359,7 +362,7 @@ mod tests {
             let raw = key
                 .sign(json!({ "kid": key.thumbprint() }), &json!({}))
                 .expect("signed");
-            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            let token = UnverifiedToken::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
             assert_eq!(token.algorithm.name(), name);
             let published = ClientKeys::new(key, Vec::new()).public_jwks();
             let keys = KeySet::new(&serde_json::from_value(published).expect("a key set"));
@@ -389,7 +392,7 @@ mod tests {
             let keys = ClientKeys::new(key.clone(), Vec::new());
             let signing = keys.signing_by(listed);
             let raw = signing.sign(json!({}), &json!({})).expect("signed");
-            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            let token = UnverifiedToken::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
             assert_eq!(token.algorithm.name(), best, "{listed:?}");
             let published = keys.public_jwks();
             let alg = &published["keys"][0]["alg"];

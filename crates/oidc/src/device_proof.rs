@@ -7,7 +7,7 @@ use openidconnect::JsonWebKey as _;
 use serde_json::Value;
 
 use crate::dpop_proof::required_members;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::provider_key::ProviderKey;
 use crate::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 
@@ -82,12 +82,12 @@ pub fn unverified_challenge(raw: &str) -> Option<String> {
     claims.get("jti")?.as_str().map(str::to_owned)
 }
 
-fn parse(raw: &str) -> Result<Unverified<'_>, DeviceProofError> {
+fn parse(raw: &str) -> Result<UnverifiedToken<'_>, DeviceProofError> {
     if raw.len() > MAX_PROOF_BYTES {
         return Err(DeviceProofError::Malformed);
     }
     let allowed = AcceptedAlgorithms::Named(ALGORITHMS.to_vec());
-    let proof = Unverified::parse(raw, &allowed).map_err(|error| match error {
+    let proof = UnverifiedToken::parse(raw, &allowed).map_err(|error| match error {
         IdTokenError::Algorithm => DeviceProofError::Algorithm,
         IdTokenError::Header => DeviceProofError::Type,
         _ => DeviceProofError::Malformed,
@@ -98,7 +98,7 @@ fn parse(raw: &str) -> Result<Unverified<'_>, DeviceProofError> {
     Ok(proof)
 }
 
-fn verified(proof: &Unverified<'_>, jwk: Value) -> Result<DeviceProof, DeviceProofError> {
+fn verified(proof: &UnverifiedToken<'_>, jwk: Value) -> Result<DeviceProof, DeviceProofError> {
     let text = jwk.to_string();
     let key: ProviderKey = serde_json::from_value(jwk).map_err(|_| DeviceProofError::Key)?;
     if !key.fits(proof.algorithm) {

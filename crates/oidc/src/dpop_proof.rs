@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::client_key::thumbprint;
-use crate::json::seconds;
-use crate::jws::Unverified;
+use crate::json::numeric_date;
+use crate::jws::UnverifiedToken;
 use crate::provider_key::ProviderKey;
 use crate::{AcceptedAlgorithms, IdTokenError};
 
@@ -98,7 +98,7 @@ pub fn verify_proof(
     if raw.len() > MAX_PROOF_BYTES {
         return Err(Refused::Malformed);
     }
-    let proof = Unverified::parse(raw, &AcceptedAlgorithms::Auto).map_err(|error| match error {
+    let proof = UnverifiedToken::parse(raw, &AcceptedAlgorithms::Auto).map_err(|error| match error {
         IdTokenError::Algorithm => Refused::Algorithm,
         IdTokenError::Header => Refused::Type,
         _ => Refused::Malformed,
@@ -144,7 +144,10 @@ fn judge(
     if htu.is_none_or(|htu| bare(&htu) != bare(expected.url)) {
         return Err(Refused::Address);
     }
-    let iat = claims.get("iat").and_then(seconds).ok_or(Refused::IssuedAt)?;
+    let iat = claims
+        .get("iat")
+        .and_then(numeric_date)
+        .ok_or(Refused::IssuedAt)?;
     if now.abs_diff(iat) > PROOF_WINDOW_SECS {
         return Err(Refused::IssuedAt);
     }

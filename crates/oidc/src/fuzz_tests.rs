@@ -4,136 +4,28 @@
 //! The seeds are in `seeds/`, one folder for each parser. The runs are short and the same each time; a failing input is
 //! printed. What the whole edge does with such inputs is looked into by the `fuzz` package.
 
-use std::path::Path;
+#[path = "fuzz_tests/mutated.rs"]
+mod mutated;
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
+use url::Url;
 
+use self::mutated::run;
+use crate::issuer_settings::IssuerSettings as _;
 use crate::json::strict_object;
-use crate::jws::{MAX_TOKEN_BYTES, Unverified};
+use crate::jws::{MAX_TOKEN_BYTES, UnverifiedToken};
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::nested_json::nested_object;
-use crate::security_event_token::ExpectedEvent;
 use crate::{
-    AcceptedAlgorithms, EventSubject, Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata,
-    ProviderSettings, SecurityEventToken, SigningAlgorithm, SimpleSubject, TransmitterMetadata, userinfo,
+    AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, IssuerDocument, LogoutToken, Metadata,
+    ProviderSettings, SigningAlgorithm, userinfo,
 };
 
 const ISSUER: &str = "https://op.example";
 const NOW: u64 = 1_800_000_000;
-const RUNS: u64 = 4_000;
-
-/// What parsers stumble over.
-const DICTIONARY: [&str; 24] = [
-    "{",
-    "}",
-    "[",
-    "]",
-    "\"",
-    ":",
-    ",",
-    ".",
-    "..",
-    "null",
-    "true",
-    "-1",
-    "1e999",
-    "18446744073709551616",
-    "\\u0000",
-    "\\ud800",
-    "e30",
-    "\"iss\":",
-    "\"alg\":\"none\"",
-    "\"crit\":[]",
-    "https://evil.example",
-    "http://127.0.0.1",
-    "\u{feff}",
-    "AAAAAAAAAAAAAAAA",
-];
-
-/// A small generator (xorshift), the same each time.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % (bound.max(1) as u64)).expect("fits")
-    }
-}
-
-fn seeds(parser: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(parser);
-    let entries = std::fs::read_dir(&folder).expect("the folder of seeds");
-    let mut seeds: Vec<_> = entries
-        .map(|entry| std::fs::read(entry.expect("an entry").path()).expect("a seed"))
-        .collect();
-    seeds.sort();
-    assert!(seeds.len() >= 3, "{parser}");
-    seeds
-}
-
-fn mutated(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
-    let mut bytes = seed.to_vec();
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len() + 1);
-        match random.below(6) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
-            1 => bytes.truncate(at),
-            2 => {
-                let word = DICTIONARY[random.below(DICTIONARY.len())].bytes();
-                bytes.splice(at..at, word);
-            }
-            3 => {
-                let end = (at + random.below(16)).min(bytes.len());
-                bytes.drain(at..end);
-            }
-            4 => {
-                let from = random.below(other.len() + 1);
-                let to = (from + random.below(64)).min(other.len());
-                bytes.splice(at..at, other[from..to].iter().copied());
-            }
-            _ => {
-                let end = (at + random.below(32)).min(bytes.len());
-                let again = bytes[at..end].to_vec();
-                bytes.splice(at..at, again);
-            }
-        }
-    }
-    bytes
-}
-
-/// Prints the input if judging it fails.
-struct Named<'a>(&'a [u8]);
-
-impl Drop for Named<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the input was {}", self.0.escape_ascii());
-        }
-    }
-}
-
-fn run(parser: &str, target: impl Fn(&[u8])) {
-    let seeds = seeds(parser);
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let target = |input: &[u8]| {
-        let _named = Named(input);
-        target(input);
-    };
-    seeds.iter().for_each(|seed| target(seed));
-    for _ in 0..RUNS {
-        let (seed, other) = (random.below(seeds.len()), random.below(seeds.len()));
-        target(&mutated(&seeds[seed], &seeds[other], &mut random));
-    }
-}
-
 fn object(bytes: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
@@ -161,7 +53,7 @@ fn keys_of_any_shape_verify_nothing_that_was_not_signed() {
         SigningAlgorithm::EdDsa,
     ] {
         let raw = token(&format!("{{\"alg\":\"{algorithm}\"}}"), "{}");
-        let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+        let token = UnverifiedToken::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
         run("jwks", |bytes| {
             if let Ok(published) = serde_json::from_slice(bytes) {
                 let keys = KeySet::new(&published);
@@ -182,7 +74,7 @@ fn tokens_of_any_shape_parse_only_with_the_right_algorithm_and_without_crit() {
     let named = AcceptedAlgorithms::Named(vec![SigningAlgorithm::Rs256]);
     run("token", |bytes| {
         let raw = String::from_utf8_lossy(bytes);
-        if let Ok(token) = Unverified::parse(&raw, &named) {
+        if let Ok(token) = UnverifiedToken::parse(&raw, &named) {
             assert!(raw.len() <= MAX_TOKEN_BYTES);
             let header = raw
                 .split('.')
@@ -244,62 +136,18 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
 }
 
 #[test]
-fn configurations_of_any_shape_are_for_the_issuer_and_over_https_or_they_are_refused() {
-    run("transmitter", |bytes| {
-        if let Ok(metadata) = TransmitterMetadata::from_document(&object(bytes), ISSUER) {
-            assert_eq!(metadata.issuer, ISSUER);
-            assert_eq!(metadata.jwks_uri.scheme(), "https");
-        }
-    });
-}
-
-#[test]
-fn security_events_of_any_shape_are_one_event_about_one_subject_or_refused() {
-    let audiences = ["client".to_owned()];
-    let expected = ExpectedEvent {
-        drafts: false,
-        issuer: ISSUER,
-        audiences: &audiences,
-        tolerance_secs: 60,
+fn issuer_documents_of_any_shape_are_for_the_issuer_and_over_https_or_they_are_refused() {
+    let settings = IssuerDocument {
+        issuer: ISSUER.to_owned(),
+        url: Url::parse(ISSUER).expect("a URL"),
+        ca_file: None,
+        proxy: None,
+        http_timeout: Duration::from_secs(1),
     };
-    let is_bounded = |subject: &SimpleSubject| {
-        let shown = format!("{subject:?}");
-        (1..=16).contains(&subject.identifiers().len())
-            && !shown.contains("alice")
-            && !shown.contains("user@")
-    };
-    run("security_event", |bytes| {
-        let read = nested_object(bytes);
-        if let Some(claims) = &read {
-            let anybody: Map<String, Value> = serde_json::from_slice(bytes).expect("an object");
-            assert_eq!(claims, &anybody);
-        }
-        let claims = read.unwrap_or_default();
-        let Ok(token) = SecurityEventToken::validate(&claims, &expected, NOW) else {
-            return;
-        };
-        assert_eq!(token.iss, ISSUER);
-        assert!(
-            ["exp", "sub", "nonce"]
-                .iter()
-                .all(|name| !claims.contains_key(*name))
-        );
-        assert!((1..=512).contains(&token.jti.len()) && token.iat <= NOW + 60);
-        assert!(token.occurred_at() <= token.iat);
-        let said = token
-            .event
-            .reason_admin
-            .values()
-            .chain(token.event.reason_user.values());
-        assert!(said.into_iter().all(|text| !text.contains(char::is_control)));
-        match token.subject {
-            EventSubject::Simple(subject) => assert!(is_bounded(&subject)),
-            EventSubject::Complex(complex) => {
-                let known = [&complex.user, &complex.session];
-                assert!(known.into_iter().flatten().all(is_bounded));
-                assert!(complex.others.len() <= 16);
-            }
-            EventSubject::Critical(_) => panic!("nothing was said to be critical"),
+    run("issuer_document", |bytes| {
+        if let Ok(jwks_uri) = settings.judge(&object(bytes)) {
+            assert_eq!(object(bytes)["issuer"], ISSUER);
+            assert_eq!(jwks_uri.scheme(), "https");
         }
     });
 }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::http_client::ProviderResponse;
-use crate::json::seconds;
+use crate::json::numeric_date;
 use crate::oauth_error::client_hint;
 use crate::settings::DEFAULT_TOKEN_LIFETIME_SECS;
 use crate::{
@@ -166,7 +166,7 @@ pub(crate) fn pushed_answer(
     };
     let lives = document
         .get("expires_in")
-        .and_then(seconds)
+        .and_then(numeric_date)
         .is_some_and(|secs| secs > 0);
     text(&document, "request_uri")
         .filter(|_| lives)

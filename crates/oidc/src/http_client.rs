@@ -24,7 +24,8 @@ use url::{Url, form_urlencoded};
 use crate::client_auth::Proof;
 use crate::span;
 use crate::{
-    BuildError, ClientAuth, Credentials, ProviderError, ProviderSettings, RequestObserver, RequestOutcome,
+    BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, ProviderSettings, RequestObserver,
+    RequestOutcome,
 };
 
 /// More than any metadata, key set or token response needs.
@@ -135,6 +136,15 @@ impl HttpClient {
             observer: settings.observer.clone(),
             ..Self::built(builder(settings, credentials)?)?
         })
+    }
+
+    /// A client that proves nothing of itself.
+    pub(crate) fn anonymous(
+        timeout: Duration,
+        ca_file: Option<&Path>,
+        proxy: Option<ForwardProxy>,
+    ) -> Result<Self, BuildError> {
+        Self::built(client_builder(timeout, ca_file, proxy)?)
     }
 
     /// One whose responses tell the certificate of the server.
@@ -300,23 +310,28 @@ impl HttpClient {
     }
 }
 
-/// What every client of the provider keeps to.
-pub(crate) fn builder(
-    settings: &ProviderSettings,
-    credentials: &Credentials,
+/// A builder of HTTP clients with our limits: a timeout, no redirects, no proxy but the one given. The certification authorities of
+/// `ca_file` are trusted instead of the public ones.
+///
+/// # Errors
+/// A file of certification authorities that cannot be read or holds none.
+pub fn client_builder(
+    timeout: Duration,
+    ca_file: Option<&Path>,
+    proxy: Option<ForwardProxy>,
 ) -> Result<ClientBuilder, BuildError> {
     let mut builder = reqwest::Client::builder()
-        .timeout(settings.http_timeout)
-        .connect_timeout(settings.http_timeout)
+        .timeout(timeout)
+        .connect_timeout(timeout)
         .redirect(Policy::none())
         .pool_idle_timeout(POOL_IDLE)
         .gzip(true)
         .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
         .no_proxy();
-    if let Some(proxy) = credentials.proxy.clone() {
+    if let Some(proxy) = proxy {
         builder = builder.proxy(reqwest::Proxy::custom(move |url| proxy.for_url(url)));
     }
-    if let Some(path) = &settings.ca_file {
+    if let Some(path) = ca_file {
         builder = builder.tls_built_in_root_certs(false);
         let pem = std::fs::read(path).map_err(|source| BuildError::CaFile(Some(source)))?;
         let authorities = Certificate::from_pem_bundle(&pem).map_err(|_| BuildError::CaFile(None))?;
@@ -327,10 +342,19 @@ pub(crate) fn builder(
             builder = builder.add_root_certificate(authority);
         }
     }
-    if let ClientAuth::TlsClientAuth { cert_file, key_file } = &credentials.auth {
-        builder = builder.identity(identity(cert_file, key_file)?);
-    }
     Ok(builder)
+}
+
+/// The same for a client of the provider, with its certificate.
+fn builder(settings: &ProviderSettings, credentials: &Credentials) -> Result<ClientBuilder, BuildError> {
+    let (ca_file, proxy) = (settings.ca_file.as_deref(), credentials.proxy.clone());
+    let builder = client_builder(settings.http_timeout, ca_file, proxy)?;
+    match &credentials.auth {
+        ClientAuth::TlsClientAuth { cert_file, key_file } => {
+            Ok(builder.identity(identity(cert_file, key_file)?))
+        }
+        _ => Ok(builder),
+    }
 }
 
 async fn traced(

@@ -6,7 +6,7 @@ use openidconnect::{Nonce, NonceVerifier as _};
 use serde_json::{Map, Value};
 
 use crate::claims::ClaimChecks;
-use crate::json::seconds;
+use crate::json::numeric_date;
 use crate::{IdTokenError, ProviderSettings, SigningAlgorithm};
 
 /// What the login that is being finished requested.
@@ -142,7 +142,7 @@ impl IdToken {
                 .map(str::to_owned),
             auth_time,
             iat,
-            session_expiry: checks.claims.get("session_expiry").and_then(seconds),
+            session_expiry: checks.claims.get("session_expiry").and_then(numeric_date),
             claims: checks.claims.clone(),
         })
     }

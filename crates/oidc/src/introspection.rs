@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::http_client::ProviderResponse;
 use crate::json::strict_claims;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::{
     AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderError, ProviderSettings, VerifiedAccessToken,
 };
@@ -33,8 +33,8 @@ pub(crate) fn plain(answer: &ProviderResponse) -> Result<Map<String, Value>, Pro
 }
 
 /// Parses a signed response; nothing of it is verified.
-pub(crate) fn signed(raw: &str) -> Result<Unverified<'_>, ProviderError> {
-    let token = Unverified::parse(raw, &AcceptedAlgorithms::Auto).map_err(|_| malformed())?;
+pub(crate) fn signed(raw: &str) -> Result<UnverifiedToken<'_>, ProviderError> {
+    let token = UnverifiedToken::parse(raw, &AcceptedAlgorithms::Auto).map_err(|_| malformed())?;
     if token.typ.is_none() || !token.type_is(&[SIGNED]) {
         return Err(malformed());
     }

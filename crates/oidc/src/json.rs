@@ -49,7 +49,7 @@ pub(crate) fn strict_claims(bytes: &[u8]) -> Option<Map<String, Value>> {
 }
 
 /// A numeric date or count of seconds: a JSON number that is not negative, its fraction cut.
-pub(crate) fn seconds(value: &Value) -> Option<u64> {
+pub fn numeric_date(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| (0.0..1e15).contains(number))?;
         #[expect(

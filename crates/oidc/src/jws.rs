@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use crate::json::{strict_claims, strict_object};
 use crate::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 
-/// Far above any honest token, far below what hurts.
-pub(crate) const MAX_TOKEN_BYTES: usize = 64 * 1024;
+/// Longest token that is read, in bytes: far above any honest token, far below what hurts.
+pub const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
 /// The `iss` a token claims to be of, before anything of it is verified: good for choosing the keys that verify it, and for
 /// nothing else. `None` when it cannot be read.
@@ -22,20 +22,23 @@ pub fn unverified_issuer(raw: &str) -> Option<String> {
 }
 
 /// A token whose signature has not been looked at.
-pub(crate) struct Unverified<'a> {
+pub struct UnverifiedToken<'a> {
     pub(crate) algorithm: SigningAlgorithm,
     pub(crate) kid: Option<JsonWebKeyId>,
     pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
     header: Map<String, Value>,
-    pub(crate) payload: &'a str,
+    payload: &'a str,
 }
 
-impl<'a> Unverified<'a> {
+impl<'a> UnverifiedToken<'a> {
     /// Parses the token. The header must name an algorithm that may be `accepted` and have no `crit`; keys inside the header
     /// (`jwk`, `jku`, `x5c`, `x5u`) are never looked at.
-    pub(crate) fn parse(raw: &'a str, accepted: &AcceptedAlgorithms) -> Result<Self, IdTokenError> {
+    ///
+    /// # Errors
+    /// It is no token, or one that nothing here may accept.
+    pub fn parse(raw: &'a str, accepted: &AcceptedAlgorithms) -> Result<Self, IdTokenError> {
         if raw.len() > MAX_TOKEN_BYTES {
             return Err(IdTokenError::TooLong);
         }
@@ -66,12 +69,16 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// The claims that are not null; nothing may be done by them, but a refusal, before the signature verified.
+    /// The payload; nothing may be done by it, but a refusal, before the signature verified. `None` if it is not base64url.
+    #[must_use]
+    pub fn payload(&self) -> Option<Vec<u8>> {
+        URL_SAFE_NO_PAD.decode(self.payload).ok()
+    }
+
+    /// The claims of the payload that are not null.
     pub(crate) fn claims(&self) -> Result<Map<String, Value>, IdTokenError> {
-        let payload = URL_SAFE_NO_PAD.decode(self.payload).ok();
-        payload
-            .and_then(|payload| strict_claims(&payload))
-            .ok_or(IdTokenError::Malformed)
+        let claims = self.payload().and_then(|payload| strict_claims(&payload));
+        claims.ok_or(IdTokenError::Malformed)
     }
 
     /// A member of the header, as unverified as all of it.
@@ -79,8 +86,15 @@ impl<'a> Unverified<'a> {
         self.header.get(name)
     }
 
+    /// Whether the header has a `typ`.
+    #[must_use]
+    pub fn has_type(&self) -> bool {
+        self.typ.is_some()
+    }
+
     /// Whether `typ` is absent or one of these, with or without `application/` and in any case (RFC 7515 section 4.1.9).
-    pub(crate) fn type_is(&self, allowed: &[&str]) -> bool {
+    #[must_use]
+    pub fn type_is(&self, allowed: &[&str]) -> bool {
         let is_allowed =
             |typ: &JsonWebTokenType| typ.normalize().is_ok_and(|typ| allowed.contains(&typ.as_str()));
         self.typ.as_ref().is_none_or(is_allowed)

@@ -4,7 +4,7 @@
 use openidconnect::{JsonWebKey as _, JsonWebKeySet};
 
 use crate::SigningAlgorithm;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::provider_key::ProviderKey;
 
 /// Without a `kid` every fitting key is tried, but not without end: anybody can send a logout token. Providers that publish
@@ -43,7 +43,7 @@ impl KeySet {
     }
 
     /// Tries the keys of the token's `kid` first, then those without a name; all of them for a token that names none.
-    pub(crate) fn verify(&self, token: &Unverified<'_>) -> SignatureVerdict {
+    pub(crate) fn verify(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
         let fits = |key: &&ProviderKey| key.fits(token.algorithm);
         let is_named = |key: &&ProviderKey| key.key_id().is_some() && key.key_id() == token.kid.as_ref();
         let may_be = |key: &&ProviderKey| token.kid.is_none() || key.key_id().is_none();
@@ -127,7 +127,7 @@ mod tests {
             ] {
                 let signature = URL_SAFE_NO_PAD.encode(vec![7; length]);
                 let raw = format!("{header}.e30.{signature}");
-                let token = Unverified::parse(&raw, &accepted).expect("a token");
+                let token = UnverifiedToken::parse(&raw, &accepted).expect("a token");
                 let verdict = keys(algorithm).verify(&token);
                 assert_eq!(verdict, SignatureVerdict::NoSuchKey, "{name} {length}");
             }
@@ -155,7 +155,7 @@ mod tests {
             let signed = format!("{}.e30", URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256"}"#));
             let signature = pair.sign(&random, signed.as_bytes()).expect("a signature");
             let raw = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
-            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            let token = UnverifiedToken::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
             let verdict = |x: String, y: String| {
                 let key = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
                 key_set(&key).verify(&token)

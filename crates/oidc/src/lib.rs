@@ -23,7 +23,6 @@ mod client_key;
 mod device_proof;
 mod dpop;
 mod dpop_proof;
-mod draft_subject;
 mod end_session;
 mod endpoint;
 mod error;
@@ -33,6 +32,7 @@ mod grant;
 mod http_client;
 mod id_token;
 mod introspection;
+mod issuer_keys;
 mod issuer_parameter;
 mod issuer_settings;
 mod json;
@@ -42,7 +42,6 @@ mod key_set;
 mod logout_template;
 mod logout_token;
 mod metadata;
-mod nested_json;
 mod oauth_error;
 mod observer;
 mod probe;
@@ -54,25 +53,14 @@ mod proxy;
 mod random;
 mod relying_party;
 mod request_object;
-mod retry_after;
 mod revocation;
-mod security_event;
-mod security_event_error;
-mod security_event_kind;
-mod security_event_push;
-mod security_event_signer;
-mod security_event_token;
-mod security_event_types;
 mod settings;
 #[cfg(test)]
 mod shown_tests;
 mod span;
-mod subject_identifier;
 mod tenants;
 mod token_set;
 mod token_target;
-mod transmitter;
-mod transmitter_metadata;
 mod userinfo;
 
 pub use accepted_algorithms::AcceptedAlgorithms;
@@ -82,7 +70,7 @@ pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::{PROTOCOL_CLAIMS, user_claim};
 pub use client_auth::ClientAuth;
-pub use client_key::{ClientKey, ClientKeys};
+pub use client_key::{ClientKey, ClientKeys, SigningFailed};
 pub use device_proof::{
     DeviceProof, DeviceProofError, unverified_challenge, verify_refresh, verify_registration,
 };
@@ -94,9 +82,12 @@ pub use error::{
     AccessTokenError, BuildError, GroupsError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage,
     ProviderError, RefreshError, TokenError, UserinfoError,
 };
+pub use http_client::client_builder;
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
+pub use issuer_keys::{IssuerDocument, IssuerKeys};
 pub use issuer_parameter::check_issuer_parameter;
-pub use jws::unverified_issuer;
+pub use json::numeric_date;
+pub use jws::{MAX_TOKEN_BYTES, UnverifiedToken, unverified_issuer};
 pub use logout_template::{LogoutTemplate, LogoutTemplateError};
 pub use logout_token::LogoutToken;
 pub use metadata::{DISCOVERY_DOCUMENT, Metadata};
@@ -107,20 +98,7 @@ pub use probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe};
 pub use proxy::{ForwardProxy, NoHosts, parse_network};
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
-pub use security_event::{InitiatingEntity, SecurityEvent};
-pub use security_event_error::{SecurityEventError, SecurityEventErrorCode};
-pub use security_event_kind::{
-    AssuranceLevelChange, ChangeDirection, CredentialChange, CredentialChangeType, DeviceCompliance,
-    EstablishedSession, RiskLevel, RiskLevelChange, SecurityEventKind, StreamStatus,
-};
-pub use security_event_push::{NoHeaderValue, PushAnswer, PushFault, SecurityEventPush};
-pub use security_event_signer::{SecurityEventSigner, SigningFault, UnusableSigningKey};
-pub use security_event_token::{MAX_SECURITY_EVENT_BYTES, SecurityEventToken};
-pub use security_event_types::SECURITY_EVENT_TYPES;
 pub use settings::{Credentials, DEFAULT_TOKEN_LIFETIME_SECS, Par, ProviderSettings, ResponseMode};
-pub use subject_identifier::{ComplexSubject, EventSubject, SimpleSubject, SubjectError, SubjectIdentifier};
 pub use tenants::{AllowedTenants, TenantRule};
 pub use token_set::{RefreshedTokens, TokenSet};
 pub use token_target::{ApiTokenGrant, TokenTarget, is_resource};
-pub use transmitter::{Transmitter, TransmitterSettings};
-pub use transmitter_metadata::{TRANSMITTER_CONFIGURATION, TransmitterMetadata};

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::claims::ClaimChecks;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::{LogoutTokenError, ProviderSettings};
 
 /// A validated logout token; at least one of `sub` and `sid` is present.
@@ -37,7 +37,7 @@ const MAX_TOKEN_ID_BYTES: usize = 512;
 impl LogoutToken {
     /// Whether the header's `typ` is `logout+jwt`, `JWT` or absent, in any case and with or without `application/` (RFC 7515, section
     /// 4.1.9): most providers send one of the last two (Back-Channel Logout 1.0, section 2.4). Its `events` tell it from other tokens.
-    pub(crate) fn has_right_type(token: &Unverified<'_>) -> bool {
+    pub(crate) fn has_right_type(token: &UnverifiedToken<'_>) -> bool {
         token.type_is(&[TYPE, "application/jwt"])
     }
 

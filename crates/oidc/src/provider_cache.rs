@@ -8,7 +8,7 @@ use url::Url;
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::issuer_settings::IssuerSettings;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
 use crate::metadata::is_empty;
@@ -148,7 +148,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
         self: &Arc<Self>,
         http: &HttpClient,
         settings: &Arc<S>,
-        token: &Unverified<'_>,
+        token: &UnverifiedToken<'_>,
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
         let keys = self.keys(http, settings).await?;
@@ -176,7 +176,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
         self: &Arc<Self>,
         http: &HttpClient,
         settings: &Arc<S>,
-        token: &Unverified<'_>,
+        token: &UnverifiedToken<'_>,
         origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
         let refetches = self.refetches(origin);
@@ -210,7 +210,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
         self: &Arc<Self>,
         http: &HttpClient,
         settings: &Arc<S>,
-        token: &Unverified<'_>,
+        token: &UnverifiedToken<'_>,
         origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
         let refetches = self.refetches(origin);
@@ -232,7 +232,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
     }
 
     /// By the keys there are once a fetch under way is over.
-    async fn verdict_of_others(&self, token: &Unverified<'_>) -> SignatureVerdict {
+    async fn verdict_of_others(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
         let keys = self.keys.settled().await;
         keys.map_or(SignatureVerdict::NoSuchKey, |keys| keys.verify(token))
     }
@@ -242,7 +242,7 @@ impl<S: IssuerSettings> ProviderCache<S> {
         self: &Arc<Self>,
         http: &HttpClient,
         settings: &Arc<S>,
-        token: &Unverified<'_>,
+        token: &UnverifiedToken<'_>,
     ) -> Result<SignatureVerdict, IdTokenError> {
         let before = self.metadata(Documents::First, http, settings).await?;
         let keys = self.refetch_keys(http, settings).await?;

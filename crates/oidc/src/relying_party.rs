@@ -22,7 +22,7 @@ use crate::dpop::Nonces;
 use crate::http_client::ProviderResponse;
 use crate::issuer_settings::check_issuer;
 use crate::json::strict_claims;
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::{Documents, ProviderCache};
 use crate::{
@@ -374,7 +374,7 @@ impl RelyingParty {
 
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
-        let token = Unverified::parse(raw, &self.settings.signing_algs)?;
+        let token = UnverifiedToken::parse(raw, &self.settings.signing_algs)?;
         if !LogoutToken::has_right_type(&token) {
             return Err(LogoutTokenError::Type);
         }

@@ -67,7 +67,7 @@ pub(super) async fn receive_security_event(
     };
     let received = receiver.receive(&api.sessions, &request.token, &request.authorization);
     match received.await? {
-        Received::Taken => Ok(v1::ReceiveSecurityEventResponse::default()),
+        Received::Accepted => Ok(v1::ReceiveSecurityEventResponse::default()),
         Received::Refused { code, description } => Ok(v1::ReceiveSecurityEventResponse {
             error_code: code.name().to_owned(),
             description,

@@ -5,17 +5,17 @@ use prometheus::{IntCounterVec, Opts, Registry};
 /// What became of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventResult {
-    /// Sessions were ended or changed.
+    /// It ended or changed sessions.
     Acted,
-    /// It concerned no session.
+    /// It matched no session.
     Nobody,
-    /// It was to be noted alone.
+    /// It was only noted.
     Noted,
-    /// It had acted before.
+    /// It had acted earlier.
     Repeated,
-    /// Its transmitter was told what is wrong with it.
+    /// It was wrong.
     Refused,
-    /// It could not be judged, or not acted upon: its transmitter is to send it again.
+    /// There was no verdict, or it could not be applied: its transmitter sends it again.
     Undecided,
 }
 
@@ -29,7 +29,7 @@ impl EventResult {
         Self::Undecided,
     ];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Acted => "acted",
             Self::Nobody => "nobody",
@@ -41,7 +41,7 @@ impl EventResult {
     }
 }
 
-/// What stands for a transmitter that is none of those configured, and for the type of an event that was not read.
+/// The label of a transmitter that is not configured, and of an event that was not read.
 const UNKNOWN: &str = "unknown";
 
 /// Counts what became of security events. Clones count together.

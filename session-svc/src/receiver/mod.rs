@@ -11,11 +11,10 @@
 
 mod metrics;
 mod policy;
-mod received;
 mod settings;
 mod signal_receiver;
 mod subjects;
 
-pub(crate) use received::Received;
 pub use settings::{TransmittersFile, parse};
+pub(crate) use signal_receiver::Received;
 pub use signal_receiver::{ReceiverError, SignalReceiver};

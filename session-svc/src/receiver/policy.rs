@@ -1,39 +1,37 @@
-//! What is done about which event: a table with a safe row for each.
+//! The policy: what each event does, with a safe default for each.
 //!
-//! Deliberately absent: rows for events of other types, and for those of RISC about taking part in it. They are noted.
+//! Deliberately absent: rows for unknown events, and for the events of RISC about opting in and out. They are noted.
 
 use std::collections::BTreeMap;
 
 use chassis::settings::toml_file::{Table, Value};
-use oidc::{
-    ChangeDirection, CredentialChangeType, DeviceCompliance, RiskLevel, SecurityEvent, SecurityEventKind,
-};
+use ssf::SecurityEvent;
 
 use crate::sessions::EventAction;
 
-/// An action with a class of authentication begins with this.
+/// The beginning of an action with an authentication class.
 const ACR: &str = "acr:";
 
-/// Longest class of authentication, in bytes.
+/// Longest authentication class, in bytes.
 const ACR_BYTES_MAX: usize = 512;
 
-/// What is done about an event.
+/// What an event does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PolicyAction {
     /// Sessions end.
     End,
-    /// Their person has to sign in again.
+    /// Their user has to sign in again.
     SignIn,
-    /// The same, in this class of authentication.
+    /// The same, in this authentication class.
     Acr(String),
-    /// Their claims are brought up to date.
+    /// Their claims change.
     Claims,
     /// Nothing but a record.
     Note,
 }
 
 impl PolicyAction {
-    /// As the file writes it, but for the class.
+    /// Its word in the file and in records, without the class.
     fn name(&self) -> &'static str {
         match self {
             Self::End => "end",
@@ -45,8 +43,8 @@ impl PolicyAction {
     }
 }
 
-/// The rows, and what is done unless the file says otherwise: what tells that somebody else may be in, or that an account is no more,
-/// ends sessions; what tells that a sign-in was weaker, or of another time than it seemed, demands a new one.
+/// The rows and their defaults. An event that another person may be signed in, or that an account is gone, ends sessions. An event that a
+/// sign-in was weaker than it seemed demands a new one.
 static ROWS: [(&str, PolicyAction); 22] = [
     ("session-revoked", PolicyAction::End),
     ("sessions-revoked", PolicyAction::End),
@@ -72,33 +70,33 @@ static ROWS: [(&str, PolicyAction); 22] = [
     ("session-presented", PolicyAction::Note),
 ];
 
-/// What is done about which event.
+/// The rows of a file that differ from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct EventPolicy(BTreeMap<&'static str, PolicyAction>);
 
 impl EventPolicy {
-    /// Reads the table; a row that it does not have is as it is without it.
+    /// Reads a table.
     pub(super) fn read(table: &Table<'_>) -> Self {
         let rows = ROWS.iter();
         let given = rows.filter_map(|(row, _)| Some((*row, action(table.get(row)?)?)));
         Self(given.collect())
     }
 
-    /// What is done about an event, and the word for it in records: what this table says, or else that of `others`, or else what is usual.
+    /// What an event does, and the word for it in records: by this table, else by `others`, else by default.
     pub(super) fn action(&self, others: &Self, event: &SecurityEvent) -> (EventAction, &'static str) {
-        let Some((row, usual)) = row(&event.kind).and_then(|row| ROWS.iter().find(|(name, _)| *name == row))
-        else {
-            return (EventAction::Note, PolicyAction::Note.name());
+        let row = event.policy_row;
+        let default = || {
+            ROWS.iter()
+                .find(|(name, _)| *name == row)
+                .map(|(_, action)| action)
         };
-        let action = self.0.get(row).or_else(|| others.0.get(row)).unwrap_or(usual);
+        let action = self.0.get(row).or_else(|| others.0.get(row)).or_else(default);
+        let action = action.unwrap_or(&PolicyAction::Note);
         let ordered = match action {
             PolicyAction::End => EventAction::End,
             PolicyAction::SignIn => EventAction::DemandSignIn(None),
             PolicyAction::Acr(acr) => EventAction::DemandSignIn(Some(acr.clone())),
-            PolicyAction::Claims => EventAction::RefreshClaims(match &event.kind {
-                SecurityEventKind::TokenClaimsChange { claims } => claims.clone(),
-                _ => serde_json::Map::new(),
-            }),
+            PolicyAction::Claims => EventAction::RefreshClaims(event.claims.clone()),
             PolicyAction::Note => EventAction::Note,
         };
         (ordered, action.name())
@@ -122,49 +120,6 @@ fn action(value: Value<'_>) -> Option<PolicyAction> {
             ));
             return None;
         }
-    })
-}
-
-/// The row of an event; `None` for one without. A change that says not which way it went is one for the worse.
-fn row(kind: &SecurityEventKind) -> Option<&'static str> {
-    Some(match kind {
-        SecurityEventKind::SessionRevoked => "session-revoked",
-        SecurityEventKind::SessionsRevoked => "sessions-revoked",
-        SecurityEventKind::AccountDisabled { .. } => "account-disabled",
-        SecurityEventKind::AccountPurged => "account-purged",
-        SecurityEventKind::IdentifierRecycled => "identifier-recycled",
-        SecurityEventKind::CredentialCompromise { .. } => "credential-compromise",
-        SecurityEventKind::CredentialChange(change) if change.change == CredentialChangeType::Create => {
-            "credential-created"
-        }
-        SecurityEventKind::CredentialChange(_) => "credential-change",
-        SecurityEventKind::AccountCredentialChangeRequired => "account-credential-change-required",
-        SecurityEventKind::AssuranceLevelChange(change)
-            if change.direction == Some(ChangeDirection::Increase) =>
-        {
-            "assurance-level-increased"
-        }
-        SecurityEventKind::AssuranceLevelChange(_) => "assurance-level-change",
-        SecurityEventKind::DeviceComplianceChange { current, .. } => match current {
-            DeviceCompliance::Compliant => "device-compliant",
-            DeviceCompliance::NotCompliant => "device-compliance-change",
-        },
-        SecurityEventKind::RiskLevelChange(change) if change.current == RiskLevel::High => "risk-level-high",
-        SecurityEventKind::RiskLevelChange(_) => "risk-level-change",
-        SecurityEventKind::TokenClaimsChange { .. } => "token-claims-change",
-        SecurityEventKind::IdentifierChanged { .. } => "identifier-changed",
-        SecurityEventKind::AccountEnabled => "account-enabled",
-        SecurityEventKind::RecoveryActivated => "recovery-activated",
-        SecurityEventKind::RecoveryInformationChanged => "recovery-information-changed",
-        SecurityEventKind::SessionEstablished(_) => "session-established",
-        SecurityEventKind::SessionPresented { .. } => "session-presented",
-        SecurityEventKind::OptIn
-        | SecurityEventKind::OptOutInitiated
-        | SecurityEventKind::OptOutCancelled
-        | SecurityEventKind::OptOutEffective
-        | SecurityEventKind::Verification { .. }
-        | SecurityEventKind::StreamUpdated { .. }
-        | SecurityEventKind::Other => return None,
     })
 }
 

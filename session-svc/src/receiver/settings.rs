@@ -15,8 +15,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use chassis::files::read_bounded;
+use chassis::secret::Secret;
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
-use oidc::{TransmitterSettings, endpoint_is_secure};
+use oidc::endpoint_is_secure;
+use ssf::TransmitterSettings;
 use url::Url;
 
 use super::policy::EventPolicy;
@@ -58,8 +61,8 @@ pub struct ConfiguredTransmitter {
     pub by_email: bool,
     /// The rows that differ from the policy of the file.
     pub(super) policy: EventPolicy,
-    /// The file with the Authorization header of its pushes; `None` accepts any.
-    pub authorization_file: Option<PathBuf>,
+    /// The Authorization header of its pushes, and the file with it; `None` accepts any.
+    pub authorization: Option<(PathBuf, Secret<String>)>,
 }
 
 /// Reads the file.
@@ -81,7 +84,7 @@ pub fn parse(text: &str) -> Result<TransmittersFile, FileMistakes> {
             }
             if !issuers.insert(one.settings.issuer.clone()) {
                 table.wrong(format!(
-                    "issuer {:?} is there twice: it is what tells the events of two transmitters apart",
+                    "issuer {:?} is there twice: events of two transmitters differ by it",
                     one.settings.issuer
                 ));
             }
@@ -104,7 +107,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     let configuration_url = table.get("configuration_url").map(address);
     let audience = table.required("audience").and_then(texts);
     let provider = table.get("provider").and_then(Value::string);
-    let authorization_file = table.get("authorization_file").and_then(path);
+    let authorization = table.get("authorization_file").map(authorization);
     let ca_file = table.get("ca_file").and_then(path);
     // An address that the provider has verified names the person unless the file says otherwise.
     let by_email = table.get("email").and_then(Value::boolean).unwrap_or(true);
@@ -127,7 +130,10 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
         provider: provider.unwrap_or(issuer),
         by_email,
         policy,
-        authorization_file,
+        authorization: match authorization {
+            Some(header) => Some(header?),
+            None => None,
+        },
     })
 }
 
@@ -183,6 +189,38 @@ fn path(value: Value<'_>) -> Option<PathBuf> {
     }
     Some(text.into())
 }
+
+/// The value of the Authorization header, and its file.
+fn authorization(value: Value<'_>) -> Option<(PathBuf, Secret<String>)> {
+    let path = path(value)?;
+    let bytes = match read_bounded(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            value.wrong(format!("the file {} cannot be read: {error}", path.display()));
+            return None;
+        }
+    };
+    match parse_header(std::str::from_utf8(&bytes).unwrap_or_default()) {
+        Ok(header) => Some((path, header)),
+        Err(error) => {
+            value.wrong(format!("{}: {error}", path.display()));
+            None
+        }
+    }
+}
+
+/// The value of an Authorization header.
+pub(super) fn parse_header(text: &str) -> Result<Secret<String>, NoHeader> {
+    match text.trim() {
+        "" => Err(NoHeader),
+        text => Ok(Secret::new(text.to_owned())),
+    }
+}
+
+/// A file without a header.
+#[derive(Debug, thiserror::Error)]
+#[error("the file has no text: write the value of the Authorization header into it")]
+pub(super) struct NoHeader;
 
 #[cfg(test)]
 #[path = "settings_tests.rs"]

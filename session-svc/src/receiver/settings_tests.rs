@@ -20,7 +20,7 @@ fn a_transmitter_is_read_with_its_defaults() {
     assert_eq!(one.provider, "https://id.example");
     assert_eq!(one.audience, ["https://edge.example"]);
     assert!(one.by_email && !one.settings.drafts);
-    assert_eq!(one.authorization_file, None);
+    assert!(one.authorization.is_none());
     assert!(file.has_email());
     let without = parse(&format!("{BARE}email = false\n")).unwrap();
     assert!(!without.has_email());
@@ -36,6 +36,10 @@ fn every_mistake_is_named_with_its_line() {
         (
             "authorization_file = \"/nowhere\"",
             "line 5: the file /nowhere cannot be read",
+        ),
+        (
+            "authorization_file = \"/dev/null\"",
+            "the file /dev/null cannot be read",
         ),
         ("delivery = \"poll\"", "line 5: unknown key"),
         ("emails = true", "line 5: unknown key"),

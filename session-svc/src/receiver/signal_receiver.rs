@@ -1,26 +1,37 @@
-//! Receives pushed events: verifies them, judges them by the policy, acts.
+//! Receives pushed events: verifies them, applies the policy, acts.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chassis::audit::{AuditRecord, Event, Outcome};
-use chassis::files::read_bounded;
 use chassis::secret::{Reloading, Secret};
-use oidc::{
-    BuildError, MAX_SECURITY_EVENT_BYTES, SecurityEventError, SecurityEventErrorCode, SecurityEventKind,
-    SecurityEventToken, Transmitter, unverified_issuer,
-};
+use oidc::{BuildError, unverified_issuer};
 use prometheus::Registry;
+use ssf::{ErrorCode, SecurityEventError, SecurityEventToken, StreamEvent, Transmitter};
 
 use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
-use super::received::Received;
-use super::settings::{ConfiguredTransmitter, TransmittersFile};
+use super::settings::{ConfiguredTransmitter, TransmittersFile, parse_header};
 use super::subjects::SubjectNames;
 use crate::sessions::{EventOrder, Sessions, SessionsError};
 
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
+
+/// The result of a push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// It was accepted, now or earlier.
+    Accepted,
+    /// It was refused for good.
+    Refused {
+        /// The code for the transmitter.
+        code: ErrorCode,
+        /// The same for people, in English.
+        description: String,
+    },
+    /// There is no verdict now: it has to be sent again.
+    Undecided,
+}
 
 /// The receiver of a running service. Clones share it.
 #[derive(Clone)]
@@ -70,35 +81,37 @@ impl SignalReceiver {
         token: &str,
         authorization: &str,
     ) -> Result<Received, SessionsError> {
-        let issuer = Some(token).filter(|token| token.len() <= MAX_SECURITY_EVENT_BYTES);
-        let issuer = issuer.and_then(unverified_issuer);
+        let issuer = unverified_issuer(token);
         let named = |one: &&TrustedTransmitter| issuer.as_deref() == Some(one.issuer());
         let Some(trusted) = self.0.transmitters.iter().find(named) else {
-            self.0.counts.count(None, None, EventResult::Refused);
-            return Ok(Received::of(&match issuer {
-                Some(_) => SecurityEventError::Issuer,
-                None => SecurityEventError::Malformed,
-            }));
+            let error = match issuer {
+                Some(_) => SecurityEventError::unknown_issuer(),
+                None => SecurityEventError::malformed(),
+            };
+            return Ok(self.reject(None, &error));
         };
         let id = trusted.id();
         if !trusted.is_authorized(authorization) {
-            self.0.counts.count(Some(id), None, EventResult::Refused);
-            return Ok(Received::Refused {
-                code: SecurityEventErrorCode::AuthenticationFailed,
-                description: "the Authorization header is not the configured one".to_owned(),
-            });
+            return Ok(self.reject(
+                Some(id),
+                &SecurityEventError::Refused {
+                    code: ErrorCode::AuthenticationFailed,
+                    part: "the Authorization header",
+                    fault: "is not the configured one",
+                },
+            ));
         }
         let now = sessions.now_ms() / SECOND_MS;
         let audience = &trusted.configured.audience;
         let event = match trusted.transmitter.verify(token, audience, now).await {
             Ok(event) => event,
-            Err(error) => return Ok(self.not_taken(id, &error)),
+            Err(error) => return Ok(self.reject(Some(id), &error)),
         };
-        let name = event.event.name();
-        if event.stream_id().is_some() {
-            log_stream_event(id, &event.event.kind);
+        let name = event.event.name;
+        if let Some(stream) = &event.event.stream {
+            log_stream_event(id, stream);
             self.0.counts.count(Some(id), Some(name), EventResult::Noted);
-            return Ok(Received::Taken);
+            return Ok(Received::Accepted);
         }
         let done = self.act(sessions, trusted, &event).await;
         let result = *done.as_ref().unwrap_or_else(|error| {
@@ -107,35 +120,30 @@ impl SignalReceiver {
                 transmitter = id,
                 event = name,
                 error,
-                "a security event could not be acted upon"
+                "a security event could not be applied"
             );
             &EventResult::Undecided
         });
         self.0.counts.count(Some(id), Some(name), result);
-        done.map(|_| Received::Taken)
+        done.map(|_| Received::Accepted)
     }
 
-    fn not_taken(&self, id: &str, error: &SecurityEventError) -> Received {
-        let (reason, told) = (error.reason(), error as &dyn std::error::Error);
-        let received = Received::of(error);
-        let result = if received == Received::Undecided {
-            tracing::warn!(
-                transmitter = id,
-                reason,
-                error = told,
-                "a security event cannot be judged now"
-            );
-            EventResult::Undecided
-        } else {
-            tracing::warn!(
-                transmitter = id,
-                reason,
-                error = told,
-                "a security event was refused"
-            );
-            EventResult::Refused
+    /// Logs and counts a token that is not accepted.
+    fn reject(&self, transmitter: Option<&str>, error: &SecurityEventError) -> Received {
+        let (result, received) = match error.code() {
+            Some(code) => {
+                let description = error.to_string();
+                (EventResult::Refused, Received::Refused { code, description })
+            }
+            None => (EventResult::Undecided, Received::Undecided),
         };
-        self.0.counts.count(Some(id), None, result);
+        // Any client can send a token without a trusted transmitter: it does not fill the log.
+        if transmitter.is_some() {
+            let error = error as &dyn std::error::Error;
+            let outcome = result.name();
+            tracing::warn!(transmitter, outcome, error, "a security event was not accepted");
+        }
+        self.0.counts.count(transmitter, None, result);
         received
     }
 
@@ -157,22 +165,20 @@ impl SignalReceiver {
             token_id: token.jti.clone(),
             provider: configured.provider.clone(),
             subjects: names.selectors(&token.subject),
-            occurred_at_ms: token.occurred_at().saturating_mul(SECOND_MS),
+            occurred_at_ms: token.occurred_at.saturating_mul(SECOND_MS),
             action,
         };
         let outcome = sessions.apply_event(&order).await?;
-        // What its transmitter's people look for it by, and what they say.
-        let reason = token.event.reason_admin.get("en");
         tracing::info!(
             transmitter = trusted.id(),
-            event = token.event.name(),
+            event = token.event.name,
             jti = token.jti,
             txn = token.txn,
-            initiating_entity = ?token.event.initiating_entity,
-            reason = reason.or_else(|| token.event.reason_admin.values().next()),
+            initiating_entity = token.event.initiating_entity,
+            reason = token.event.reason,
             sessions = outcome.sessions,
             repeated = outcome.is_repeated,
-            "took a security event"
+            "accepted a security event"
         );
         if outcome.is_repeated {
             return Ok(EventResult::Repeated);
@@ -181,7 +187,7 @@ impl SignalReceiver {
         AuditRecord {
             actor: person.map(|subject| (configured.provider.as_str(), subject)),
             provider: Some(&configured.id),
-            security_event: Some(token.event.name()),
+            security_event: Some(token.event.name),
             result: Some(word),
             ended_count: (word == "end").then_some(outcome.sessions),
             ..AuditRecord::new(Event::SecurityEvent, Outcome::Success)
@@ -195,40 +201,34 @@ impl SignalReceiver {
     }
 }
 
-/// Logs an event about its stream (OpenID Shared Signals Framework 1.0, sections 8.1.4.1 and 8.1.5). The operator manages streams, so the
-/// state of a verification is for the operator to compare.
-fn log_stream_event(transmitter: &str, kind: &SecurityEventKind) {
-    match kind {
-        SecurityEventKind::Verification { state } => {
-            let state = state.as_deref();
+/// Logs an event about its stream. The operator manages streams, and compares the state of a verification.
+fn log_stream_event(transmitter: &str, event: &StreamEvent) {
+    match event {
+        StreamEvent::Verified(state) => {
             tracing::info!(transmitter, state, "a transmitter has verified its stream");
         }
-        SecurityEventKind::StreamUpdated { status, reason } => {
-            let reason = reason.as_deref();
+        StreamEvent::Updated(status, reason) => {
             tracing::warn!(
                 transmitter,
-                ?status,
+                status,
                 reason,
                 "a transmitter has changed the status of its stream"
             );
         }
-        _ => {}
     }
 }
 
 impl TrustedTransmitter {
     fn new(configured: &ConfiguredTransmitter) -> Result<Self, ReceiverError> {
-        let id = &configured.id;
-        let header = configured.authorization_file.as_deref();
-        let header = header.map(|path| read_header(id, path)).transpose()?;
         let transmitter = Transmitter::new(configured.settings.clone());
+        let header = configured.authorization.as_ref();
         Ok(Self {
-            configured: configured.clone(),
             transmitter: transmitter.map_err(|source| ReceiverError::Settings {
-                id: id.clone(),
+                id: configured.id.clone(),
                 source,
             })?,
-            authorization: header.map(Reloading::new),
+            authorization: header.map(|(_, value)| Reloading::new(value.clone())),
+            configured: configured.clone(),
         })
     }
 
@@ -247,38 +247,11 @@ impl TrustedTransmitter {
     }
 
     fn follow_file(&self) {
-        if let (Some(header), Some(path)) = (&self.authorization, &self.configured.authorization_file) {
+        if let (Some(header), Some((path, _))) = (&self.authorization, &self.configured.authorization) {
             header.follow("authorization_file", path, parse_header);
         }
     }
 }
-
-fn read_header(id: &str, path: &Path) -> Result<Secret<String>, ReceiverError> {
-    let bytes = read_bounded(path).map_err(|source| ReceiverError::Unreadable {
-        id: id.to_owned(),
-        path: path.to_owned(),
-        source,
-    })?;
-    let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    parse_header(text).map_err(|source| ReceiverError::Header {
-        id: id.to_owned(),
-        path: path.to_owned(),
-        source,
-    })
-}
-
-fn parse_header(text: &str) -> Result<Secret<String>, EmptyFile> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(EmptyFile);
-    }
-    Ok(Secret::new(text.to_owned()))
-}
-
-/// A file without a header.
-#[derive(Debug, thiserror::Error)]
-#[error("the file is empty or no text: write the value of the Authorization header into it")]
-pub struct EmptyFile;
 
 /// Why the receiver cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -290,26 +263,6 @@ pub enum ReceiverError {
         id: String,
         /// Why.
         source: BuildError,
-    },
-    /// A file that cannot be read.
-    #[error("transmitter {id:?}: the file {path} cannot be read")]
-    Unreadable {
-        /// Name of the transmitter.
-        id: String,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file without an Authorization header.
-    #[error("transmitter {id:?}: {path}")]
-    Header {
-        /// Name of the transmitter.
-        id: String,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: EmptyFile,
     },
     /// The metrics.
     #[error("the metrics cannot be registered")]

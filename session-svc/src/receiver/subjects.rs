@@ -1,79 +1,64 @@
-//! Whose sessions an event is about (RFC 9493, and OpenID Shared Signals Framework 1.0, section 3).
+//! Selects the sessions of an event by its subject (RFC 9493, SSF 1.0 section 3).
 
-use oidc::{EventSubject, SimpleSubject, SubjectIdentifier};
+use ssf::{EventSubject, SubjectIdentifier};
 
 use crate::session::claims::comparable_email;
 use crate::sessions::Selector;
 
-/// What Keycloak names the session of a person who is signed out everywhere.
+/// Keycloak's name for the session of a user who is signed out everywhere.
 const EVERY_SESSION: &str = "ALL";
 
-/// Who is looked for where an event names a provider.
+/// The names that count in a subject.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SubjectNames<'a> {
-    /// Whoever names them: some call the provider by this name too, which has one more for those who sign in there.
+    /// The transmitter: some use its name for the provider as well.
     pub(super) transmitter: &'a str,
     /// The provider whose sessions are meant.
     pub(super) provider: &'a str,
-    /// Whether people are known by their verified email address.
+    /// Whether verified email addresses find users.
     pub(super) by_email: bool,
 }
 
 impl SubjectNames<'_> {
-    /// What selects the sessions an event is about; nothing where nobody can be found by what it says.
+    /// Selects the sessions of a subject; empty if no session can match.
     pub(super) fn selectors(self, subject: &EventSubject) -> Vec<Selector> {
         match subject {
-            // It must be discarded (section 3.6).
-            EventSubject::Critical(_) => Vec::new(),
-            EventSubject::Simple(subject) => {
-                let mut selectors = self.people(subject);
-                // Of a text without further meaning, a session is one; as somebody it is among them.
-                selectors.extend(sids(subject).map(|sid| Selector {
-                    sid: Some(sid),
-                    ..Selector::default()
-                }));
+            // An opaque text may be a user or a session.
+            EventSubject::Simple(identifiers) => {
+                let mut selectors = self.users(identifiers);
+                selectors.extend(of_sessions(sids(identifiers)));
                 selectors
             }
-            EventSubject::Complex(complex) => {
-                let people = complex.user.as_ref().map(|user| self.people(user));
-                let mut sids: Vec<String> = complex.session.iter().flat_map(sids).collect();
-                if people.is_some() {
-                    sids.retain(|sid| sid != EVERY_SESSION);
+            EventSubject::Complex { user: None, session } => of_sessions(sids(session)).collect(),
+            EventSubject::Complex {
+                user: Some(user),
+                session,
+            } => {
+                let users = self.users(user);
+                let sids: Vec<String> = sids(session).filter(|sid| sid != EVERY_SESSION).collect();
+                if sids.is_empty() {
+                    return users;
                 }
-                match people {
-                    Some(people) if sids.is_empty() => people,
-                    Some(people) => {
-                        let pairs = people.iter().flat_map(|person| {
-                            sids.iter().map(|sid| Selector {
-                                sid: Some(sid.clone()),
-                                ..person.clone()
-                            })
-                        });
-                        pairs.collect()
-                    }
-                    None => {
-                        let alone = sids.into_iter().map(|sid| Selector {
-                            sid: Some(sid),
-                            ..Selector::default()
-                        });
-                        alone.collect()
-                    }
-                }
+                let both = |user: &Selector| {
+                    let user = user.clone();
+                    of_sessions(sids.clone().into_iter()).map(move |session| Selector {
+                        sid: session.sid,
+                        ..user.clone()
+                    })
+                };
+                users.iter().flat_map(both).collect()
             }
         }
     }
 
-    fn is_named(self, issuer: &str) -> bool {
-        issuer == self.provider || issuer == self.transmitter
-    }
-
-    /// Whoever is known by one of these identifiers.
-    fn people(self, subject: &SimpleSubject) -> Vec<Selector> {
-        let person = |identifier: &SubjectIdentifier| match identifier {
-            SubjectIdentifier::IssSub { iss, sub } if self.is_named(iss) => Some(Selector {
-                subject: Some(sub.clone()),
-                ..Selector::default()
-            }),
+    fn users(self, identifiers: &[SubjectIdentifier]) -> Vec<Selector> {
+        let user = |identifier: &SubjectIdentifier| match identifier {
+            SubjectIdentifier::IssSub { iss, sub } if iss == self.provider || iss == self.transmitter => {
+                Some(Selector {
+                    subject: Some(sub.clone()),
+                    ..Selector::default()
+                })
+            }
             SubjectIdentifier::Email(email) if self.by_email => Some(Selector {
                 email: Some(comparable_email(email)),
                 ..Selector::default()
@@ -82,20 +67,22 @@ impl SubjectNames<'_> {
                 subject: Some(id.clone()),
                 ..Selector::default()
             }),
-            SubjectIdentifier::IssSub { .. } | SubjectIdentifier::Email(_) | SubjectIdentifier::Other(_) => {
-                None
-            }
+            SubjectIdentifier::IssSub { .. } | SubjectIdentifier::Email(_) | SubjectIdentifier::Other => None,
         };
-        subject.identifiers().iter().filter_map(person).collect()
+        identifiers.iter().filter_map(user).collect()
     }
 }
 
-fn sids(subject: &SimpleSubject) -> impl Iterator<Item = String> + '_ {
-    subject
-        .identifiers()
-        .iter()
-        .filter_map(|identifier| match identifier {
-            SubjectIdentifier::Opaque(id) => Some(id.clone()),
-            _ => None,
-        })
+fn sids(identifiers: &[SubjectIdentifier]) -> impl Iterator<Item = String> + '_ {
+    identifiers.iter().filter_map(|identifier| match identifier {
+        SubjectIdentifier::Opaque(id) => Some(id.clone()),
+        _ => None,
+    })
+}
+
+fn of_sessions(sids: impl Iterator<Item = String>) -> impl Iterator<Item = Selector> {
+    sids.map(|sid| Selector {
+        sid: Some(sid),
+        ..Selector::default()
+    })
 }

@@ -191,9 +191,6 @@ impl Sessions {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "a theft is told once more by the next sign-in");
         }
-        if let Some(signals) = &self.signals {
-            signals.note_beginning(&session);
-        }
         // The session is there: were its caller to get an error, it would make another one and another.
         if let Err(error) = self.keep_limit(&session).await {
             let error = &error as &dyn std::error::Error;

@@ -64,18 +64,12 @@ pub struct RevocationNote {
     pub tokens: Vec<RevocableToken>,
 }
 
-/// Notes in the store what other systems are to be told of sessions, so that some replica tells them whatever becomes of this one.
-/// A note that cannot be written holds nothing up.
+/// Stores notes of endings for other systems, so that another replica can report them if this one dies. A note that cannot be written
+/// delays nothing.
 #[async_trait]
 pub trait SignalOutbox: Send + Sync + 'static {
-    /// A session is about to end: nobody is told before it is gone, nor at all if it stays.
+    /// A session is about to end: it is reported once it is gone.
     async fn note_ending(&self, ending: SessionEnding<'_>);
-
-    /// A session began: it is noted in the background.
-    fn note_beginning(&self, session: &Session);
-
-    /// The use of a session was written down: it is noted in the background.
-    fn note_use(&self, session: &Session);
 
     /// A session that was about to end is gone.
     fn wake(&self);

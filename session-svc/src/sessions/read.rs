@@ -61,10 +61,7 @@ impl Sessions {
             });
         // Boxed: writing is rare, and every read would carry its state.
         match Box::pin(written).await {
-            Ok((rolled, is_ours)) => {
-                if let Some(signals) = self.signals.as_ref().filter(|_| is_ours) {
-                    signals.note_use(&rolled);
-                }
+            Ok((rolled, _)) => {
                 let moved = rolled.expires_at_ms(&lifetime) > before_ms;
                 Ok((rolled, moved))
             }

@@ -1,150 +1,335 @@
-//! Telling one receiver: the task that each replica has for each, and that tells while it holds the receiver's lease.
+//! Sends the events of one receiver: a task in each replica, which sends while it holds the receiver's lease.
 //!
-//! Invariant: a note is removed once its event is acknowledged or refused for good, or it is too old or one too many (`clearing`).
-
-mod clearing;
-mod pushing;
-mod unexplained;
+//! Invariants
+//! - A note is removed once its receiver has accepted or refused the event, or it is too old or one too many.
+//! - Events are sent in the order of their notes, [`AT_ONCE`] at a time; after a failure none begins.
+//! - A push begins while the lease has as much time left as the push may take. If a full store grants no lease, two replicas may send the
+//!   same event: receivers know it by its `jti`.
+//! - No event is sent while its session is still there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use ring::rand::SystemRandom;
+use ssf::{PushError, PushOutcome};
 use tokio::time::Instant;
 
-use self::unexplained::Unexplained;
 use super::Context;
-use super::holder::Holder;
-use super::push::BackOff;
-use super::queue::Queue;
+use super::measures::SignalOutcome;
+use super::note::{KEPT_MS, SignalNote, list_of};
 use super::receiver::Receiver;
-use super::unreached::Unreached;
-use crate::keeper::KeeperError;
+use crate::session::{Name, SessionId};
+use crate::store::{Lease, LeaseName, LoadedRecord, StoreError};
 
-/// How often a replica looks whether there is something to tell.
+/// How often a replica looks for notes.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// Events that happen at the same time are told together.
+/// Endings at the same time are sent together.
 const GATHER_PAUSE: Duration = Duration::from_millis(10);
 
 /// Notes that wait for one receiver at most, some 100 MB of a store.
 pub(super) const QUEUED_MAX: usize = 100_000;
 
-/// Notes read at once.
-const PAGE: usize = 128;
+/// Names of notes read at once.
+const PAGE: usize = 1_000;
 
-/// Pushes, or removals, in flight at once for one receiver.
+/// Pushes at once.
 const AT_ONCE: usize = 16;
 
-/// How often it is logged that nothing can be looked through.
-const WARNED_PAUSE: Duration = Duration::from_secs(60);
+/// How long a receiver has for an answer: it stores the event and answers, and acts afterwards.
+pub(super) const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tells one receiver.
+/// How long the others wait if the replica that sends dies.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// The age at which a lease is prolonged.
+const RENEWED_AFTER: Duration = Duration::from_secs(3);
+
+/// Pauses of a receiver that fails: doubled from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LAST_PAUSE: Duration = Duration::from_secs(300);
+
+/// How long an event is sent again that its receiver refuses without a reason. It may be the event, which then delays all others.
+const UNEXPLAINED_MS: u64 = 600_000;
+
+/// A note: when it was written, in milliseconds since the Unix epoch, and its record.
+type QueuedNote = (u64, Name);
+
+/// Sends the events of one receiver.
 pub(super) struct Deliverer {
     context: Arc<Context>,
     receiver: Arc<Receiver>,
-    unreached: Unreached,
-    queue: Queue,
-    queued_max: usize,
-    back_off: BackOff,
-    /// When the receiver is tried again; `None` while nothing has failed, or once it may be.
+    /// The name of this replica in the lease.
+    holder: String,
+    /// Since when the lease is held; without one if the store was too full for it.
+    held: Option<(Instant, Option<Lease>)>,
+    /// The last pause; `None` if the last push succeeded.
+    pause: Option<Duration>,
     retry_at: Option<Instant>,
-    /// Until when the receiver is left to other replicas, which may reach it.
-    yielded_until: Option<Instant>,
-    unexplained: Unexplained,
-    warned_at: Option<Instant>,
+    /// Whether another replica may reach the receiver during the pause.
+    is_yielded: bool,
 }
 
 impl Deliverer {
-    pub(super) fn new(context: Arc<Context>, receiver: Arc<Receiver>, unreached: Unreached) -> Self {
+    pub(super) fn new(context: Arc<Context>, receiver: Arc<Receiver>) -> Self {
         Self {
-            queue: Queue::new(&receiver),
-            queued_max: context.receivers.queued_max,
             context,
             receiver,
-            unreached,
-            back_off: BackOff::default(),
+            holder: String::new(),
+            held: None,
+            pause: None,
             retry_at: None,
-            yielded_until: None,
-            unexplained: Unexplained::default(),
-            warned_at: None,
+            is_yielded: false,
         }
     }
 
-    /// Tells until the service stops.
+    /// Sends until the service stops.
     pub(super) async fn run(mut self) {
-        let Some(mut holder) = Holder::new(&self.receiver) else {
+        let Ok(random) = SessionId::random(&SystemRandom::new()) else {
+            let receiver = &self.receiver.id;
             tracing::error!(
-                receiver = self.receiver.id,
-                "the operating system gave no random bytes: the receiver is left to other replicas"
+                receiver,
+                "the operating system gave no random bytes: other replicas have to send the events of a receiver"
             );
             return;
         };
+        self.holder = random.handle().to_string();
         let mut wakes = self.context.outbox.wakes();
         let shutdown = self.context.shutdown.clone();
         while !shutdown.is_cancelled() {
-            let is_awake = self.round(&mut holder).await.unwrap_or_else(|error| {
-                self.could_not_look(&error);
+            let sends_at_once = self.round().await.unwrap_or_else(|error| {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(
+                    receiver = self.receiver.id,
+                    error,
+                    "the store does not list the notes for a receiver"
+                );
                 false
             });
-            let pause = self
-                .retry_at
-                .map_or(LOOK_PAUSE, |at| LOOK_PAUSE.min(at.duration_since(Instant::now())));
+            let retry = self.retry_at.map(|at| at.duration_since(Instant::now()));
+            let pause = retry.unwrap_or(LOOK_PAUSE).clamp(GATHER_PAUSE, LOOK_PAUSE);
             let woken = async {
-                if !is_awake || wakes.changed().await.is_err() {
+                if !sends_at_once || wakes.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep(GATHER_PAUSE).await;
             };
             tokio::select! {
-                () = tokio::time::sleep(pause.max(GATHER_PAUSE)) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = woken => {}
                 () = shutdown.cancelled() => {}
             }
         }
-        holder.release(&self.context.keeper).await;
+        self.release().await;
     }
 
-    /// Looks once; true if this replica would tell what is noted from now on at once.
-    async fn round(&mut self, holder: &mut Holder) -> Result<bool, KeeperError> {
-        let now = Instant::now();
-        // Whatever comes of this round: a time that is past would be waited for without a pause.
-        self.retry_at = self.retry_at.filter(|at| now < *at);
-        self.yielded_until = self.yielded_until.filter(|until| now < *until);
-        let keeper = self.context.keeper.clone();
-        if self.yielded_until.is_some() {
-            holder.release(&keeper).await;
-            self.unreached.failed(&self.receiver.id);
+    /// Sends what waits; true if this replica sends the next event at once.
+    async fn round(&mut self) -> Result<bool, StoreError> {
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            if self.is_yielded {
+                self.release().await;
+            } else {
+                self.hold().await?;
+            }
             return Ok(false);
         }
-        if !holder.hold(&keeper).await? {
-            self.unreached.reached(&self.receiver.id);
-            self.context.measures.waiting(&self.receiver.id, 0, 0);
+        self.retry_at = None;
+        if !self.hold().await? {
+            self.context
+                .measures
+                .waiting(&self.receiver.id, 0, Duration::ZERO);
             return Ok(false);
         }
-        self.queue.look(keeper.store()).await?;
-        self.clear().await?;
-        self.push_all(holder).await?;
-        let waits_ms = self
-            .queue
-            .oldest_ms()
-            .map_or(0, |at_ms| keeper.now_ms().saturating_sub(at_ms));
-        let measures = &self.context.measures;
-        measures.waiting(&self.receiver.id, self.queue.len(), waits_ms);
+        let queue = self.queue().await?;
+        let mut sent = 0;
+        while sent < queue.len() && !self.context.shutdown.is_cancelled() && self.hold().await? {
+            let page = queue
+                .get(sent..(sent + AT_ONCE).min(queue.len()))
+                .unwrap_or_default();
+            if !self.push_page(page).await? {
+                break;
+            }
+            sent += page.len();
+        }
+        let oldest_ms = queue.get(sent).map(|(noted_at_ms, _)| *noted_at_ms);
+        let waits_ms = oldest_ms.map_or(0, |at_ms| self.context.keeper.now_ms().saturating_sub(at_ms));
+        let (id, count) = (&self.receiver.id, queue.len() - sent);
+        self.context
+            .measures
+            .waiting(id, count, Duration::from_millis(waits_ms));
         Ok(self.retry_at.is_none())
     }
 
-    /// Nobody is told while the store cannot be read, or what is in it.
-    fn could_not_look(&mut self, error: &KeeperError) {
-        self.unreached.failed(&self.receiver.id);
-        if self.warned_at.is_some_and(|at| at.elapsed() < WARNED_PAUSE) {
-            return;
+    /// The notes that wait, the oldest first; those that are too old or too many are dropped.
+    async fn queue(&self) -> Result<Vec<QueuedNote>, StoreError> {
+        let (store, list) = (self.context.keeper.store(), list_of(&self.receiver));
+        let (mut queue, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.list(list, after.as_ref(), PAGE).await?;
+            queue.extend(page.entries.iter().map(|entry| (entry.created_at_ms, entry.name)));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
         }
-        self.warned_at = Some(Instant::now());
-        let error = error as &dyn std::error::Error;
+        queue.sort_unstable();
+        queue.dedup();
+        let now_ms = self.context.keeper.now_ms();
+        let old = queue.partition_point(|(noted_at_ms, _)| now_ms.saturating_sub(*noted_at_ms) > KEPT_MS);
+        let beyond = queue.len().saturating_sub(self.context.receivers.queued_max);
+        let dropped: Vec<QueuedNote> = queue.drain(..old.max(beyond)).collect();
+        for (_, name) in &dropped {
+            store.remove(*name, Vec::new()).await?;
+            self.count(SignalOutcome::Dropped);
+        }
+        if !dropped.is_empty() {
+            tracing::warn!(
+                receiver = self.receiver.id,
+                dropped = dropped.len(),
+                "a receiver misses events: they were too old, or too many"
+            );
+        }
+        Ok(queue)
+    }
+
+    /// Pushes the events of a page whose sessions are gone; false if the receiver failed.
+    async fn push_page(&mut self, page: &[QueuedNote]) -> Result<bool, StoreError> {
+        let ready = self.ready(page).await?;
+        let held = self.held.as_ref().map(|(at, _)| at.elapsed());
+        if held.is_none_or(|age| age + PUSH_TIMEOUT > LEASE) {
+            return Ok(false);
+        }
+        let pushes = ready.iter().map(|(queued, note)| self.push(*queued, note));
+        let failures = join_all(pushes).await;
+        if failures.iter().any(Option::is_none) {
+            self.pause = None;
+        }
+        let Some(failed) = failures.into_iter().flatten().max_by_key(|(_, after)| *after) else {
+            return Ok(true);
+        };
+        self.leave_alone(&failed.0, failed.1);
+        Ok(false)
+    }
+
+    /// Reads the notes of a page whose sessions are gone. A note of an ending that failed waits until its session goes.
+    async fn ready(&self, page: &[QueuedNote]) -> Result<Vec<(QueuedNote, SignalNote)>, StoreError> {
+        let keeper = &self.context.keeper;
+        let names: Vec<Name> = page.iter().map(|(_, name)| *name).collect();
+        let loaded = keeper.store().load_many(&names).await?;
+        let notes = page.iter().zip(loaded).filter_map(|(queued, loaded)| {
+            let LoadedRecord::Record(record) = loaded else {
+                return None;
+            };
+            let note = SignalNote::open(&record, keeper).ok()?;
+            Some((*queued, note.session()?, note))
+        });
+        let notes: Vec<_> = notes.collect();
+        let sessions: Vec<Name> = notes.iter().map(|(_, session, _)| *session).collect();
+        if sessions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sessions = keeper.store().load_many(&sessions).await?;
+        let gone = notes
+            .into_iter()
+            .zip(sessions)
+            .filter(|(_, session)| *session == LoadedRecord::Gone);
+        Ok(gone.map(|((queued, _, note), _)| (queued, note)).collect())
+    }
+
+    /// Pushes one event; an error and the pause the receiver asks for if it has to be sent again.
+    async fn push(
+        &self,
+        (noted_at_ms, name): QueuedNote,
+        note: &SignalNote,
+    ) -> Option<(PushError, Option<Duration>)> {
+        let now_ms = self.context.keeper.now_ms();
+        let outcome = match self.context.receivers.token(&self.receiver, note, now_ms) {
+            Ok(token) => self.receiver.push.send(token, now_ms / 1_000).await,
+            Err(error) => return Some((error.into(), None)),
+        };
+        let waits_ms = now_ms.saturating_sub(noted_at_ms);
+        match outcome {
+            PushOutcome::Accepted => self.count(SignalOutcome::Delivered),
+            PushOutcome::Refused(code) => {
+                tracing::warn!(
+                    receiver = self.receiver.id,
+                    code,
+                    "a receiver refused an event for good"
+                );
+                self.count(SignalOutcome::Refused);
+            }
+            PushOutcome::Failed { error, .. } if error.is_unexplained() && waits_ms > UNEXPLAINED_MS => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    receiver = self.receiver.id,
+                    error,
+                    "a receiver keeps refusing an event without a reason: it is given up"
+                );
+                self.count(SignalOutcome::Refused);
+            }
+            PushOutcome::Failed { error, retry_after } => {
+                self.count(SignalOutcome::Failed);
+                return Some((error, retry_after));
+            }
+        }
+        // A note that stays is sent again.
+        if let Err(error) = self.context.keeper.store().remove(name, Vec::new()).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(receiver = self.receiver.id, error, "a note stays for now");
+        }
+        None
+    }
+
+    /// Begins a pause. If the receiver cannot be reached, another replica may take over meanwhile.
+    fn leave_alone(&mut self, error: &PushError, retry_after: Option<Duration>) {
+        let pause = self.pause.map_or(FIRST_PAUSE, |last| (last * 2).min(LAST_PAUSE));
+        self.pause = Some(pause);
+        let pause = pause.max(retry_after.unwrap_or_default());
+        self.retry_at = Some(Instant::now() + pause);
+        self.is_yielded = matches!(error, PushError::Unreachable(_));
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         tracing::warn!(
             receiver = self.receiver.id,
-            error,
-            "notes for a receiver cannot be looked through: it is not told meanwhile"
+            error = error as &dyn std::error::Error,
+            pause_ms,
+            "events could not be sent to a receiver and are retried"
         );
+    }
+
+    fn count(&self, outcome: SignalOutcome) {
+        self.context.measures.signal(&self.receiver.id, outcome);
+    }
+
+    /// Takes or prolongs the lease; false if another replica has it.
+    async fn hold(&mut self) -> Result<bool, StoreError> {
+        if let Some((at, Some(_))) = &self.held
+            && at.elapsed() < RENEWED_AFTER
+        {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        let (store, name) = (self.context.keeper.store(), list_of(&self.receiver));
+        let acquired = store
+            .acquire_lease(LeaseName::Named(name), &self.holder, LEASE)
+            .await;
+        self.held = match acquired {
+            Ok(lease) => lease.map(|lease| (began, Some(lease))),
+            Err(StoreError::Full) => Some((began, None)),
+            Err(error) => {
+                self.held = None;
+                return Err(error);
+            }
+        };
+        Ok(self.held.is_some())
+    }
+
+    async fn release(&mut self) {
+        if let Some((_, Some(lease))) = self.held.take()
+            && let Err(error) = self.context.keeper.store().release_lease(&lease).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(error, "the lease of a receiver was not released and expires");
+        }
     }
 }

@@ -1,19 +1,21 @@
-//! What is counted of events and of what waits.
+//! Counts events and those that wait.
+
+use std::time::Duration;
 
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
-/// What became of an event for one receiver.
+/// The result of an event for one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalOutcome {
-    /// Its receiver has acknowledged it.
+    /// The receiver acknowledged it.
     Delivered,
-    /// Its receiver refused it for good.
+    /// The receiver refused it for good.
     Refused,
-    /// Its receiver could not be told this time.
+    /// A push failed and is retried.
     Failed,
     /// It was too old, or one too many.
     Dropped,
-    /// It could not be noted, nor in the two minutes after, or too many could not.
+    /// Its note could not be written.
     Lost,
 }
 
@@ -38,29 +40,29 @@ pub(super) struct Measures {
 }
 
 impl Measures {
-    /// Measures into the registry given.
+    /// Registers the metrics.
     ///
     /// # Errors
-    /// It measures already.
+    /// They are registered already.
     pub(super) fn new(metrics: &Registry) -> Result<Self, prometheus::Error> {
         let signals = IntCounterVec::new(
             Opts::new(
                 "signals_sent_total",
-                "What became of events that receivers were to be told, by receiver, event and outcome",
+                "Events for receivers, by receiver and outcome",
             ),
-            &["receiver", "event", "outcome"],
+            &["receiver", "outcome"],
         )?;
         let queued = IntGaugeVec::new(
             Opts::new(
                 "signals_queued",
-                "Events that wait for their receiver, told by the replica that has its lease",
+                "Events that wait for their receiver, at the replica that has its lease",
             ),
             &["receiver"],
         )?;
         let oldest = GaugeVec::new(
             Opts::new(
                 "signals_oldest_seconds",
-                "How long the oldest event has waited for its receiver, told by the replica that has its lease",
+                "How long the oldest event has waited for its receiver, at the replica that has its lease",
             ),
             &["receiver"],
         )?;
@@ -75,17 +77,16 @@ impl Measures {
     }
 
     /// Counts an event.
-    pub(super) fn signal(&self, receiver: &str, event: &str, outcome: SignalOutcome) {
-        self.signals
-            .with_label_values(&[receiver, event, outcome.name()])
-            .inc();
+    pub(super) fn signal(&self, receiver: &str, outcome: SignalOutcome) {
+        self.signals.with_label_values(&[receiver, outcome.name()]).inc();
     }
 
-    /// Tells how many events wait, and for how long the oldest has.
-    pub(super) fn waiting(&self, receiver: &str, count: usize, oldest_ms: u64) {
+    /// Shows how many events wait, and since when the oldest does.
+    pub(super) fn waiting(&self, receiver: &str, count: usize, oldest: Duration) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.queued.with_label_values(&[receiver]).set(count);
-        let secs = std::time::Duration::from_millis(oldest_ms).as_secs_f64();
-        self.oldest.with_label_values(&[receiver]).set(secs);
+        self.oldest
+            .with_label_values(&[receiver])
+            .set(oldest.as_secs_f64());
     }
 }

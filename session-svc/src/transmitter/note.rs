@@ -1,90 +1,70 @@
-//! What one receiver is to be told, as it is kept until it has acknowledged it: a sealed record, found by the list of its receiver.
+//! The note of an ending for one receiver: a sealed record in the list of its receiver, until the receiver has the event.
 //!
 //! Invariants
-//! - A note of the same event for the same receiver has the same name and the same `jti`, whoever writes it and however often.
-//! - The name follows from receiver and `jti`, one-way: an acknowledgement finds its note, and nobody else's.
+//! - A note of the same ending for the same receiver has the same name and the same `jti`, at every replica and every try.
+//! - Name and `jti` are derived one-way from receiver and session.
 
 use prost::Message as _;
-use serde_json::Value;
 
-use super::receiver::{EventType, Receiver};
+use super::event;
+use super::receiver::Receiver;
 use crate::keeper::sealed_notes::SIGNAL;
 use crate::keeper::{Keeper, KeeperError, SealError};
 use crate::session::{Handle, Name, index};
+use crate::sessions::ports::SessionEnding;
 use crate::store::Record;
 
 /// How long a receiver may be away before it misses something.
 pub(super) const KEPT_MS: u64 = 7 * 86_400_000;
 
-/// How much longer the store keeps a note: whoever drops it for its age counts it.
+/// How much longer the store keeps a note, so that its drop is counted.
 const UNCOUNTED_MS: u64 = 86_400_000;
 
-/// What a note says, before it is sealed.
+/// The content of a note, before it is sealed.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct SignalNote {
-    /// The event as metrics name it.
     #[prost(string, tag = "1")]
-    pub(super) event: String,
-    /// The event as tokens name it.
-    #[prost(string, tag = "2")]
-    pub(super) event_uri: String,
-    #[prost(string, tag = "3")]
     pub(super) jti: String,
-    /// The same in all notes of an event.
-    #[prost(string, tag = "4")]
+    /// The same in all notes of an ending.
+    #[prost(string, tag = "2")]
     pub(super) txn: String,
-    /// Whom it is about: JSON.
-    #[prost(string, tag = "5")]
+    /// The subject: JSON.
+    #[prost(string, tag = "3")]
     pub(super) sub_id: String,
     /// What happened: JSON.
-    #[prost(string, tag = "6")]
+    #[prost(string, tag = "4")]
     pub(super) claims: String,
-    /// The session that has to be gone before anybody is told; empty for none.
-    #[prost(string, tag = "7")]
-    pub(super) ending: String,
-    /// When it was noted again, in milliseconds since the Unix epoch; 0 if it was not.
-    #[prost(uint64, tag = "8")]
-    pub(super) renewed_at_ms: u64,
+    /// The session: the event is sent once it is gone.
+    #[prost(string, tag = "5")]
+    session: String,
 }
 
 impl SignalNote {
-    /// Of an event of a session; `ending` is the session that has to be gone before.
-    pub(super) fn of_session(
-        receiver: &Receiver,
-        event: EventType,
-        what: &SessionEvent<'_>,
-        sub_id: &Value,
-        claims: &Value,
-    ) -> Self {
-        let event_parts: [&[u8]; 3] = [
-            event.name().as_bytes(),
-            what.handle.as_bytes(),
-            &what.number.to_be_bytes(),
-        ];
+    /// The note of an ending at `now_ms`.
+    pub(super) fn of(receiver: &Receiver, ending: &SessionEnding<'_>, now_ms: u64) -> Self {
+        let session = ending.session;
         let named = |context: &[u8], id: &str| {
-            let parts: Vec<&[u8]> = [context, id.as_bytes()].into_iter().chain(event_parts).collect();
+            let parts = [context, id.as_bytes(), session.handle.as_bytes()];
             index::hashed(&parts).to_string()
         };
+        // The provider's session goes on if the new one belongs to it: its name would mean the new one as well.
+        let goes_on = ending.replaced_by.is_some_and(|new| {
+            new.issuer == session.issuer
+                && new.provider_sid.is_some()
+                && new.provider_sid == session.provider_sid
+        });
         Self {
-            event: event.name().to_owned(),
-            event_uri: event.uri(),
             jti: named(b"signal jti", &receiver.id),
             txn: named(b"signal txn", ""),
-            sub_id: sub_id.to_string(),
-            claims: claims.to_string(),
-            ending: what.ending.map(|handle| handle.to_string()).unwrap_or_default(),
-            renewed_at_ms: 0,
+            sub_id: event::subject(receiver.subject, session, goes_on).to_string(),
+            claims: event::revoked(ending.cause, now_ms).to_string(),
+            session: session.handle.to_string(),
         }
     }
 
-    /// Name of its record.
-    pub(super) fn name(&self, receiver: &Receiver) -> Name {
-        name_of(receiver, &self.jti)
-    }
-
-    /// The session that has to be gone before anybody is told.
-    pub(super) fn ending(&self) -> Option<Handle> {
-        Handle::parse(&self.ending).ok()
+    /// The record of the session that ends.
+    pub(super) fn session(&self) -> Option<Name> {
+        Handle::parse(&self.session).ok().map(|handle| handle.name())
     }
 
     /// Sealed for the store, as of `now_ms`.
@@ -94,7 +74,7 @@ impl SignalNote {
         keeper: &Keeper,
         now_ms: u64,
     ) -> Result<Record, KeeperError> {
-        let name = self.name(receiver);
+        let name = index::hashed(&[b"signal note", receiver.id.as_bytes(), self.jti.as_bytes()]);
         Ok(Record {
             name,
             version: 1,
@@ -105,46 +85,11 @@ impl SignalNote {
         })
     }
 
-    /// The next version of its record, noted again at `now_ms`; its place in the list stays.
-    pub(super) fn renewed(
-        &self,
-        there: &Record,
-        keeper: &Keeper,
-        now_ms: u64,
-    ) -> Result<Record, KeeperError> {
-        let note = Self {
-            renewed_at_ms: now_ms,
-            ..self.clone()
-        };
-        let seal = keeper.seal();
-        Ok(Record {
-            version: there.version + 1,
-            expires_at_ms: now_ms.saturating_add(KEPT_MS + UNCOUNTED_MS),
-            payload: seal.seal_note(SIGNAL, there.name, &note.encode_to_vec())?,
-            ..there.clone()
-        })
-    }
-
     /// Opens the note of a record.
     pub(super) fn open(record: &Record, keeper: &Keeper) -> Result<Self, SealError> {
         let text = keeper.seal().open_note(SIGNAL, record.name, &record.payload)?;
         Self::decode(&text[..]).map_err(|error| SealError::Malformed(error.into()))
     }
-}
-
-/// What makes an event of a session one of its own.
-pub(super) struct SessionEvent<'a> {
-    /// The session.
-    pub(super) handle: &'a Handle,
-    /// Tells events of one type and session apart; 0 for what happens once.
-    pub(super) number: u64,
-    /// The session that has to be gone before anybody is told.
-    pub(super) ending: Option<Handle>,
-}
-
-/// Name of the note for a receiver with this `jti`.
-pub(super) fn name_of(receiver: &Receiver, jti: &str) -> Name {
-    index::hashed(&[b"signal note", receiver.id.as_bytes(), jti.as_bytes()])
 }
 
 /// The list of all notes for a receiver; its lease has the same name.

@@ -1,58 +1,24 @@
-//! The receivers, and the events each of them gets.
+//! The receivers, the tokens they get, and the documents by which they verify them.
 
 use std::sync::Arc;
 
-use oidc::{SecurityEventPush, SecurityEventSigner};
+use oidc::SigningFailed;
+use serde_json::{Value, json};
+use ssf::{SecurityEventPush, SecurityEventSigner};
 
-/// The types of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventType {
-    /// A session ended by a decision.
-    SessionRevoked,
-    /// A session began.
-    SessionEstablished,
-    /// A session was used, as often as its use is written down.
-    SessionPresented,
-    /// A person signed in again at another level of assurance.
-    AssuranceLevelChange,
-}
+use super::note::SignalNote;
 
-impl EventType {
-    /// All of them.
-    pub(super) const ALL: [Self; 4] = [
-        Self::SessionRevoked,
-        Self::SessionEstablished,
-        Self::SessionPresented,
-        Self::AssuranceLevelChange,
-    ];
+/// The event every receiver gets (CAEP 1.0, section 3.1).
+const SESSION_REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
 
-    /// As the file and metrics name it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::SessionRevoked => "session-revoked",
-            Self::SessionEstablished => "session-established",
-            Self::SessionPresented => "session-presented",
-            Self::AssuranceLevelChange => "assurance-level-change",
-        }
-    }
-
-    /// As events and streams name it (CAEP 1.0, section 3).
-    pub(super) fn uri(self) -> String {
-        format!(
-            "https://schemas.openid.net/secevent/caep/event-type/{}",
-            self.name()
-        )
-    }
-}
-
-/// How a person is named (RFC 9493).
+/// How an event names a user (RFC 9493).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubjectFormat {
     /// By issuer and subject.
     IssSub,
     /// By the subject alone.
     Opaque,
-    /// By the email address, where the provider has verified one.
+    /// By the email address, if the provider verified it.
     Email,
 }
 
@@ -65,9 +31,7 @@ pub struct Receiver {
     pub audience: String,
     /// Where and how events are pushed.
     pub push: SecurityEventPush,
-    /// The events it gets.
-    pub events: Vec<EventType>,
-    /// How people are named to it.
+    /// How its events name users.
     pub subject: SubjectFormat,
     /// Issuers whose sessions it gets events of; empty for all.
     pub providers: Vec<String>,
@@ -75,7 +39,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Whether it gets events of sessions of this provider.
-    pub(super) fn hears_of(&self, issuer: &str) -> bool {
+    pub(super) fn receives(&self, issuer: &str) -> bool {
         self.providers.is_empty() || self.providers.iter().any(|other| other == issuer)
     }
 }
@@ -89,6 +53,46 @@ pub struct Receivers {
     pub signer: SecurityEventSigner,
     /// All receivers.
     pub all: Vec<Arc<Receiver>>,
-    /// How many events wait for each at most; the oldest are dropped first.
+    /// The most events that wait for each; the oldest are dropped first.
     pub queued_max: usize,
+}
+
+impl Receivers {
+    /// The metadata (SSF 1.0, section 7.1), which the operator publishes.
+    #[must_use]
+    pub fn metadata(&self) -> Value {
+        json!({
+            "spec_version": "1_0",
+            "issuer": self.issuer,
+            "jwks_uri": format!("{}/jwks.json", self.issuer.trim_end_matches('/')),
+            "delivery_methods_supported": ["urn:ietf:rfc:8935"],
+            "default_subjects": "ALL",
+        })
+    }
+
+    /// The public keys, as a JSON Web Key Set, which the operator publishes.
+    #[must_use]
+    pub fn keys(&self) -> Value {
+        self.signer.public_jwks()
+    }
+
+    /// The token of a note, issued at `now_ms` (RFC 8417, SSF 1.0 section 4.1): no `exp`, no `sub`.
+    pub(super) fn token(
+        &self,
+        receiver: &Receiver,
+        note: &SignalNote,
+        now_ms: u64,
+    ) -> Result<String, SigningFailed> {
+        // Both were written by us as JSON.
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        self.signer.sign(&json!({
+            "iss": self.issuer,
+            "aud": receiver.audience,
+            "iat": now_ms / 1000,
+            "jti": note.jti,
+            "txn": note.txn,
+            "sub_id": json(&note.sub_id),
+            "events": { SESSION_REVOKED: json(&note.claims) },
+        }))
+    }
 }

@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use chassis::files;
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
-use oidc::{SecurityEventPush, SecurityEventSigner, endpoint_is_secure};
+use oidc::endpoint_is_secure;
+use ssf::{SecurityEventPush, SecurityEventSigner};
 use url::Url;
 
-use super::delivery::QUEUED_MAX;
-use super::push::PUSH_TIMEOUT;
-use super::receiver::{EventType, Receiver, Receivers, SubjectFormat};
+use super::delivery::{PUSH_TIMEOUT, QUEUED_MAX};
+use super::receiver::{Receiver, Receivers, SubjectFormat};
 
 /// The most receivers of one file: each has a task, a lease and notes of its own.
 const MAX_RECEIVERS: usize = 100;
@@ -71,10 +71,6 @@ fn receiver(table: &Table<'_>, ids: &mut HashSet<String>) -> Option<Receiver> {
     }
     let audience = table.required("audience").and_then(Value::string);
     let push = push(table);
-    let events = match table.get("events") {
-        None => Some(vec![EventType::SessionRevoked]),
-        Some(value) => events(value),
-    };
     let subject = match table.get("subject") {
         None => Some(SubjectFormat::IssSub),
         Some(value) => value.one_of(&[
@@ -91,7 +87,6 @@ fn receiver(table: &Table<'_>, ids: &mut HashSet<String>) -> Option<Receiver> {
         id: id?,
         audience: audience?,
         push: push?,
-        events: events?,
         subject: subject?,
         providers: providers?,
     })
@@ -164,7 +159,7 @@ fn push(table: &Table<'_>) -> Option<SecurityEventPush> {
     let url = url?;
     let target = secure_url(url)?;
     let path = ca.as_ref().and_then(|(_, path)| path.clone()).map(PathBuf::from);
-    let push = SecurityEventPush::new(target, path, PUSH_TIMEOUT)
+    let push = SecurityEventPush::new(target, path.as_deref(), PUSH_TIMEOUT)
         .map_err(|error| {
             let value = ca.as_ref().map_or(url, |(value, _)| *value);
             value.wrong(format!("{error}"));
@@ -176,25 +171,6 @@ fn push(table: &Table<'_>) -> Option<SecurityEventPush> {
     let push = push.authorized(file(value)?.trim());
     push.map_err(|error| value.wrong(format!("authorization_file {error}")))
         .ok()
-}
-
-fn events(value: Value<'_>) -> Option<Vec<EventType>> {
-    let Some(members) = value.as_list() else {
-        value.wrong("events has to be a list such as [\"session-revoked\"]");
-        return None;
-    };
-    let words = EventType::ALL.map(|event| (event.name(), event));
-    let mut events = Vec::new();
-    for member in members {
-        let Some(event) = member.one_of(&words) else {
-            continue;
-        };
-        if events.contains(&event) {
-            member.wrong(format!("\"{}\" is there twice", event.name()));
-        }
-        events.push(event);
-    }
-    Some(events)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn at(directory: &Path, text: &str) -> String {
 }
 
 #[test]
-fn a_receiver_is_told_of_endings_alone_unless_its_table_says_more() {
+fn a_receiver_has_defaults_unless_its_table_says_more() {
     let directory = directory();
     let text = r#"
 issuer = "https://sessions.example/ssf"
@@ -41,7 +41,6 @@ authorization_file = "@header"
 id = "two"
 audience = "two"
 url = "https://two.example/events"
-events = ["session-established", "assurance-level-change"]
 subject = "email"
 providers = ["https://idp.example"]
 "#;
@@ -50,9 +49,8 @@ providers = ["https://idp.example"]
     let [one, two] = &receivers.all[..] else {
         panic!("{receivers:?}");
     };
-    assert_eq!(one.events, [EventType::SessionRevoked]);
     assert_eq!(one.subject, SubjectFormat::IssSub);
-    assert!(one.hears_of("https://any.example") && !two.hears_of("https://any.example"));
+    assert!(one.receives("https://any.example") && !two.receives("https://any.example"));
     let shown = format!("{receivers:?}");
     for secret in ["Bearer", "PRIVATE"] {
         assert!(!shown.contains(secret), "{secret} is shown");
@@ -73,7 +71,6 @@ authorization_file = "@missing"
 id = "two"
 audience = "two"
 url = "https://two.example"
-events = ["session-gone", "session-revoked", "session-revoked"]
 subject = "phone"
 colour = "red"
 [[receiver]]
@@ -95,13 +92,11 @@ url = "http://four.example"
         (4, "no audience"),
         (5, "has to be of a-z"),
         (7, "cannot be read"),
-        (12, "\"session-gone\" is unknown"),
-        (12, "is there twice"),
-        (13, "subject \"phone\" is unknown"),
-        (14, "colour"),
-        (15, "the id \"two\" is there twice"),
-        (15, "has no url"),
-        (21, "under https"),
+        (12, "subject \"phone\" is unknown"),
+        (13, "colour"),
+        (14, "the id \"two\" is there twice"),
+        (14, "has no url"),
+        (20, "under https"),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
-use crate::jws::Unverified;
+use crate::jws::UnverifiedToken;
 use crate::key_refetch::TokenOrigin;
 use crate::key_set::{KeySet, SignatureVerdict};
 use crate::{AcceptedAlgorithms, ExpectedOfRefresh, IdToken, IdTokenError, Metadata, SigningAlgorithm};
@@ -40,8 +40,8 @@ impl RelyingParty {
     }
 
     /// Parses a token of these types; nothing of it is verified.
-    fn parsed<'a>(&self, raw: &'a str, types: &[&str]) -> Result<Unverified<'a>, IdTokenError> {
-        let token = Unverified::parse(raw, &self.settings.signing_algs)?;
+    fn parsed<'a>(&self, raw: &'a str, types: &[&str]) -> Result<UnverifiedToken<'a>, IdTokenError> {
+        let token = UnverifiedToken::parse(raw, &self.settings.signing_algs)?;
         match &token.typ {
             Some(typ) if !token.type_is(types) => Err(IdTokenError::of_type(typ)),
             _ => Ok(token),
@@ -51,7 +51,7 @@ impl RelyingParty {
     /// Verifies by the provider's keys, whatever ID tokens are signed with.
     pub(super) async fn verify_by_published_key(
         &self,
-        token: &Unverified<'_>,
+        token: &UnverifiedToken<'_>,
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
         let access = self.access.load_full();
@@ -63,7 +63,7 @@ impl RelyingParty {
     /// Verifies by the provider's keys, or, where an algorithm under a shared secret was named, by the client secret.
     pub(super) async fn verify(
         &self,
-        token: &Unverified<'_>,
+        token: &UnverifiedToken<'_>,
         used: TokenUse,
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {

@@ -9,7 +9,6 @@ use chassis::clock::ManualClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
-use oidc::{SecurityEventToken, TransmitterSettings};
 use prometheus::Registry;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
@@ -21,6 +20,7 @@ use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::transmitter;
 use session_svc::vault::KeyRing;
+use ssf::{SecurityEventToken, Transmitter, TransmitterSettings};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -142,7 +142,7 @@ impl Setting {
 
     /// Verifies a token as the receiver of this id does, by what we publish.
     pub(crate) async fn verified(&self, id: &str, raw: &str) -> SecurityEventToken {
-        let transmitter = oidc::Transmitter::new(TransmitterSettings::new(&self.issuer)).unwrap();
+        let transmitter = Transmitter::new(TransmitterSettings::new(&self.issuer)).unwrap();
         let audiences = [format!("https://{id}.example")];
         let now = self.now_secs();
         transmitter.verify(raw, &audiences, now).await.unwrap()

@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::*;
-use crate::{
-    AccessTokenError, EventSubject, Expected, IdTokenError, LogoutTokenError, RelyingParty,
-    SecurityEventKind, SigningAlgorithm,
+use oidc::{
+    AccessTokenError, Expected, IdTokenError, LogoutTokenError, ProviderSettings, RelyingParty,
+    SigningAlgorithm,
 };
+
+use super::*;
 
 const NOW: u64 = 1_800_000_000;
 const OURS: &str = "https://edge.example";
@@ -59,7 +60,6 @@ async fn bench_with(path: &str, change: impl FnOnce(&mut TransmitterSettings)) -
         Arc::clone(&reads),
     ));
     let mut settings = TransmitterSettings::new(issuer.clone());
-    settings.http_timeout = Duration::from_millis(1_500);
     change(&mut settings);
     let transmitter = Transmitter::new(settings).expect("usable settings");
     Bench {
@@ -142,7 +142,7 @@ impl Bench {
 
     async fn refusal(&self, raw: &str) -> String {
         let refused = self.verify(raw).await.expect_err("a refusal");
-        format!("{refused:?}")
+        refused.to_string()
     }
 
     fn configure(&self, name: &str, value: Value) {
@@ -170,32 +170,17 @@ async fn an_event_signed_by_the_transmitter_holds_in_every_algorithm_of_a_public
         bench.keys.script(|script| script.algorithm = algorithm.name());
         let token = bench.verify(&bench.event(&json!({}))).await;
         let token = token.unwrap_or_else(|error| panic!("{algorithm}: {error}"));
-        assert_eq!(
-            (token.iss.as_str(), token.jti.as_str()),
-            (bench.issuer.as_str(), "one")
-        );
-        assert!(token.event.kind == SecurityEventKind::SessionRevoked);
+        assert_eq!((token.jti.as_str(), token.event.name), ("one", "session-revoked"));
     }
 }
 
 #[tokio::test]
-async fn clocks_may_differ_as_much_as_is_configured() {
-    for (tolerance_secs, ahead, holds) in [(60, 60, true), (60, 61, false), (0, 0, true), (0, 1, false)] {
-        let bench = bench_with("", |settings| settings.clock_tolerance_secs = tolerance_secs).await;
+async fn clocks_may_differ_by_a_minute() {
+    let bench = bench().await;
+    for (ahead, holds) in [(60, true), (61, false)] {
         let verified = bench.verify(&bench.event(&json!({ "iat": NOW + ahead }))).await;
-        assert_eq!(verified.is_ok(), holds, "{tolerance_secs} {ahead}");
+        assert_eq!(verified.is_ok(), holds, "{ahead}");
     }
-}
-
-#[tokio::test]
-async fn named_algorithms_are_those_and_no_other() {
-    let bench = bench_with("", |settings| {
-        settings.signing_algs = AcceptedAlgorithms::Named(vec![SigningAlgorithm::Es256]);
-    })
-    .await;
-    assert_eq!(bench.refusal(&bench.event(&json!({}))).await, "Algorithm");
-    bench.keys.script(|script| script.algorithm = "ES256");
-    assert!(bench.verify(&bench.event(&json!({}))).await.is_ok());
 }
 
 #[test]
@@ -220,9 +205,6 @@ fn settings_that_cannot_be_kept_to_are_refused_before_any_word_is_said() {
     let insecure = Url::parse("http://tr.example.com/ssf").expect("a URL");
     let refusal = refused(&|settings| settings.configuration_url = Some(insecure.clone()));
     assert_eq!(refusal.as_deref(), Some("InsecureIssuer"));
-    let hs256 = AcceptedAlgorithms::Named(vec![SigningAlgorithm::Hs256]);
-    let refusal = refused(&|settings| settings.signing_algs = hs256.clone());
-    assert_eq!(refusal.as_deref(), Some("SymmetricSecret { bytes: 32 }"));
     let absent = Some(PathBuf::from("/nowhere/ca.pem"));
     assert!(refused(&|settings| settings.ca_file.clone_from(&absent)).is_some());
 }
@@ -236,22 +218,25 @@ async fn the_type_is_there_and_says_security_event() {
         assert!(bench.verify(&raw).await.is_ok(), "{typ}");
     }
     for (typ, refused) in [
-        (json!(null), "Type"),
-        (json!(""), "Type"),
-        (json!("JWT"), "Type"),
-        (json!("logout+jwt"), "Type"),
-        (json!("at+jwt"), "Type"),
-        (json!("dpop+jwt"), "Type"),
-        (json!("secevent"), "Type"),
-        (json!("secevent+cwt"), "Type"),
-        (json!("x/secevent+jwt"), "Type"),
-        (json!(["secevent+jwt"]), "Malformed"),
+        (json!(null), "typ is not secevent+jwt"),
+        (json!(""), "typ is not secevent+jwt"),
+        (json!("JWT"), "typ is not secevent+jwt"),
+        (json!("logout+jwt"), "typ is not secevent+jwt"),
+        (json!("at+jwt"), "typ is not secevent+jwt"),
+        (json!("dpop+jwt"), "typ is not secevent+jwt"),
+        (json!("secevent"), "typ is not secevent+jwt"),
+        (json!("secevent+cwt"), "typ is not secevent+jwt"),
+        (json!("x/secevent+jwt"), "typ is not secevent+jwt"),
+        (json!(["secevent+jwt"]), "the token is malformed"),
     ] {
         let raw = bench.event_with_header(&json!({ "typ": typ }), &json!({}));
         assert_eq!(bench.refusal(&raw).await, refused, "{typ}");
     }
     let critical = bench.event_with_header(&json!({ "crit": ["exp"] }), &json!({}));
-    assert_eq!(bench.refusal(&critical).await, "Header");
+    assert_eq!(
+        bench.refusal(&critical).await,
+        "the header has members that cannot be understood"
+    );
     assert_eq!(bench.fetches(), 1, "nobody looked for keys to refuse these");
 }
 
@@ -267,7 +252,7 @@ async fn no_other_kind_of_token_passes_for_a_security_event() {
         .keys
         .access_token(json!({ "iss": bench.issuer, "aud": OURS }));
     for raw in [id_token, &logout, &access] {
-        assert_eq!(bench.refusal(raw).await, "Type");
+        assert_eq!(bench.refusal(raw).await, "typ is not secevent+jwt");
     }
     // Nor where it is called one.
     let called = |claims: Value| {
@@ -285,18 +270,24 @@ async fn no_other_kind_of_token_passes_for_a_security_event() {
     for (claims, refused) in [
         (
             json!({ "sub": "alice", "exp": NOW + 300, "nonce": "n" }),
-            r#"OtherKind { claim: "exp" }"#,
+            "exp is not a claim of a security event",
         ),
         (
             json!({ "sub": "alice", "client_id": "machine", "scope": "all" }),
-            r#"OtherKind { claim: "sub" }"#,
+            "sub is not a claim of a security event",
         ),
         (
             json!({ "sub": "alice", "events": logged_out }),
-            r#"OtherKind { claim: "sub" }"#,
+            "sub is not a claim of a security event",
         ),
-        (json!({ "sid": "s", "events": logged_out }), "Subject(NoObject)"),
-        (json!({ "nonce": "n" }), r#"OtherKind { claim: "nonce" }"#),
+        (
+            json!({ "sid": "s", "events": logged_out }),
+            "sub_id is absent or no object",
+        ),
+        (
+            json!({ "nonce": "n" }),
+            "nonce is not a claim of a security event",
+        ),
     ] {
         let raw = called(common(claims.clone()));
         assert_eq!(bench.refusal(&raw).await, refused, "{claims}");
@@ -347,7 +338,7 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
             format!("{header}.{claims}."),
             format!("{header}.{claims}.{signature}"),
         ] {
-            assert_eq!(bench.refusal(&raw).await, "Algorithm", "{algorithm}");
+            assert_eq!(bench.refusal(&raw).await, "alg is not allowed", "{algorithm}");
         }
     }
     // The public key as a secret (RFC 8725 section 2.1), as text and as its modulus.
@@ -358,7 +349,7 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
         let signature = ring::hmac::sign(&key, signed.as_bytes());
         let raw = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
-        assert_eq!(bench.refusal(&raw).await, "Algorithm");
+        assert_eq!(bench.refusal(&raw).await, "alg is not allowed");
     }
     // The right signature over something else, a bit that is wrong, none at all, and another algorithm of the same key.
     let (_, other) = bench
@@ -371,10 +362,10 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
     let wrong = URL_SAFE_NO_PAD.encode(bytes);
     for signature in [other.as_str(), &wrong, ""] {
         let refused = bench.refusal(&format!("{signed}.{signature}")).await;
-        assert_eq!(refused, "Signature");
+        assert_eq!(refused, "the signature does not verify");
     }
     let ps256 = format!("{}.{claims}.{signature}", under("PS256"));
-    assert_eq!(bench.refusal(&ps256).await, "Signature");
+    assert_eq!(bench.refusal(&ps256).await, "the signature does not verify");
     // A key that comes with the token is nobody's.
     let embedded = json!({ "jwk": keys["keys"][0], "jku": "https://evil.example/keys", "kid": "theirs" });
     let foreign = ScriptedProvider::start();
@@ -384,7 +375,10 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
         header[name] = value.clone();
     }
     let raw = foreign.sign_with_header(header, bench.claims(&json!({})));
-    assert_eq!(bench.refusal(&raw).await, "UnknownKey");
+    assert_eq!(
+        bench.refusal(&raw).await,
+        "no key of the transmitter fits the token"
+    );
 }
 
 /// RFC 8417 section 2.4 and RFC 8935 section 2.1: their examples are signed by nobody, and by a secret.
@@ -402,8 +396,8 @@ async fn the_examples_of_the_rfcs_are_not_signed_by_a_public_key() {
         Y5NjQiLCJldmVudHMiOnsiaHR0cHM6Ly9zY2hlbWFzLm9wZW5pZC5uZXQvc2VjZXZlbnQvcmlzYy9ldmVudC10eXBlL2FjY291bnQtZGlzYWJs\
         ZWQiOnsic3ViamVjdCI6eyJzdWJqZWN0X3R5cGUiOiJpc3Mtc3ViIiwiaXNzIjoiaHR0cHM6Ly9pZHAuZXhhbXBsZS5jb20vIiwic3ViIjoiNz\
         M3NTYyNkE2NTYzNzQifSwicmVhc29uIjoiaGlqYWNraW5nIn19fQ.Y4rXxMD406P2edv00cr9Wf3_XwNtLjB9n-jTqN1_lLc";
-    assert_eq!(bench.refusal(unsecured).await, "Algorithm");
-    assert_eq!(bench.refusal(by_a_secret).await, "Algorithm");
+    assert_eq!(bench.refusal(unsecured).await, "alg is not allowed");
+    assert_eq!(bench.refusal(by_a_secret).await, "alg is not allowed");
 }
 
 #[tokio::test]
@@ -431,7 +425,11 @@ async fn hostile_shapes_are_malformed_and_nothing_worse() {
         text.replacen('{', &format!(r#"{{"deep":{deep},"#), 1),
         text.replacen('{', &format!(r#"{{"deep":{endless},"#), 1),
     ] {
-        assert_eq!(bench.refusal(&of(&payload)).await, "Malformed", "{payload:.120}");
+        assert_eq!(
+            bench.refusal(&of(&payload)).await,
+            "the token is malformed",
+            "{payload:.120}"
+        );
     }
     let large = bench.event(&json!({ "padding": "x".repeat(MAX_BYTES) }));
     let none = [
@@ -444,27 +442,39 @@ async fn hostile_shapes_are_malformed_and_nothing_worse() {
         "\u{0}.\u{0}.\u{0}",
     ];
     for raw in none.into_iter().chain([large.as_str()]) {
-        assert_eq!(bench.refusal(raw).await, "Malformed", "{raw:.60}");
+        assert_eq!(bench.refusal(raw).await, "the token is malformed", "{raw:.60}");
     }
     let nearly = bench.event(&json!({ "padding": "x".repeat(MAX_BYTES / 2) }));
     assert!(bench.verify(&nearly).await.is_ok());
 }
 
-const MAX_BYTES: usize = crate::MAX_SECURITY_EVENT_BYTES;
+const MAX_BYTES: usize = 64 * 1024;
 
 #[tokio::test]
 async fn each_claim_wrong_is_refused_without_a_look_at_any_key() {
     let bench = bench().await;
     for (patch, refused) in [
-        (json!({ "iss": "https://evil.example" }), "Issuer"),
-        (json!({ "iss": bench.keys.issuer() }), "Issuer"),
-        (json!({ "aud": "https://other.example" }), "Audience"),
-        (json!({ "exp": NOW + 300 }), r#"OtherKind { claim: "exp" }"#),
-        (json!({ "iat": NOW + 61 }), "IssuedAt"),
-        (json!({ "nbf": NOW + 61 }), "NotYetValid"),
-        (json!({ "jti": "" }), "TokenId"),
-        (json!({ "sub_id": null }), "Subject(NoObject)"),
-        (json!({ "events": {} }), "Events"),
+        (
+            json!({ "iss": "https://evil.example" }),
+            "iss is not a trusted transmitter",
+        ),
+        (
+            json!({ "iss": bench.keys.issuer() }),
+            "iss is not a trusted transmitter",
+        ),
+        (
+            json!({ "aud": "https://other.example" }),
+            "aud does not name this receiver",
+        ),
+        (
+            json!({ "exp": NOW + 300 }),
+            "exp is not a claim of a security event",
+        ),
+        (json!({ "iat": NOW + 61 }), "iat is absent or in the future"),
+        (json!({ "nbf": NOW + 61 }), "nbf has not been reached"),
+        (json!({ "jti": "" }), "jti is absent or too long"),
+        (json!({ "sub_id": null }), "sub_id is absent or no object"),
+        (json!({ "events": {} }), "events does not hold one event"),
     ] {
         let invented = json!({ "kid": "invented" });
         let raw = bench.event_with_header(&invented, &patch);
@@ -496,8 +506,6 @@ async fn the_configuration_is_read_where_the_specification_has_it_or_where_it_is
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
     assert_eq!(asked, ["/elsewhere"]);
-    let metadata = moved.transmitter.metadata().await.expect("metadata");
-    assert_eq!(metadata.issuer, moved.issuer);
 }
 
 /// SSF 1.0 section 7.2.4.
@@ -508,31 +516,14 @@ async fn a_configuration_of_somebody_else_or_without_keys_verifies_nothing() {
         ("issuer", json!(null)),
         ("jwks_uri", json!(null)),
         ("jwks_uri", json!("http://evil.example/keys")),
-        ("critical_subject_members", json!("user")),
     ] {
         let bench = bench().await;
         bench.configure(name, value.clone());
         let refused = bench.verify(&bench.event(&json!({}))).await.expect_err("no keys");
         assert!(
-            matches!(refused, SecurityEventError::Provider(_)) && refused.is_undecided(),
+            matches!(refused, SecurityEventError::Keys(_)) && refused.code().is_none(),
             "{value}"
         );
         assert_eq!(bench.fetches(), 0, "{value}");
     }
-}
-
-/// SSF 1.0 section 3.6.
-#[tokio::test]
-async fn a_subject_with_a_critical_member_that_is_not_known_is_nobodys() {
-    let bench = bench().await;
-    bench.configure("critical_subject_members", json!(["tenant", "user"]));
-    let user = json!({ "format": "email", "email": "a@b.example" });
-    let tenant = json!({ "format": "opaque", "id": "1" });
-    let whole = json!({ "format": "complex", "user": user, "tenant": tenant });
-    let token = bench.verify(&bench.event(&json!({ "sub_id": whole }))).await;
-    let subject = token.expect("good").subject;
-    assert_eq!(subject, EventSubject::Critical("tenant".to_owned()));
-    let known = json!({ "format": "complex", "user": user });
-    let token = bench.verify(&bench.event(&json!({ "sub_id": known }))).await;
-    assert!(matches!(token.expect("good").subject, EventSubject::Complex(_)));
 }

@@ -1,5 +1,5 @@
-//! JSON in which no name stands twice in any object, however deep: a security event says in objects within objects whom it is
-//! about and what happened, and no two readers may understand it differently (RFC 8417 section 2.2, SSF 1.0 section 3.3).
+//! JSON without duplicate names in any object: the subject and the event are nested objects, and no two readers may understand them
+//! differently (RFC 8417 section 2.2, SSF 1.0 section 3.3).
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const MAX_DEPTH: usize = 16;
 
 /// Parses an object; `None` when it is no object, is nested too deep, has trailing text or a name twice in any object.
-pub(crate) fn nested_object(bytes: &[u8]) -> Option<Map<String, Value>> {
+pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Levels(MAX_DEPTH).deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
@@ -106,7 +106,7 @@ mod tests {
         ] {
             let anybody: Option<Map<String, Value>> = serde_json::from_str(text).ok();
             assert!(anybody.is_some());
-            assert_eq!(nested_object(text.as_bytes()), anybody, "{text}");
+            assert_eq!(strict_object(text.as_bytes()), anybody, "{text}");
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
             r#"{"a":[{"b":{"c":1,"d":2,"c":3}}]}"#,
             r#"{"a":{"b":1,"\u0062":2}}"#,
         ] {
-            assert_eq!(nested_object(text.as_bytes()), None, "{text}");
+            assert_eq!(strict_object(text.as_bytes()), None, "{text}");
         }
     }
 
@@ -135,13 +135,13 @@ mod tests {
         };
         for (depth, is_read) in [(1, true), (16, true), (17, false), (100_000, false)] {
             assert_eq!(
-                nested_object(objects(depth).as_bytes()).is_some(),
+                strict_object(objects(depth).as_bytes()).is_some(),
                 is_read,
                 "{depth}"
             );
             if depth > 1 {
                 assert_eq!(
-                    nested_object(arrays(depth).as_bytes()).is_some(),
+                    strict_object(arrays(depth).as_bytes()).is_some(),
                     is_read,
                     "{depth}"
                 );

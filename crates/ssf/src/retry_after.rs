@@ -1,6 +1,6 @@
-//! How long somebody wants to be left alone: `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
+//! `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
 
-/// How many seconds a value has its reader wait, `now` in seconds since the Unix epoch.
+/// The pause in seconds that a value asks for; `now` in seconds since the Unix epoch.
 pub(crate) fn wait_secs(after: &str, now: u64) -> Option<u64> {
     let until = |date: &str| {
         let date = httpdate::parse_http_date(date).ok()?;

@@ -1,6 +1,4 @@
-//! Whom an event is about, as drafts of the standard said it: in the event, under `subject`. Several who send events in earnest still do.
-//!
-//! Deliberately absent: what they say in no other words than RFC 9493 has, which is read as that.
+//! The subject of an event in drafts of the standard: in the event, under `subject`. Several vendors still send it there.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +13,7 @@ const COMPLEX_MEMBERS: [&str; 7] = [
     "group",
 ];
 
-/// The `subject` of the one event there is, in the words of `sub_id`; `None` if there is none.
+/// The `subject` of the one event, converted to a `sub_id`; `None` if the event has no subject.
 pub(crate) fn draft_subject(events: Option<&Value>) -> Option<Value> {
     let mut events = events?.as_object()?.values();
     let (event, None) = (events.next()?, events.next()) else {
@@ -24,7 +22,7 @@ pub(crate) fn draft_subject(events: Option<&Value>) -> Option<Value> {
     event.get("subject").map(in_final_words)
 }
 
-/// `subject_type` has become `format`, with `_` between words, and complex subjects have one of their own.
+/// Converts `subject_type` to `format`, with `_` between words; a complex subject gets a format of its own.
 fn in_final_words(subject: &Value) -> Value {
     let Some(members) = subject.as_object() else {
         return subject.clone();

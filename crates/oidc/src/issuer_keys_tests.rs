@@ -1,0 +1,83 @@
+//! The document of an issuer: whose it is, and which keys must not be used.
+
+use serde_json::json;
+
+use super::*;
+
+const ISSUER: &str = "https://tr.example.com";
+
+fn judge_of(issuer: &str, document: &Value) -> Result<Url, ProviderError> {
+    let settings = IssuerDocument {
+        issuer: issuer.to_owned(),
+        url: Url::parse(issuer).expect("a URL"),
+        ca_file: None,
+        proxy: None,
+        http_timeout: Duration::from_secs(1),
+    };
+    settings.judge(document.as_object().expect("a document"))
+}
+
+/// The least there has to be, patched.
+fn judge(patch: &Value) -> Result<Url, ProviderError> {
+    let mut document =
+        json!({ "issuer": ISSUER, "jwks_uri": "https://tr.example.com/jwks.json", "other": 7 });
+    for (name, value) in patch.as_object().expect("a patch") {
+        document[name] = value.clone();
+    }
+    judge_of(ISSUER, &document)
+}
+
+/// SSF 1.0 section 7.2.4.
+#[test]
+fn the_issuer_is_the_configured_one_byte_by_byte() {
+    assert!(judge(&json!({})).is_ok());
+    for said in [
+        json!(null),
+        json!(""),
+        json!(7),
+        json!("https://tr.example.com/"),
+        json!("https://TR.example.com"),
+        json!("https://tr.example.com:443"),
+        json!("http://tr.example.com"),
+        json!("https://evil.example"),
+    ] {
+        let judged = judge(&json!({ "issuer": said }));
+        assert!(matches!(judged, Err(ProviderError::IssuerMismatch)), "{said}");
+    }
+}
+
+#[test]
+fn without_keys_under_https_there_is_no_issuer() {
+    for absent in [
+        json!(null),
+        json!(7),
+        json!(""),
+        json!("/jwks.json"),
+        json!(["x"]),
+    ] {
+        let judged = judge(&json!({ "jwks_uri": absent }));
+        let is_missing = matches!(
+            judged,
+            Err(ProviderError::MissingEndpoint { endpoint: "jwks_uri" })
+        );
+        assert!(is_missing, "{absent}");
+    }
+    for insecure in [
+        "http://tr.example.com/jwks.json",
+        "http://127.0.0.1:9000/jwks.json",
+        "http://169.254.169.254/jwks.json",
+        "ftp://tr.example.com/jwks.json",
+        "file:///etc/passwd",
+        "data:application/json,{}",
+    ] {
+        let judged = judge(&json!({ "jwks_uri": insecure }));
+        let is_insecure = matches!(
+            judged,
+            Err(ProviderError::InsecureEndpoint { endpoint: "jwks_uri" })
+        );
+        assert!(is_insecure, "{insecure}");
+    }
+    let here = "http://127.0.0.1:9000";
+    let document = json!({ "issuer": here, "jwks_uri": "http://127.0.0.1:9000/jwks.json" });
+    assert!(judge_of(here, &document).is_ok(), "an issuer on this machine");
+}

@@ -1,0 +1,222 @@
+//! Pushes security event tokens to a receiver (RFC 8935).
+//!
+//! Invariants: a receiver has a bounded time; no redirect is followed, so that a token goes nowhere else; at most [`MAX_ANSWER_BYTES`] of
+//! an answer are read.
+//!
+//! Deliberately absent: when a token is sent again, which the caller decides.
+
+use std::path::Path;
+use std::time::Duration;
+
+use oidc::{BuildError, SigningFailed};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use serde::Deserialize;
+use url::Url;
+
+use crate::retry_after::wait_secs;
+
+/// More than an error and its description need (RFC 8935, section 2.3).
+const MAX_ANSWER_BYTES: usize = 16 * 1024;
+/// Longest error code that is kept.
+const MAX_CODE_BYTES: usize = 64;
+/// Longest pause a receiver may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(900);
+/// Refusals that an operator can fix on either side: keys, names and credentials. The receiver may accept the same event later.
+const FIXABLE: [&str; 5] = [
+    "invalid_key",
+    "invalid_issuer",
+    "invalid_audience",
+    "authentication_failed",
+    "access_denied",
+];
+
+/// The endpoint of a receiver. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct SecurityEventPush {
+    client: reqwest::Client,
+    url: Url,
+    authorization: Option<HeaderValue>,
+}
+
+/// The result of a push.
+#[derive(Debug)]
+pub enum PushOutcome {
+    /// The receiver accepted the event.
+    Accepted,
+    /// The receiver refused the event for good, with this code.
+    Refused(String),
+    /// The event has to be sent again.
+    Failed {
+        /// Why.
+        error: PushError,
+        /// The pause the receiver asks for.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// Why a push failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// The event could not be signed.
+    #[error("the event could not be signed")]
+    Unsigned(#[from] SigningFailed),
+    /// No answer in time, or no connection.
+    #[error("the receiver cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    /// A refusal that can be fixed (`err`; RFC 8935, section 2.4).
+    #[error("the receiver refused the event: {0}")]
+    Refused(String),
+    /// Another answer.
+    #[error("the receiver answered with status {0}")]
+    Status(u16),
+}
+
+impl PushError {
+    /// Whether the receiver refused this event without a reason: other events may be welcome.
+    #[must_use]
+    pub fn is_unexplained(&self) -> bool {
+        matches!(self, Self::Status(400..=499))
+            && !matches!(self, Self::Status(401 | 403 | 404 | 408 | 425 | 429))
+    }
+}
+
+/// The value cannot be that of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not the value of a header")]
+pub struct NoHeaderValue;
+
+#[derive(Deserialize)]
+struct Refusal {
+    err: String,
+}
+
+impl SecurityEventPush {
+    /// Pushes to `url`; the certification authorities of `ca_file` are trusted instead of the public ones.
+    ///
+    /// # Errors
+    /// A file of certification authorities without any.
+    pub fn new(url: Url, ca_file: Option<&Path>, timeout: Duration) -> Result<Self, BuildError> {
+        let client = oidc::client_builder(timeout, ca_file, None)?;
+        Ok(Self {
+            client: client.build().map_err(BuildError::HttpClient)?,
+            url,
+            authorization: None,
+        })
+    }
+
+    /// The same with a value of `Authorization` in each request.
+    ///
+    /// # Errors
+    /// The value cannot be sent.
+    pub fn authorized(self, value: &str) -> Result<Self, NoHeaderValue> {
+        let mut value = HeaderValue::from_str(value).map_err(|_| NoHeaderValue)?;
+        value.set_sensitive(true);
+        Ok(Self {
+            authorization: Some(value),
+            ..self
+        })
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Sends a token at `now`, in seconds since the Unix epoch.
+    pub async fn send(&self, token: String, now: u64) -> PushOutcome {
+        let mut request = self
+            .client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/secevent+jwt")
+            .header(ACCEPT, "application/json")
+            .body(token);
+        if let Some(value) = self.authorization.clone() {
+            request = request.header(AUTHORIZATION, value);
+        }
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(source) => {
+                return PushOutcome::Failed {
+                    error: PushError::Unreachable(source.without_url()),
+                    retry_after: None,
+                };
+            }
+        };
+        let status = response.status().as_u16();
+        let wait = response.headers().get(RETRY_AFTER);
+        let wait = wait.and_then(|value| wait_secs(value.to_str().ok()?, now));
+        let code = if status == 400 { code(response).await } else { None };
+        judge(status, code, wait)
+    }
+}
+
+/// The meaning of an answer (RFC 8935, sections 2.2 to 2.4).
+fn judge(status: u16, code: Option<String>, wait_secs: Option<u64>) -> PushOutcome {
+    let error = match code {
+        Some(code) if !FIXABLE.contains(&code.as_str()) => return PushOutcome::Refused(code),
+        Some(code) => PushError::Refused(code),
+        None if (200..=299).contains(&status) => return PushOutcome::Accepted,
+        None => PushError::Status(status),
+    };
+    PushOutcome::Failed {
+        error,
+        retry_after: wait_secs.map(|secs| Duration::from_secs(secs).min(RETRY_AFTER_MAX)),
+    }
+}
+
+/// Why the token was refused, if the answer is JSON of a reasonable length, under any content type.
+async fn code(mut response: reqwest::Response) -> Option<String> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let Refusal { err } = serde_json::from_slice(&body).ok()?;
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    ((1..=MAX_CODE_BYTES).contains(&err.len()) && err.bytes().all(is_word)).then_some(err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, code: Option<&str>) -> PushOutcome {
+        judge(status, code.map(str::to_owned), Some(100_000))
+    }
+
+    #[test]
+    fn only_an_event_that_no_operator_can_fix_is_given_up() {
+        for status in [200, 202, 204] {
+            assert!(matches!(answer(status, None), PushOutcome::Accepted), "{status}");
+        }
+        for code in ["invalid_request", "invalid_state", "something_new"] {
+            let refused = answer(400, Some(code));
+            assert!(
+                matches!(refused, PushOutcome::Refused(refused) if refused == code),
+                "{code}"
+            );
+        }
+        for (status, code, unexplained) in [
+            (400, Some("invalid_key"), false),
+            (400, Some("invalid_audience"), false),
+            (401, None, false),
+            (404, None, false),
+            (429, None, false),
+            (302, None, false),
+            (500, None, false),
+            (503, None, false),
+            (400, None, true),
+            (413, None, true),
+            (422, None, true),
+        ] {
+            let PushOutcome::Failed { error, retry_after } = answer(status, code) else {
+                panic!("{status}");
+            };
+            assert_eq!(retry_after, Some(RETRY_AFTER_MAX));
+            assert_eq!(error.is_unexplained(), unexplained, "{status}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A transmitter of security events, and the verification of its tokens.
+//!
+//! A transmitter has metadata and keys of its own, even if it is also the sign-in provider (SSF 1.0 section 7). Only issuer and key set
+//! are read.
+//!
+//! Deliberately absent: `critical_subject_members`; an event with a member that matches nothing here applies to all sessions of its user.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oidc::{BuildError, ForwardProxy, IssuerDocument, IssuerKeys};
+use url::Url;
+
+use crate::token::{self, ExpectedEvent};
+use crate::{SecurityEventError, SecurityEventToken};
+
+/// Where the metadata is, between the issuer's host and path (SSF 1.0 section 7.2.1).
+const WELL_KNOWN: &str = "/.well-known/ssf-configuration";
+/// Bound on each HTTP exchange with a transmitter: a push waits for it.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The settings of a transmitter.
+#[derive(Clone, Debug)]
+pub struct TransmitterSettings {
+    /// Issuer identifier, compared byte by byte.
+    pub issuer: String,
+    /// Address of its metadata; `None` is the address of SSF 1.0 section 7.2.1.
+    pub configuration_url: Option<Url>,
+    /// Whether its events are those of drafts of the standard: without `sub_id`, with a `subject` in the event, and perhaps without `typ`.
+    pub drafts: bool,
+    /// PEM file of the certification authorities trusted for the transmitter instead of the public ones.
+    pub ca_file: Option<PathBuf>,
+    /// The proxy for calls to the transmitter.
+    pub proxy: Option<ForwardProxy>,
+}
+
+impl TransmitterSettings {
+    /// Settings with the defaults.
+    pub fn new(issuer: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            configuration_url: None,
+            drafts: false,
+            ca_file: None,
+            proxy: None,
+        }
+    }
+}
+
+/// A transmitter whose events are received. Clones are cheap and share caches.
+#[derive(Clone)]
+pub struct Transmitter {
+    settings: Arc<TransmitterSettings>,
+    keys: IssuerKeys,
+}
+
+impl Transmitter {
+    /// Prepares without any network; metadata and keys are read when first needed.
+    ///
+    /// # Errors
+    /// An issuer or an address that is not https outside loopback, or a file of certification authorities without any.
+    pub fn new(settings: TransmitterSettings) -> Result<Self, BuildError> {
+        let mut url = Url::parse(&settings.issuer).map_err(|_| BuildError::Issuer)?;
+        let path = format!("{WELL_KNOWN}{}", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        let keys = IssuerKeys::new(IssuerDocument {
+            issuer: settings.issuer.clone(),
+            url: settings.configuration_url.clone().unwrap_or(url),
+            ca_file: settings.ca_file.clone(),
+            proxy: settings.proxy.clone(),
+            http_timeout: HTTP_TIMEOUT,
+        })?;
+        Ok(Self {
+            settings: Arc::new(settings),
+            keys,
+        })
+    }
+
+    /// The settings it was made from.
+    #[must_use]
+    pub fn settings(&self) -> &TransmitterSettings {
+        &self.settings
+    }
+
+    /// Verifies a token of this transmitter for a receiver of these names (`aud`); `now` in seconds since the Unix epoch. The caller guards
+    /// against replays.
+    ///
+    /// # Errors
+    /// Why it is refused; without a [`SecurityEventError::code`] there is no verdict now.
+    pub async fn verify(
+        &self,
+        raw: &str,
+        audiences: &[String],
+        now: u64,
+    ) -> Result<SecurityEventToken, SecurityEventError> {
+        let drafts = self.settings.drafts;
+        let unverified = token::parse(raw, drafts)?;
+        let expected = ExpectedEvent {
+            issuer: &self.settings.issuer,
+            audiences,
+            drafts,
+        };
+        let token = SecurityEventToken::read(&unverified, &expected, now)?;
+        self.keys.verify(&unverified).await?;
+        Ok(token)
+    }
+}
+
+#[cfg(test)]
+#[path = "transmitter_tests.rs"]
+mod tests;
