@@ -15,13 +15,14 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use self::mutated::run;
-use crate::issuer_settings::IssuerSettings as _;
 use crate::json::strict_object;
-use crate::jws::{MAX_TOKEN_BYTES, UnverifiedToken};
-use crate::key_set::{KeySet, SignatureVerdict};
+use crate::provider::issuer_settings::IssuerSettings as _;
+use crate::tokens::jws::{MAX_TOKEN_BYTES, UnverifiedToken};
+use crate::tokens::key_set::{KeySet, SignatureVerdict};
+use crate::tokens::userinfo;
 use crate::{
     AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, IssuerDocument, LogoutToken, Metadata,
-    ProviderSettings, SigningAlgorithm, userinfo,
+    ProviderSettings, SigningAlgorithm,
 };
 
 const ISSUER: &str = "https://op.example";

@@ -16,20 +16,24 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use self::signed::TokenUse;
-use crate::access::{Access, TOKEN_ENDPOINT};
-use crate::claims::ClaimChecks;
-use crate::dpop::Nonces;
-use crate::http_client::ProviderResponse;
-use crate::issuer_settings::check_issuer;
+use crate::client::dpop::Nonces;
+use crate::client::request_object;
+use crate::grants::access::{Access, TOKEN_ENDPOINT};
+use crate::grants::authorization;
+use crate::grants::grant;
 use crate::json::strict_claims;
-use crate::jws::UnverifiedToken;
-use crate::key_refetch::TokenOrigin;
-use crate::provider_cache::{Documents, ProviderCache};
+use crate::logout::end_session;
+use crate::provider::http_client::ProviderResponse;
+use crate::provider::issuer_settings::check_issuer;
+use crate::provider::key_refetch::TokenOrigin;
+use crate::provider::provider_cache::{Documents, ProviderCache};
+use crate::tokens::claims::ClaimChecks;
+use crate::tokens::jws::UnverifiedToken;
+use crate::tokens::userinfo;
 use crate::{
     ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
     IdToken, IdTokenError, LogoutTemplate, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError,
     ProviderSettings, RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError,
-    authorization, end_session, grant, request_object, userinfo,
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.

@@ -1,9 +1,10 @@
 //! Access tokens for single APIs: by token exchange (RFC 8693), or by a refresh that names one (RFC 8707, section 2.2).
 
 use super::RelyingParty;
-use crate::access::TOKEN_ENDPOINT;
-use crate::token_target::TokenTarget;
-use crate::{RefreshError, RefreshedTokens, grant};
+use crate::grants::access::TOKEN_ENDPOINT;
+use crate::grants::grant;
+use crate::settings::token_target::TokenTarget;
+use crate::{RefreshError, RefreshedTokens};
 
 /// The kind of token that is shown and requested (RFC 8693, section 3).
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";

@@ -9,10 +9,12 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::RelyingParty;
-use crate::access::TOKEN_ENDPOINT;
-use crate::http_client::HttpClient;
-use crate::metadata::DISCOVERY_DOCUMENT;
-use crate::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs};
+use crate::grants::access::TOKEN_ENDPOINT;
+use crate::provider::http_client::HttpClient;
+use crate::provider::metadata::DISCOVERY_DOCUMENT;
+use crate::provider::probe::{
+    AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs,
+};
 use crate::{
     AuthorizationRequest, BuildError, EndSessionRequest, Par, ProviderError, ProviderSettings, RefreshError,
     ResponseMode, TokenError, random,

@@ -1,10 +1,12 @@
 //! The provider's access tokens as a resource is shown them (RFC 9068, RFC 7662, or the shape of the provider).
 
 use super::RelyingParty;
-use crate::access_token::{self, MAX_ACCESS_TOKEN_BYTES, VerifiedAccessToken};
-use crate::http_client::INTROSPECTION_ENDPOINT;
-use crate::key_refetch::TokenOrigin;
-use crate::{AccessTokenError, IdTokenError, ProviderError, grant, introspection};
+use crate::grants::grant;
+use crate::grants::introspection;
+use crate::provider::http_client::INTROSPECTION_ENDPOINT;
+use crate::provider::key_refetch::TokenOrigin;
+use crate::tokens::access_token::{self, MAX_ACCESS_TOKEN_BYTES, VerifiedAccessToken};
+use crate::{AccessTokenError, IdTokenError, ProviderError};
 
 impl RelyingParty {
     /// Validates a JWT access token for the resource whose audiences these are (RFC 9068 section 4), or which takes tokens of these

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
-use crate::jws::UnverifiedToken;
-use crate::key_refetch::TokenOrigin;
-use crate::key_set::{KeySet, SignatureVerdict};
+use crate::provider::key_refetch::TokenOrigin;
+use crate::tokens::jws::UnverifiedToken;
+use crate::tokens::key_set::{KeySet, SignatureVerdict};
 use crate::{AcceptedAlgorithms, ExpectedOfRefresh, IdToken, IdTokenError, Metadata, SigningAlgorithm};
 
 impl RelyingParty {

@@ -9,7 +9,7 @@ use openidconnect::ClientSecret;
 use url::form_urlencoded;
 
 use crate::SigningAlgorithm;
-use crate::client_key::{ClientKeys, SigningFailed};
+use crate::client::client_key::{ClientKeys, SigningFailed};
 
 /// The client authentication method.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::client_auth::{ASSERTION_FORMS, AssertionAlgorithm, AssertionAudience};
-use crate::dpop::{Nonces, Request};
-use crate::http_client::{HttpClient, ProviderResponse};
+use crate::client::client_auth::{ASSERTION_FORMS, AssertionAlgorithm, AssertionAudience};
+use crate::client::dpop::{Nonces, Request};
+use crate::provider::http_client::{HttpClient, ProviderResponse};
 use crate::{
     BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError, ProviderSettings, random,
 };

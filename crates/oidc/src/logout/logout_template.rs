@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use url::{Url, form_urlencoded};
 
-use crate::endpoint::endpoint_is_secure;
+use crate::settings::endpoint::endpoint_is_secure;
 
 const ISSUER: &str = "{issuer}";
 const END_SESSION_ENDPOINT: &str = "{end_session_endpoint}";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::client_key::{ClientKey, SigningFailed};
+use crate::client::client_key::{ClientKey, SigningFailed};
 use crate::random;
 
 /// How long a request is valid, in seconds: the browser carries it at once.

@@ -6,9 +6,9 @@
 use openidconnect::JsonWebKey as _;
 use serde_json::Value;
 
-use crate::dpop_proof::required_members;
-use crate::jws::UnverifiedToken;
-use crate::provider_key::ProviderKey;
+use crate::tokens::dpop_proof::required_members;
+use crate::tokens::jws::UnverifiedToken;
+use crate::tokens::provider_key::ProviderKey;
 use crate::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 
 /// Longest proof looked at, in bytes: one with an RSA key of 4096 bits has half of it.

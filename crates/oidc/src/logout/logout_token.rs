@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::claims::ClaimChecks;
-use crate::jws::UnverifiedToken;
+use crate::tokens::claims::ClaimChecks;
+use crate::tokens::jws::UnverifiedToken;
 use crate::{LogoutTokenError, ProviderSettings};
 
 /// A validated logout token; at least one of `sub` and `sid` is present.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::endpoint::{endpoint_is_secure, is_usable_of};
-use crate::http_client::HttpClient;
-use crate::issuer_settings::{IssuerSettings, check_issuer};
-use crate::jws::UnverifiedToken;
-use crate::key_refetch::TokenOrigin;
-use crate::provider_cache::ProviderCache;
+use crate::provider::http_client::HttpClient;
+use crate::provider::issuer_settings::{IssuerSettings, check_issuer};
+use crate::provider::key_refetch::TokenOrigin;
+use crate::provider::provider_cache::ProviderCache;
+use crate::settings::endpoint::{endpoint_is_secure, is_usable_of};
+use crate::tokens::jws::UnverifiedToken;
 use crate::{BuildError, ForwardProxy, IdTokenError, ProviderError};
 
 /// Where an issuer names its keys, and how its documents are fetched.

@@ -6,7 +6,7 @@ use openidconnect::core::{CoreAuthenticationFlow, CoreClient};
 use openidconnect::{AuthUrl, CsrfToken, Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope};
 use url::Url;
 
-use crate::dpop::DpopKey;
+use crate::client::dpop::DpopKey;
 use crate::{ProviderSettings, ResponseMode};
 
 /// What one login adds to the configured authorization request.

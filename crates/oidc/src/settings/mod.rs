@@ -2,14 +2,22 @@
 //!
 //! Reading and judging the settings is the caller's part (crate `provider-settings`); this is only their shape.
 
+pub(crate) mod accepted_algorithms;
+pub(crate) mod access_token_shape;
+pub(crate) mod endpoint;
+pub(crate) mod observer;
+pub(crate) mod proxy;
+pub(crate) mod tenants;
+pub(crate) mod token_target;
+
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use url::Url;
 
-use crate::client_key::ClientKeys;
-use crate::dpop::DpopKey;
+use crate::client::client_key::ClientKeys;
+use crate::client::dpop::DpopKey;
 use crate::{
     AcceptedAlgorithms, AccessTokenShape, ApiTokenGrant, ClientAuth, ForwardProxy, RequestObserver,
     TenantRule,

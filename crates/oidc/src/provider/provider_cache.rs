@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::cached::{Cached, Fetched};
-use crate::http_client::HttpClient;
-use crate::issuer_settings::IssuerSettings;
-use crate::jws::UnverifiedToken;
-use crate::key_refetch::{RefetchThrottle, TokenOrigin};
-use crate::key_set::{KeySet, SignatureVerdict};
-use crate::metadata::is_empty;
+use crate::provider::cached::{Cached, Fetched};
+use crate::provider::http_client::HttpClient;
+use crate::provider::issuer_settings::IssuerSettings;
+use crate::provider::key_refetch::{RefetchThrottle, TokenOrigin};
+use crate::provider::metadata::is_empty;
+use crate::tokens::jws::UnverifiedToken;
+use crate::tokens::key_set::{KeySet, SignatureVerdict};
 use crate::{IdTokenError, ProviderError, ProviderSettings};
 
 /// Which documents of an issuer are read.

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::http_client::ProviderResponse;
+use crate::error::oauth_error::client_hint;
 use crate::json::numeric_date;
-use crate::oauth_error::client_hint;
+use crate::provider::http_client::ProviderResponse;
 use crate::settings::DEFAULT_TOKEN_LIFETIME_SECS;
 use crate::{
     OAuthError, ProviderError, ProviderSettings, RefreshError, RefreshedTokens, TokenError, TokenSet,

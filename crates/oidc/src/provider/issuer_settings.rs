@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::endpoint::endpoint_is_secure;
-use crate::metadata::{DISCOVERY_DOCUMENT, OPENID_CONFIGURATION};
+use crate::provider::metadata::{DISCOVERY_DOCUMENT, OPENID_CONFIGURATION};
+use crate::settings::endpoint::endpoint_is_secure;
 use crate::{BuildError, ClientAuth, Metadata, ProviderError, ProviderSettings};
 
 /// Where authorization servers without OpenID Connect have their metadata (RFC 8414 section 3).

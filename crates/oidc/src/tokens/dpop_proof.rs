@@ -10,10 +10,10 @@ use ring::digest;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::client_key::thumbprint;
+use crate::client::client_key::thumbprint;
 use crate::json::numeric_date;
-use crate::jws::UnverifiedToken;
-use crate::provider_key::ProviderKey;
+use crate::tokens::jws::UnverifiedToken;
+use crate::tokens::provider_key::ProviderKey;
 use crate::{AcceptedAlgorithms, IdTokenError};
 
 /// How far the time a proof was made may be from ours, in seconds, either way: its way here and clocks that differ.

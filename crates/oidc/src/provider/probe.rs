@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::key_set::ProviderKeySet;
+use crate::tokens::key_set::ProviderKeySet;
 use crate::{OAuthError, ProviderError, SigningAlgorithm};
 
 /// A clock is told in whole seconds, and rounded on both sides (RFC 9110 section 5.6.7).

@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::access_token_shape::Misfit;
-use crate::claims::ClaimChecks;
-use crate::jws::UnverifiedToken;
+use crate::settings::access_token_shape::Misfit;
+use crate::tokens::claims::ClaimChecks;
+use crate::tokens::jws::UnverifiedToken;
 use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError, ProviderSettings};
 
 /// Longest access token looked at, in bytes: what a request's headers may hold together over HTTP/2.

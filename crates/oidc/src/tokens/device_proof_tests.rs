@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::proof_key_tests::ProofKey;
+use crate::tokens::proof_key_tests::ProofKey;
 
 /// What Chromium 156 sent with its registration, to the challenge `c1`.
 const OF_CHROMIUM: &str = "eyJhbGciOiJFUzI1NiIsImp3ayI6eyJjcnYiOiJQLTI1NiIsImt0eSI6IkVDIiwieCI6Ik5MUlVtelBsa3dXWjdjR2ZSMTg0TXhsVy1WVENuYWw2UDIycDg5M2JzbDQiLCJ5IjoiMi13ZGx0eDJlS1VRT3FGTExPcEUxa3BjVkZ2ck1pRGt6eWZOLUYwQThLYyJ9LCJ0eXAiOiJkYnNjK2p3dCJ9.eyJqdGkiOiJjMSJ9.j8bv3zqaBMemaxvv080aTnvrrwEqZf-5-lBSP9nvqzVFFujVnBmzKP_Zx4lG_54DOyZbKVKR5-KYBZU2rB4ycQ";

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use url::{Host, Url};
 
-use crate::endpoint::is_loopback;
+use crate::settings::endpoint::is_loopback;
 
 /// A proxy that opens tunnels (RFC 9110, section 9.3.6), and the hosts that need none.
 #[derive(Clone)]

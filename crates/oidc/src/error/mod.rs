@@ -3,6 +3,8 @@
 //! No variant holds a token, a code or a secret. Text that came from the provider is confined to OAuth error
 //! codes, cut to their legal alphabet and length.
 
+pub(crate) mod oauth_error;
+
 use std::sync::Arc;
 
 use crate::OAuthError;

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::http_client::ProviderResponse;
 use crate::json::strict_claims;
-use crate::jws::UnverifiedToken;
+use crate::provider::http_client::ProviderResponse;
+use crate::tokens::jws::UnverifiedToken;
 use crate::{
     AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderError, ProviderSettings, VerifiedAccessToken,
 };
@@ -82,7 +82,7 @@ fn not_for_us(error: IdTokenError) -> ProviderError {
     }
 }
 
-const ENDPOINT: &str = crate::http_client::INTROSPECTION_ENDPOINT;
+const ENDPOINT: &str = crate::provider::http_client::INTROSPECTION_ENDPOINT;
 
 fn malformed() -> ProviderError {
     ProviderError::Malformed { endpoint: ENDPOINT }

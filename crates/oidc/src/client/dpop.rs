@@ -14,7 +14,7 @@ use ring::digest;
 use serde_json::json;
 use url::Url;
 
-use crate::client_key::{ClientKey, SigningFailed, UnusableKey};
+use crate::client::client_key::{ClientKey, SigningFailed, UnusableKey};
 use crate::{SigningAlgorithm, random};
 
 /// Servers whose nonces are kept: the provider's two or three, and the upstreams of a route table.

@@ -21,8 +21,8 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 use url::{Url, form_urlencoded};
 
-use crate::client_auth::Proof;
-use crate::span;
+use crate::client::client_auth::Proof;
+use crate::provider::span;
 use crate::{
     BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, ProviderSettings, RequestObserver,
     RequestOutcome,

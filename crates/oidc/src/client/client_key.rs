@@ -308,8 +308,8 @@ pub(crate) fn thumbprint(members: &Value) -> String {
 mod tests {
     use super::*;
     use crate::AcceptedAlgorithms;
-    use crate::jws::UnverifiedToken;
-    use crate::key_set::{KeySet, SignatureVerdict};
+    use crate::tokens::jws::UnverifiedToken;
+    use crate::tokens::key_set::{KeySet, SignatureVerdict};
 
     fn pem(der: &[u8]) -> String {
         let text = STANDARD.encode(der);
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn an_rsa_key_signs_with_the_algorithm_it_is_told_and_others_with_their_own() {
-        let rsa = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
+        let rsa = include_str!("../../../../dev/scripted-provider/keys/rsa-0.pem");
         let rsa = ClientKey::from_pem(rsa).expect("a usable key");
         assert_eq!(rsa.algorithm(), SigningAlgorithm::Rs256);
         for name in ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_key_signs_with_the_best_algorithm_that_the_metadata_list() {
-        let rsa = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
+        let rsa = include_str!("../../../../dev/scripted-provider/keys/rsa-0.pem");
         let rsa = ClientKey::from_pem(rsa).expect("a usable key");
         let der =
             EcdsaKeyPair::generate_pkcs8(&signature::ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());

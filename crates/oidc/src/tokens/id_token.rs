@@ -5,8 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::{Nonce, NonceVerifier as _};
 use serde_json::{Map, Value};
 
-use crate::claims::ClaimChecks;
 use crate::json::numeric_date;
+use crate::tokens::claims::ClaimChecks;
 use crate::{IdTokenError, ProviderSettings, SigningAlgorithm};
 
 /// What the login that is being finished requested.

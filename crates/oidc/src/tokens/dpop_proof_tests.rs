@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::proof_key_tests::ProofKey;
+use crate::tokens::proof_key_tests::ProofKey;
 
 const NOW: u64 = 1_800_000_000;
 const TOKEN: &str = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";

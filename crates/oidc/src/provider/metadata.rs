@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::ProviderError;
-use crate::endpoint::{endpoint_is_secure, is_loopback};
+use crate::settings::endpoint::{endpoint_is_secure, is_loopback};
 
 /// What errors and whoever measures requests call the document with the metadata.
 pub const DISCOVERY_DOCUMENT: &str = "discovery document";

@@ -4,8 +4,8 @@
 use openidconnect::{JsonWebKey as _, JsonWebKeySet};
 
 use crate::SigningAlgorithm;
-use crate::jws::UnverifiedToken;
-use crate::provider_key::ProviderKey;
+use crate::tokens::jws::UnverifiedToken;
+use crate::tokens::provider_key::ProviderKey;
 
 /// Without a `kid` every fitting key is tried, but not without end: anybody can send a logout token. Providers that publish
 /// several keys have to name them (OpenID Connect Core 10.1).

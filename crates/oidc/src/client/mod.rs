@@ -1,0 +1,7 @@
+//! What proves who this client is: its authentication, its keys, and the requests they sign.
+
+pub(crate) mod algorithm;
+pub(crate) mod client_auth;
+pub(crate) mod client_key;
+pub(crate) mod dpop;
+pub(crate) mod request_object;
