@@ -17,8 +17,10 @@ use oidc::{BuildError, RelyingParty};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
@@ -186,13 +188,10 @@ pub async fn serve<P: Into<RefreshProviders>>(
     listener: TcpListener,
     runtime: Runtime,
 ) -> Result<(), StartError> {
+    let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let condition = StoreCondition::new(&runtime)?;
     let health = Health::new().await;
-    let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
-    let vault = Vault::new(parts.keys)
-        .with_clock(Arc::clone(&runtime.clock))
-        .reporting(UnknownKeys::new(&runtime.metrics)?);
-    let keeper = Keeper::new(Arc::clone(&store), Arc::new(vault), parts.lifetime)
+    let keeper = Keeper::new(Arc::clone(&store), vault(parts.keys, &runtime)?, parts.lifetime)
         .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?)
         .finding_by_email(
             parts
@@ -200,34 +199,28 @@ pub async fn serve<P: Into<RefreshProviders>>(
                 .as_ref()
                 .is_some_and(TransmittersFile::has_email),
         );
-    let receiver = match &parts.transmitters {
-        Some(file) => Some(SignalReceiver::new(file, &runtime.metrics)?),
-        None => None,
-    };
-    let transmitter = match parts.receivers {
-        Some(receivers) => {
-            let (metrics, shutdown) = (&runtime.metrics, runtime.shutdown.clone());
-            Some(SignalTransmitter::new(
-                receivers,
-                keeper.clone(),
-                metrics,
-                shutdown,
-            )?)
-        }
-        None => None,
-    };
+    let receiver = parts.transmitters.as_ref();
+    let receiver = receiver
+        .map(|file| SignalReceiver::new(file, &runtime.metrics))
+        .transpose()?;
+    let transmitter = parts.receivers.map(|receivers| {
+        SignalTransmitter::new(
+            receivers,
+            keeper.clone(),
+            &runtime.metrics,
+            runtime.shutdown.clone(),
+        )
+    });
+    let transmitter = transmitter.transpose()?;
     let outbox = transmitter.as_ref().map(SignalTransmitter::outbox);
-    let delivering = transmitter.map(|transmitter| transmitter.deliver());
-    let measures = Measures::new(&runtime.metrics)?;
-    let revalidate_ms = parts.limits.revalidate_ms;
     let refresher = Refresher::new(
         keeper.clone(),
         parts.provider,
         parts.limits.refresh_lease,
         parts.limits.max_bytes,
-        measures,
+        Measures::new(&runtime.metrics)?,
     )
-    .revalidating(revalidate_ms > 0)
+    .revalidating(parts.limits.revalidate_ms > 0)
     .telling(outbox.clone());
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits)
         .telling(outbox)
@@ -235,59 +228,76 @@ pub async fn serve<P: Into<RefreshProviders>>(
     if let Some(receiver) = &receiver {
         receiver.follow_files();
     }
-    let hits = LimitHits::new(&runtime.metrics, [])?;
+    let limits = listener_limits(LimitHits::new(&runtime.metrics, [])?);
     let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
-    let router = grpc::routes(
-        sessions,
-        receiver,
-        calls.clone(),
-        &health,
-        stopping.closed.clone(),
-    )?;
-    let revoking = tokio::spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
-    let probing = tokio::spawn(condition.follow(store, runtime.shutdown.clone()));
-    let reporting = tokio::spawn(report_health(
+    let closed = stopping.closed.clone();
+    let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
+    let work = WorkUnderWay {
+        calls,
+        refresher: refresher.clone(),
+        delivering: transmitter.map(|transmitter| transmitter.deliver()),
+    };
+    // Dropped at the end, which stops what still runs.
+    let mut background = JoinSet::new();
+    background.spawn(refresher.revoke_noted(runtime.shutdown.clone()));
+    background.spawn(condition.follow(store, runtime.shutdown.clone()));
+    background.spawn(report_health(
         runtime.readiness.subscribe(),
         health,
         runtime.shutdown.clone(),
     ));
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, "answering gRPC");
-    }
-    if revalidate_ms > 0 {
-        tracing::info!(
-            revalidate_secs = revalidate_ms / 1_000,
-            "sessions in use are revalidated at the provider, but for those without a refresh token"
-        );
-    }
+    log_start(&listener, parts.limits);
     let stop_requested = async {
         runtime.shutdown.cancelled().await;
         Instant::now()
     };
-    let serving = serve::serve_each(
-        runtime.workers,
-        listener,
-        router,
-        access.tls,
-        listener_limits(hits),
-        stopping,
-    );
+    let serving = serve::serve_each(runtime.workers, listener, router, access.tls, limits, stopping);
     let ((), since) = tokio::join!(serving, stop_requested);
-    let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
-    // Writes first: the tokens of sessions they end are revoked by the refresher.
-    calls.drained(left()).await;
-    refresher.finish(left()).await;
-    if let Some(delivering) = delivering
-        && timeout(left(), delivering.wait()).await.is_err()
-    {
-        tracing::warn!("receivers of signals did not answer in time and are left to another replica");
-    }
-    revoking.abort();
-    probing.abort();
-    reporting.abort();
+    work.finish(since).await;
     Ok(())
+}
+
+fn vault(keys: Reloading<KeyRing>, runtime: &Runtime) -> Result<Arc<Vault>, StartError> {
+    let vault = Vault::new(keys)
+        .with_clock(Arc::clone(&runtime.clock))
+        .reporting(UnknownKeys::new(&runtime.metrics)?);
+    Ok(Arc::new(vault))
+}
+
+fn log_start(listener: &TcpListener, limits: SessionLimits) {
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "answering gRPC");
+    }
+    if limits.revalidate_ms > 0 {
+        tracing::info!(
+            revalidate_secs = limits.revalidate_ms / 1_000,
+            "sessions in use are revalidated at the provider, but for those without a refresh token"
+        );
+    }
+}
+
+/// What is finished after the last connection has closed.
+struct WorkUnderWay {
+    calls: CallContext,
+    refresher: Refresher,
+    delivering: Option<TaskTracker>,
+}
+
+impl WorkUnderWay {
+    /// Waits for the work, until [`FINISH_TIMEOUT`] after the request to stop.
+    async fn finish(self, since: Instant) {
+        let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
+        // Writes first: the refresher revokes the tokens of sessions they end.
+        self.calls.drained(left()).await;
+        self.refresher.finish(left()).await;
+        if let Some(delivering) = self.delivering
+            && timeout(left(), delivering.wait()).await.is_err()
+        {
+            tracing::warn!("receivers of signals did not answer in time and are left to another replica");
+        }
+    }
 }
 
 /// The listener's limits, by the memory there is.
