@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
-use prometheus::IntGauge;
+use prometheus::{IntGauge, register_int_gauge_with_registry};
 use tokio_util::sync::CancellationToken;
 
 use crate::store::{SessionStore, StoreError};
@@ -29,15 +29,14 @@ pub(crate) struct StoreCondition {
 impl StoreCondition {
     /// Not checked yet.
     pub(crate) fn new(runtime: &Runtime) -> Result<Self, prometheus::Error> {
-        let full = IntGauge::new(
-            "session_store_full",
-            "Whether the store has no room for new sessions (1) or has (0)",
-        )?;
-        runtime.metrics.register(Box::new(full.clone()))?;
         Ok(Self {
             answers: runtime.readiness.condition("store", Weight::Required),
             has_room: runtime.readiness.condition("store_room", Weight::Informative),
-            full,
+            full: register_int_gauge_with_registry!(
+                "session_store_full",
+                "Whether the store has no room for new sessions (1) or has (0)",
+                runtime.metrics
+            )?,
         })
     }
 

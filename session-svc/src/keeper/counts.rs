@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use prometheus::{GaugeVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{
+    IntCounter, IntCounterVec, Registry, register_gauge_vec_with_registry,
+    register_int_counter_vec_with_registry, register_int_counter_with_registry,
+};
 
 use crate::session::{Cause, Lifetime};
 
@@ -24,27 +27,32 @@ impl SessionCounts {
     /// # Errors
     /// They are registered already.
     pub fn new(registry: &Registry, lifetime: &Lifetime) -> Result<Self, prometheus::Error> {
-        let created = IntCounter::new("sessions_created_total", "Sessions that began.")?;
-        let rolled = IntCounter::new(
-            "sessions_rolled_total",
-            "Times that the end of a session's idle time was moved, because it was used.",
-        )?;
-        let ended = IntCounterVec::new(
-            Opts::new(
+        let counts = Self {
+            created: register_int_counter_with_registry!(
+                "sessions_created_total",
+                "Sessions that began.",
+                registry
+            )?,
+            rolled: register_int_counter_with_registry!(
+                "sessions_rolled_total",
+                "Times that the end of a session's idle time was moved, because it was used.",
+                registry
+            )?,
+            ended: register_int_counter_vec_with_registry!(
                 "sessions_ended_total",
                 "Sessions that were ended, by cause; those that expire are not counted.",
-            ),
-            &["cause"],
-        )?;
+                &["cause"],
+                registry
+            )?,
+        };
         for cause in Cause::ALL {
-            ended.with_label_values(&[cause.name()]);
+            counts.ended.with_label_values(&[cause.name()]);
         }
-        let durations = GaugeVec::new(
-            Opts::new(
-                "session_lifetime_seconds",
-                "The durations in force: how long a session lives unused (rolling) and at most (absolute), and the time between two rolls of one in use (roll_interval).",
-            ),
+        let durations = register_gauge_vec_with_registry!(
+            "session_lifetime_seconds",
+            "The durations in force: how long a session lives unused (rolling) and at most (absolute), and the time between two rolls of one in use (roll_interval).",
             &["duration"],
+            registry
         )?;
         for (duration, ms) in [
             ("rolling", lifetime.rolling_ms),
@@ -54,15 +62,7 @@ impl SessionCounts {
             let duration = durations.with_label_values(&[duration]);
             duration.set(Duration::from_millis(ms).as_secs_f64());
         }
-        registry.register(Box::new(durations))?;
-        registry.register(Box::new(created.clone()))?;
-        registry.register(Box::new(rolled.clone()))?;
-        registry.register(Box::new(ended.clone()))?;
-        Ok(Self {
-            created,
-            rolled,
-            ended,
-        })
+        Ok(counts)
     }
 
     pub(super) fn ended(&self, cause: Cause) {

@@ -76,61 +76,53 @@ impl RefreshFlight {
         source: ApiTokenSource,
         error: RefreshError,
     ) -> Result<Session, TokenRefreshError> {
-        let log = |refusal: &dyn std::fmt::Display, hint: &str| {
-            tracing::warn!(
-                { session = %session.handle, issuer = session.issuer, audience = target.audience(), resource = target.resource(),
-                refusal = %refusal },
-                "the provider issues no token for this API: {hint}"
-            );
-        };
-        let (outcome, meaning) = match &error {
-            RefreshError::Refused(refusal) if refusal.is_about_target() => {
-                log(
-                    refusal,
-                    "it does not know this audience or resource, or not for this client",
-                );
-                (FlightOutcome::Target, TokenRefreshError::TargetRefused)
-            }
-            RefreshError::Refused(refusal) if refusal.is_about_scope() && !target.scopes().is_empty() => {
-                log(
-                    refusal,
-                    "it does not know a scope of the request, or not for this client",
-                );
-                (FlightOutcome::Target, TokenRefreshError::ScopeRefused)
-            }
-            RefreshError::Refused(refusal)
-                if source == ApiTokenSource::AccessToken && refusal.is_about_subject_token() =>
-            {
-                log(
-                    refusal,
-                    "the session's access token may be dead there, before its time",
-                );
-                (FlightOutcome::Rejected, TokenRefreshError::SubjectRefused)
-            }
-            RefreshError::Refused(refusal) if source == ApiTokenSource::AccessToken => {
-                log(
-                    refusal,
-                    "where it offers this client no token exchange, set OIDC_API_TOKENS=refresh",
-                );
-                (FlightOutcome::Rejected, TokenRefreshError::ExchangeRefused)
-            }
-            RefreshError::Unusable(why) if source == ApiTokenSource::AccessToken => {
-                log(why, "its answer to the exchange is of no use");
-                (FlightOutcome::Unusable, TokenRefreshError::ExchangeRefused)
-            }
+        let by_exchange = source == ApiTokenSource::AccessToken;
+        let (outcome, meaning, hint) = match &error {
+            RefreshError::Refused(refusal) if refusal.is_about_target() => (
+                FlightOutcome::Target,
+                TokenRefreshError::TargetRefused,
+                "it does not know this audience or resource, or not for this client",
+            ),
+            RefreshError::Refused(refusal) if refusal.is_about_scope() && !target.scopes().is_empty() => (
+                FlightOutcome::Target,
+                TokenRefreshError::ScopeRefused,
+                "it does not know a scope of the request, or not for this client",
+            ),
+            RefreshError::Refused(refusal) if by_exchange && refusal.is_about_subject_token() => (
+                FlightOutcome::Rejected,
+                TokenRefreshError::SubjectRefused,
+                "the session's access token may be dead there, before its time",
+            ),
+            RefreshError::Refused(_) if by_exchange => (
+                FlightOutcome::Rejected,
+                TokenRefreshError::ExchangeRefused,
+                "where it offers this client no token exchange, set OIDC_API_TOKENS=refresh",
+            ),
+            RefreshError::Unusable(_) if by_exchange => (
+                FlightOutcome::Unusable,
+                TokenRefreshError::ExchangeRefused,
+                "its answer to the exchange is of no use",
+            ),
             // The session's own refreshes may work all the same, and another sign-in would meet the same refusal.
-            RefreshError::Refused(refusal) if !refusal.is_final() => {
-                log(refusal, "it refuses this client a refresh that names the API");
-                (FlightOutcome::Rejected, TokenRefreshError::TargetRefused)
-            }
-            RefreshError::Unusable(why) => {
-                log(why, "its answer to the refresh that names the API is of no use");
-                (FlightOutcome::Unusable, TokenRefreshError::TargetRefused)
-            }
+            RefreshError::Refused(refusal) if !refusal.is_final() => (
+                FlightOutcome::Rejected,
+                TokenRefreshError::TargetRefused,
+                "it refuses this client a refresh that names the API",
+            ),
+            RefreshError::Unusable(_) => (
+                FlightOutcome::Unusable,
+                TokenRefreshError::TargetRefused,
+                "its answer to the refresh that names the API is of no use",
+            ),
             RefreshError::Refused(_) | RefreshError::Transient(_) => {
                 return self.fail(session, error).await;
             }
         };
+        tracing::warn!(
+            { session = %session.handle, issuer = session.issuer, audience = target.audience(), resource = target.resource(),
+            error = &error as &dyn std::error::Error },
+            "the provider issues no token for this API: {hint}"
+        );
         self.record_outcome(outcome);
         Err(meaning)
     }

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{
+    Histogram, IntCounterVec, IntGauge, Registry, register_histogram_with_registry,
+    register_int_counter_vec_with_registry, register_int_gauge_with_registry,
+};
 
 /// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, callers wait five seconds, and
 /// the slowest provider is given up after twenty, unless settings say otherwise.
@@ -61,60 +64,6 @@ impl FlightOutcome {
     }
 }
 
-/// What became of a try to refresh ahead.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum AheadOutcome {
-    /// The tokens are new.
-    Refreshed,
-    /// A try was made a moment ago.
-    TriedBefore,
-    /// Too many tries were under way.
-    NoRoom,
-    /// The tokens are as they were; the outcome of the flight says why.
-    Failed,
-}
-
-impl AheadOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Refreshed => "refreshed",
-            Self::TriedBefore => "tried_before",
-            Self::NoRoom => "no_room",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// What became of a revocation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum RevocationOutcome {
-    /// The provider took the token back.
-    Done,
-    /// The provider offers no revocation.
-    NotOffered,
-    /// The provider could not be reached, or refused: the request is repeated.
-    Failed,
-    /// Too many were under way: it is noted and tried later.
-    PutOff,
-    /// The provider revokes no tokens of this kind (RFC 7009, section 2.2.1).
-    Unsupported,
-    /// The provider is not configured any more.
-    GivenUp,
-}
-
-impl RevocationOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::NotOffered => "not_offered",
-            Self::Failed => "failed",
-            Self::PutOff => "put_off",
-            Self::Unsupported => "unsupported",
-            Self::GivenUp => "given_up",
-        }
-    }
-}
-
 /// Counts and times; clones share.
 #[derive(Clone)]
 pub struct Measures {
@@ -134,21 +83,12 @@ impl Measures {
     /// # Errors
     /// It measures refreshes already.
     pub fn new(metrics: &Registry) -> Result<Self, prometheus::Error> {
-        let counter = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
-            let counter = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
-            metrics.register(Box::new(counter.clone()))?;
-            Ok(counter)
+        let counter = |name: &str, help: &str| {
+            register_int_counter_vec_with_registry!(name, help, &["outcome"], metrics)
         };
-        let histogram = |name: &str, help: &str| -> Result<Histogram, prometheus::Error> {
-            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(BUCKETS.to_vec()))?;
-            metrics.register(Box::new(histogram.clone()))?;
-            Ok(histogram)
-        };
-        let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
-            let gauge = IntGauge::new(name, help)?;
-            metrics.register(Box::new(gauge.clone()))?;
-            Ok(gauge)
-        };
+        let histogram =
+            |name: &str, help: &str| register_histogram_with_registry!(name, help, BUCKETS.to_vec(), metrics);
+        let gauge = |name: &str, help: &str| register_int_gauge_with_registry!(name, help, metrics);
         Ok(Self {
             flights: counter(
                 "session_refreshes_total",
@@ -193,12 +133,12 @@ impl Measures {
         self.api_tokens.with_label_values(&[outcome.name()]).inc();
     }
 
-    pub(super) fn ahead(&self, outcome: AheadOutcome) {
-        self.ahead.with_label_values(&[outcome.name()]).inc();
+    pub(super) fn ahead(&self, outcome: &'static str) {
+        self.ahead.with_label_values(&[outcome]).inc();
     }
 
-    pub(super) fn revocation(&self, outcome: RevocationOutcome) {
-        self.revocations.with_label_values(&[outcome.name()]).inc();
+    pub(super) fn revocation(&self, outcome: &'static str) {
+        self.revocations.with_label_values(&[outcome]).inc();
     }
 
     pub(super) fn provider_took(&self, duration: Duration) {

@@ -8,7 +8,6 @@ use chassis::audit::carried;
 use tokio::sync::Semaphore;
 
 use super::Refresher;
-use super::measures::AheadOutcome;
 use super::pauses::{OF_REVALIDATIONS_MS, RefreshPauses};
 use super::wanted::Wanted;
 use crate::session::{Cause, Session, SessionState};
@@ -47,35 +46,36 @@ impl Refresher {
         }));
     }
 
-    async fn try_ahead(&self, seen: &Session, caller: &str) -> AheadOutcome {
+    /// Tries it and gives the outcome, as its metric names it.
+    async fn try_ahead(&self, seen: &Session, caller: &str) -> &'static str {
         let Revalidations { permits, pauses } = &*self.revalidations;
         if pauses.find(seen, None, self.keeper.now_ms()).is_some() {
-            return AheadOutcome::TriedBefore;
+            return "tried_before";
         }
         let Ok(_permit) = permits.try_acquire() else {
-            return AheadOutcome::NoRoom;
+            return "no_room";
         };
         let name = RememberedName::Ahead(seen.handle);
         match self.keeper.store().remember(name, &[1], PAUSE).await {
             Ok(None) => {}
-            Ok(Some(_)) => return AheadOutcome::TriedBefore,
+            Ok(Some(_)) => return "tried_before",
             // A caller that needs the token finds out whether the store is back.
-            Err(_) => return AheadOutcome::Failed,
+            Err(_) => return "failed",
         }
         if self.revalidates && seen.state == SessionState::NeedsSignIn {
             // It was refused before sessions were revalidated, or by a process that died before it ended the session.
             return match self.remove(seen, Cause::Refused).await {
-                Ok(()) => AheadOutcome::Refreshed,
-                Err(_) => AheadOutcome::Failed,
+                Ok(()) => "refreshed",
+                Err(_) => "failed",
             };
         }
         let flight = self.join(seen, Wanted::session(seen), caller, true);
         let Err(error) = flight.outcome().await else {
-            return AheadOutcome::Refreshed;
+            return "refreshed";
         };
         if self.revalidates && error.keeps_tokens() {
             pauses.begin(seen, None, error, self.keeper.now_ms());
         }
-        AheadOutcome::Failed
+        "failed"
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError};
 
 use oidc::{ProviderError, Revoked};
 
-use super::measures::RevocationOutcome;
 use super::{RefreshProvider, Refresher};
 use crate::session::{RevocableToken, TokenKind};
 use crate::sessions::ports::RevocationNote;
@@ -33,7 +32,7 @@ impl Refresher {
     pub(super) async fn revoke_and_forget(&self, note: RevocationNote) {
         let Ok(_permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is revoked later");
-            self.measures.revocation(RevocationOutcome::PutOff);
+            self.measures.revocation("put_off");
             return;
         };
         if self.revoke(&note).await {
@@ -49,7 +48,7 @@ impl Refresher {
                 issuer,
                 "the provider is not configured: a refresh token is left to expire"
             );
-            self.measures.revocation(RevocationOutcome::GivenUp);
+            self.measures.revocation("given_up");
             return true;
         };
         for token in &note.tokens {
@@ -67,38 +66,39 @@ impl Refresher {
         let (outcome, is_over) = match provider.revoke(token.value.expose(), token.kind, now).await {
             Ok(Revoked::Done) => {
                 tracing::debug!(issuer, "a token was revoked");
-                (RevocationOutcome::Done, true)
+                self.set_without_revocation(issuer, false);
+                ("done", true)
             }
             Ok(Revoked::NotOffered) => {
                 tracing::debug!(issuer, "the provider revokes no tokens: one is left to expire");
-                (RevocationOutcome::NotOffered, true)
+                self.set_without_revocation(issuer, true);
+                ("not_offered", true)
             }
             Err(error) => {
                 let is_final = is_final(&error, token.kind);
                 let error = &error as &dyn std::error::Error;
                 if is_final && token.kind == TokenKind::Access {
                     tracing::debug!(issuer, error, "the provider revokes no such access tokens");
-                    (RevocationOutcome::Unsupported, true)
+                    ("unsupported", true)
                 } else {
                     tracing::warn!(issuer, error, "a token could not be revoked");
-                    (RevocationOutcome::Failed, is_final)
+                    ("failed", is_final)
                 }
             }
         };
         self.measures.revocation(outcome);
-        let mut without = self
-            .without_revocation
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match outcome {
-            RevocationOutcome::NotOffered => _ = without.insert(issuer.to_owned()),
-            RevocationOutcome::Done => _ = without.remove(issuer),
-            RevocationOutcome::Failed
-            | RevocationOutcome::Unsupported
-            | RevocationOutcome::PutOff
-            | RevocationOutcome::GivenUp => {}
-        }
         is_over
+    }
+
+    /// Remembers whether a provider offers no revocation.
+    fn set_without_revocation(&self, issuer: &str, is_without: bool) {
+        let without = self.without_revocation.lock();
+        let mut without = without.unwrap_or_else(PoisonError::into_inner);
+        if is_without {
+            without.insert(issuer.to_owned());
+        } else {
+            without.remove(issuer);
+        }
     }
 }
 

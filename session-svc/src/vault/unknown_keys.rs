@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use prometheus::{IntCounterVec, Opts, Registry};
+use prometheus::{IntCounterVec, Registry, register_int_counter_vec_with_registry};
 
 use crate::keeper::KeyId;
 
@@ -31,16 +31,13 @@ impl UnknownKeys {
     /// # Errors
     /// The metric is registered already.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let records = IntCounterVec::new(
-            Opts::new(
+        Ok(Self {
+            records: register_int_counter_vec_with_registry!(
                 "sealed_records_unknown_key_total",
                 "Reads of records that are sealed with a key this replica does not have, by the key's fingerprint.",
-            ),
-            &["key"],
-        )?;
-        registry.register(Box::new(records.clone()))?;
-        Ok(Self {
-            records,
+                &["key"],
+                registry
+            )?,
             known: Mutex::default(),
         })
     }
