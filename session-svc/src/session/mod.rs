@@ -10,7 +10,6 @@
 pub(crate) mod access;
 pub(crate) mod api_token;
 pub(crate) mod binding;
-pub(crate) mod carried;
 pub(crate) mod cause;
 pub mod change;
 pub(crate) mod claims;
@@ -27,11 +26,12 @@ pub(crate) mod tokens;
 
 use std::collections::BTreeMap;
 
+use chassis::secret::Secret;
+
 use self::claims::{Object, SUBJECT};
 
 pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
 pub use binding::{DeviceBinding, DeviceKey};
-pub(crate) use carried::Carried;
 pub use cause::Cause;
 pub use claims::Claims;
 pub use cookie_generation::{CookieGeneration, GenerationId, Judged, ShownGeneration};
@@ -98,8 +98,8 @@ pub struct Session {
     pub state: SessionState,
     /// Grows by one with every write; the first is 1.
     pub version: u64,
-    /// What a newer release wrote with it.
-    pub carried: Carried,
+    /// What a newer release wrote with it and this one does not know, which is written back as it came. It may be a token of a later kind.
+    pub carried: Secret<Vec<u8>>,
 }
 
 /// How many of the provider's earlier sessions a session is still found by: a logout that arrives while a refresh

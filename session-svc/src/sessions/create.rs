@@ -26,9 +26,6 @@ use crate::store::{Inserted, RememberedName};
 /// creation.
 const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 
-/// Draws of a random ID: one is enough unless 128 random bits repeat.
-const ID_ATTEMPTS: usize = 3;
-
 /// Most bytes one session may take, sealed: the claims of 200 groups (where Microsoft Entra ID stops), three tokens of 8 KiB and some tokens
 /// for APIs fit, and the sessions of one person cannot fill a store.
 pub const SESSION_BYTES_MAX: usize = 64 * 1024;
@@ -260,21 +257,13 @@ impl Sessions {
         new: &NewSession,
         theft_at_ms: Option<u64>,
     ) -> Result<(SessionId, Session), SessionsError> {
-        let mut session = self.begin(&id, new, theft_at_ms);
-        let inserted = match self.keeper.insert_young(&session, self.limits.max_bytes).await {
-            Err(error) => {
-                session = smaller(session, error)?;
-                self.keeper.insert_young(&session, self.limits.max_bytes).await?
-            }
-            Ok(inserted) => inserted,
-        };
-        match inserted {
-            Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
-            Inserted::Barred => {
+        match self.insert(self.begin(&id, new, theft_at_ms), true).await? {
+            (session, Inserted::Taken) => Ok((id, self.keeper.load(session.handle).await?)),
+            (session, Inserted::Barred) => {
                 self.take_back(&session).await;
                 Err(SessionsError::Missing)
             }
-            Inserted::Done => Ok((id, session)),
+            (session, Inserted::Done) => Ok((id, session)),
         }
     }
 
@@ -283,21 +272,32 @@ impl Sessions {
         new: &NewSession,
         theft_at_ms: Option<u64>,
     ) -> Result<(SessionId, Session), SessionsError> {
-        for _ in 0..ID_ATTEMPTS {
-            let id = self.random_id()?;
-            let mut session = self.begin(&id, new, theft_at_ms);
-            let inserted = match self.keeper.insert(&session, self.limits.max_bytes).await {
-                Err(error) => {
-                    session = smaller(session, error)?;
-                    self.keeper.insert(&session, self.limits.max_bytes).await?
-                }
-                Ok(inserted) => inserted,
+        let id = self.random_id()?;
+        match self.insert(self.begin(&id, new, theft_at_ms), false).await? {
+            (session, Inserted::Done) => Ok((id, session)),
+            // 128 random bits do not repeat.
+            _ => Err(SessionsError::Internal),
+        }
+    }
+
+    /// Inserts a session, without its ID token if it is too large with it. One of a request that may be repeated is kept out if it
+    /// ended while it was young.
+    async fn insert(
+        &self,
+        mut session: Session,
+        may_be_repeated: bool,
+    ) -> Result<(Session, Inserted), SessionsError> {
+        loop {
+            let inserted = if may_be_repeated {
+                self.keeper.insert_young(&session, self.limits.max_bytes).await
+            } else {
+                self.keeper.insert(&session, self.limits.max_bytes).await
             };
-            if inserted == Inserted::Done {
-                return Ok((id, session));
+            match inserted {
+                Err(error) => session = smaller(session, error)?,
+                Ok(inserted) => return Ok((session, inserted)),
             }
         }
-        Err(SessionsError::Internal)
     }
 
     pub(super) fn random_id(&self) -> Result<SessionId, SessionsError> {

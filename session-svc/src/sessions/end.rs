@@ -303,8 +303,8 @@ impl Sessions {
     /// are revoked only if it was another person's: providers revoke the whole grant with a token (RFC 7009, section 2.1), which
     /// a person who signs in again in the same browser may share with the session before.
     ///
-    /// What is to be revoked, and which receivers get an event, is noted before the removal, so that it is done whatever becomes
-    /// of this process or of the store's answer.
+    /// What is to be revoked, and which receivers get an event, is noted before the removal. So it is done even if this process
+    /// dies or the store's answer is lost.
     pub(super) async fn end(
         &self,
         target: EndTarget<'_>,

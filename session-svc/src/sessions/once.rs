@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::end::{EndingTime, Once};
 use super::{Sessions, SessionsError};
+use crate::keeper::SealError;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::{ARRIVAL, MARK};
 use crate::session::{Name, index};
@@ -63,28 +64,35 @@ impl Sessions {
         })
     }
 
-    /// When it arrived first; `None` if that is now, or if the store is too full to remember it. What the store does not answer to is
-    /// remembered as soon as it does, so that a token that is sent again ends nothing that began meanwhile.
+    /// When it arrived first; `None` if that is now. What the store does not answer to is remembered as soon as it does, so that a
+    /// token that is sent again ends nothing that began meanwhile.
     async fn first_arrival(&self, name: Name, once: &Once, at_ms: u64) -> Result<Option<u64>, SessionsError> {
-        let sealed = self
-            .keeper
-            .seal()
-            .seal_note(ARRIVAL, name, &at_ms.to_be_bytes())?;
         let kept = Duration::from_millis(self.kept_ms(once));
-        let before = match self
-            .keeper
-            .store()
-            .remember(RememberedName::Named(name), &sealed, kept)
-            .await
-        {
+        let sealed = self.sealed_arrival(name, at_ms)?;
+        let arrived = self.remember_arrival(name, &sealed, kept).await;
+        if arrived.is_err() {
+            self.remember_later(name, sealed, kept);
+        }
+        Ok(arrived?)
+    }
+
+    pub(super) fn sealed_arrival(&self, name: Name, at_ms: u64) -> Result<Vec<u8>, SealError> {
+        self.keeper.seal().seal_note(ARRIVAL, name, &at_ms.to_be_bytes())
+    }
+
+    /// Remembers when something arrived, and gives when it arrived before. A store that is too full to remember it, and a note that
+    /// cannot be read here, hold nothing up.
+    pub(super) async fn remember_arrival(
+        &self,
+        name: Name,
+        sealed: &[u8],
+        kept: Duration,
+    ) -> Result<Option<u64>, StoreError> {
+        let store = self.keeper.store();
+        let before = match store.remember(RememberedName::Named(name), sealed, kept).await {
             Err(StoreError::Full) => None,
-            Err(error) => {
-                self.remember_later(name, sealed, kept);
-                return Err(error.into());
-            }
-            Ok(before) => before,
+            before => before?,
         };
-        // One that cannot be read here holds no ending up.
         let note = before.and_then(|before| self.keeper.seal().open_note(ARRIVAL, name, &before).ok());
         let at_ms = note.as_deref().and_then(|note| note.first_chunk());
         Ok(at_ms.map(|at_ms| u64::from_be_bytes(*at_ms)))

@@ -16,12 +16,10 @@ use serde_json::{Map, Value};
 use super::end::{EndTarget, REPLICAS_APART_MS};
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
-use crate::keeper::sealed_notes::ARRIVAL;
 use crate::keeper::{Edit, KeeperError, Shown};
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
 use crate::session::{Cause, Handle, Name, Session, SessionState, SignInDemand};
-use crate::store::{RememberedName, StoreError};
 
 /// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
 /// nothing tells when somebody signed in by the provider's own clock.
@@ -288,23 +286,10 @@ impl Sessions {
     /// of what it has done, and for as long as that it is done. A store that is too full to remember it holds nothing up.
     async fn first_acted(&self, order: &EventOrder) -> Result<u64, SessionsError> {
         let (name, now_ms) = (order.name(), self.now_ms());
-        let sealed = self
-            .keeper
-            .seal()
-            .seal_note(ARRIVAL, name, &now_ms.to_be_bytes())?;
+        let sealed = self.sealed_arrival(name, now_ms)?;
         let kept = Duration::from_millis(self.lifetime().absolute_ms);
-        let remembered = self
-            .keeper
-            .store()
-            .remember(RememberedName::Named(name), &sealed, kept);
-        let before = match remembered.await {
-            Err(StoreError::Full) => None,
-            before => before?,
-        };
-        // One that cannot be read here holds nothing up either.
-        let note = before.and_then(|before| self.keeper.seal().open_note(ARRIVAL, name, &before).ok());
-        let first_ms = note.as_deref().and_then(|note| note.first_chunk());
-        Ok(first_ms.map_or(now_ms, |first_ms| u64::from_be_bytes(*first_ms)))
+        let first_ms = self.remember_arrival(name, &sealed, kept).await?;
+        Ok(first_ms.unwrap_or(now_ms))
     }
 
     /// Acts on one session; false where that changes nothing.

@@ -8,7 +8,6 @@ use prost::Message;
 use super::tests::{NEW, session, vault};
 use super::*;
 use crate::keeper::{Edit, Keeper, KeeperError, Removed};
-use crate::session::carried::Carried;
 use crate::session::{Cause, Claims, Device, Lifetime, SessionState, SessionTokens};
 use crate::store::memory::MemoryStore;
 use crate::store::{Record, SessionStore as _};
@@ -232,5 +231,5 @@ struct Before {
 fn every_field_this_release_writes_is_one_it_knows() {
     let bytes = wire::session_to_bytes(&session());
     let read = wire::session_from_bytes(session().handle.name(), 7, bytes.into()).unwrap();
-    assert_eq!(read.carried, Carried::default());
+    assert_eq!(read.carried, Default::default());
 }

@@ -8,9 +8,11 @@
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version say already.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use chassis::secret::Secret;
 use prost::Message;
 
 use super::api_tokens::{KeptApiToken, api_tokens_of_kept, kept_api_tokens};
@@ -22,7 +24,7 @@ use crate::keeper::SealError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::cookie_generation::{FIRST, GenerationId};
 use crate::session::{
-    AccessToken, Carried, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey, Handle, Name,
+    AccessToken, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey, Handle, Name,
     PendingAnswer, Scope, Session, SessionState, SessionTokens, SignInDemand, StoredToken,
 };
 
@@ -99,8 +101,9 @@ struct KeptSession {
     theft_after_ms: Option<i64>,
     #[prost(message, optional, tag = "28")]
     sign_in_demand: Option<KeptDemand>,
-    #[prost(message, repeated, tag = "30")]
-    claims_told: Vec<KeptToldClaim>,
+    /// Names of claims that security events have told, and when after the session's beginning.
+    #[prost(btree_map = "string, sint64", tag = "30")]
+    claims_told: BTreeMap<String, i64>,
     /// 0 for a long or unknown one.
     #[prost(uint64, tag = "31")]
     access_token_lifetime_secs: u64,
@@ -122,15 +125,6 @@ pub(super) fn lifetime_from_kept(lifetime_secs: u64) -> u64 {
         0 => AccessToken::LONG,
         secs => secs.saturating_mul(1_000),
     }
-}
-
-/// A claim that a security event has told.
-#[derive(Clone, PartialEq, Message)]
-struct KeptToldClaim {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(sint64, tag = "2")]
-    told_after_ms: i64,
 }
 
 /// A sign-in that the person owes.
@@ -267,15 +261,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
         last_seen_on: Some(last_seen_on),
         needs_sign_in: session.state == SessionState::NeedsSignIn,
         earlier_sids: session.earlier_sids.clone(),
-        unjudged: session.tokens.pending.as_ref().map(|answer| KeptAnswer {
-            access_token: Some(KeptToken::from(&answer.access.value)),
-            token_type: type_to_kept(&answer.access),
-            access_token_expires_after_ms: since(answer.access.expires_at_ms),
-            scope: answer.scope.as_ref().map(Scope::text),
-            id_token: Some(KeptToken::from(&answer.id_token)),
-            answered_after_ms: since(answer.answered_at_ms),
-            token_generation: session.tokens.generation,
-        }),
+        unjudged: pending_to_kept(&session.tokens, since),
         api_tokens: kept_api_tokens(&session.tokens.api, since),
         other_grants: session.tokens.other_grants,
         binding: session.binding.as_ref().map(|binding| KeptBinding {
@@ -300,14 +286,11 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
         claims_told: session
             .claims_told
             .iter()
-            .map(|(name, at_ms)| KeptToldClaim {
-                name: name.clone(),
-                told_after_ms: since(*at_ms),
-            })
+            .map(|(name, at_ms)| (name.clone(), since(*at_ms)))
             .collect(),
     };
     let mut bytes = kept.encode_to_vec();
-    bytes.extend_from_slice(session.carried.bytes());
+    bytes.extend_from_slice(session.carried.expose());
     bytes
 }
 
@@ -323,19 +306,7 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         lifetime_ms: lifetime_from_kept(kept.access_token_lifetime_secs),
     });
     let current = |answer: &KeptAnswer| answer.token_generation == kept.token_generation;
-    let pending = kept.unjudged.filter(current).and_then(|answer| {
-        Some(Box::new(PendingAnswer {
-            access: AccessToken {
-                value: answer.access_token?.into_token(),
-                token_type: type_from_kept(answer.token_type),
-                expires_at_ms: at(answer.access_token_expires_after_ms),
-                lifetime_ms: AccessToken::LONG,
-            },
-            scope: answer.scope.map(Scope::of_text),
-            id_token: answer.id_token?.into_token(),
-            answered_at_ms: at(answer.answered_after_ms),
-        }))
-    });
+    let pending = kept.unjudged.filter(current);
     let tokens = SessionTokens {
         access,
         scope: Scope::of_text(kept.scope),
@@ -345,7 +316,7 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
             (None, around) => around.and_then(|around| around.with(&kept.user)),
         },
         generation: kept.token_generation,
-        pending,
+        pending: pending.and_then(|answer| pending_from_kept(answer, at)),
         api: api_tokens_of_kept(kept.api_tokens, at),
         other_grants: kept.other_grants,
         granted_at_ms: kept.granted_after_ms.map_or(0, at),
@@ -392,7 +363,7 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
         claims_told: kept
             .claims_told
             .into_iter()
-            .map(|claim| (claim.name, at(claim.told_after_ms)))
+            .map(|(name, told_after_ms)| (name, at(told_after_ms)))
             .collect(),
         state: if kept.needs_sign_in {
             SessionState::NeedsSignIn
@@ -400,8 +371,35 @@ pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Resu
             SessionState::Active
         },
         version,
-        carried: Carried::new(carried),
+        carried: Secret::new(carried),
     })
+}
+
+fn pending_to_kept(tokens: &SessionTokens, since: impl Fn(u64) -> i64) -> Option<KeptAnswer> {
+    let answer = tokens.pending.as_ref()?;
+    Some(KeptAnswer {
+        access_token: Some(KeptToken::from(&answer.access.value)),
+        token_type: type_to_kept(&answer.access),
+        access_token_expires_after_ms: since(answer.access.expires_at_ms),
+        scope: answer.scope.as_ref().map(Scope::text),
+        id_token: Some(KeptToken::from(&answer.id_token)),
+        answered_after_ms: since(answer.answered_at_ms),
+        token_generation: tokens.generation,
+    })
+}
+
+fn pending_from_kept(answer: KeptAnswer, at: impl Fn(i64) -> u64) -> Option<Box<PendingAnswer>> {
+    Some(Box::new(PendingAnswer {
+        access: AccessToken {
+            value: answer.access_token?.into_token(),
+            token_type: type_from_kept(answer.token_type),
+            expires_at_ms: at(answer.access_token_expires_after_ms),
+            lifetime_ms: AccessToken::LONG,
+        },
+        scope: answer.scope.map(Scope::of_text),
+        id_token: answer.id_token?.into_token(),
+        answered_at_ms: at(answer.answered_after_ms),
+    }))
 }
 
 fn generation_id(bytes: &[u8]) -> GenerationId {
@@ -480,15 +478,9 @@ fn device_to_kept(device: &Device, created_at_ms: u64) -> KeptDevice {
 }
 
 fn device_from_kept(kept: KeptDevice, created_at_ms: u64) -> Device {
-    let address = match kept.address.len() {
-        4 => <[u8; 4]>::try_from(kept.address.as_slice())
-            .ok()
-            .map(IpAddr::from),
-        16 => <[u8; 16]>::try_from(kept.address.as_slice())
-            .ok()
-            .map(IpAddr::from),
-        _ => None,
-    };
+    let bytes = kept.address.as_slice();
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let address = v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok();
     let at_ms = created_at_ms.saturating_add_signed(kept.seen_after_ms);
     Device {
         user_agent: kept.user_agent,

@@ -146,7 +146,7 @@ fn text(given: &ArgMatches, id: &str) -> String {
     given.get_one::<String>(id).cloned().unwrap_or_default()
 }
 
-/// The issuer given, or the configured one; empty if there is none.
+/// The issuer given, or the configured one, or an empty text.
 fn issuer(given: &ArgMatches, reader: &mut Reader<'_>) -> String {
     let issuer = given.get_one::<String>("issuer").cloned();
     let issuer = issuer.or_else(|| reader.optional_text("OIDC_ISSUER_URL"));
