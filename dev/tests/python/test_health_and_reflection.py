@@ -32,6 +32,11 @@ class HealthAndReflection(unittest.TestCase):
         for service in ("", SERVICE, "readiness", "liveness"):
             self.assertEqual(self.check(service), Status.SERVING, service)
 
+    def test_health_lists_every_name_with_its_status(self):
+        listed = self.health.List(health_pb2.HealthListRequest(), timeout=20).statuses
+        known = ("", SERVICE, "readiness", "liveness")
+        self.assertEqual({name: status.status for name, status in listed.items()}, {name: Status.SERVING for name in known})
+
     def test_health_does_not_know_others(self):
         with self.assertRaises(grpc.RpcError) as caught:
             self.check("somebody.else")
@@ -69,6 +74,10 @@ class HealthAndReflection(unittest.TestCase):
         described = DescriptorPool(database).FindServiceByName(SERVICE)
         self.assertEqual(len(described.methods), 16)
         self.assertTrue(described.methods_by_name["WatchSessions"].server_streaming)
+        health = DescriptorPool(database).FindServiceByName("grpc.health.v1.Health")
+        self.assertEqual([method.name for method in health.methods], ["Check", "Watch", "List"])
+        response = health.methods_by_name["List"].output_type
+        self.assertTrue(response.fields_by_name["statuses"].message_type.GetOptions().map_entry)
         batch = described.methods_by_name["BatchGetSessions"]
         self.assertFalse(batch.client_streaming or batch.server_streaming)
 

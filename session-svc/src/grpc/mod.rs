@@ -84,7 +84,12 @@ pub fn routes(
                 .accept_compressed(CompressionEncoding::Gzip)
                 .max_decoding_message_size(MAX_REQUEST_BYTES),
         );
-    let others = others.prepare().into_axum_router();
+    let listed = health.clone();
+    let list = move |request| listed.clone().list(request);
+    let others = others
+        .prepare()
+        .into_axum_router()
+        .route(health::LIST, axum::routing::post(list));
     Ok(move || {
         let api = Api::new(
             sessions.for_worker(),
