@@ -137,10 +137,12 @@ fn a_file_that_lost_a_page_in_use_is_damaged() {
         started.2.contains("is damaged") && started.2.contains("backup"),
         "{started:?}"
     );
-    let checked = session_svc(&path, &["check-store", "--json"]);
+    let checked = session_svc(&path, &["check-store"]);
     assert_eq!(checked.0, 1, "{checked:?}");
-    let document: serde_json::Value = serde_json::from_str(&checked.1).unwrap();
-    assert_eq!(document["error"]["reason"], "store_damaged");
+    assert!(
+        checked.1.contains("is damaged") && checked.1.contains("backup"),
+        "{checked:?}"
+    );
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn a_file_without_a_byte_is_no_new_store() {
     std::fs::write(&path, b"").unwrap();
     assert!(matches!(open(&path).err(), Some(FileError::Empty { .. })));
     assert_eq!(std::fs::read(&path).unwrap(), b"");
-    let checked = session_svc(&path, &["check-store", "--json"]);
+    let checked = session_svc(&path, &["check-store"]);
     assert_eq!(checked.0, 1, "{checked:?}");
     assert!(checked.1.contains("is empty"), "{checked:?}");
     std::fs::remove_file(&path).unwrap();
