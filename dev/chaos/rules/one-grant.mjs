@@ -1,5 +1,5 @@
 // One grant per expiry: by the provider's own log, a session's tokens are refreshed no sooner than they expire, and no refresh token is used
-// twice. A fault between the provider's answer and the store can cost one more, as docs/architecture.md says ("What cannot be closed").
+// twice. A fault between the provider's answer and the store can cost one more, as docs/architecture.md says ("A gap that cannot be closed").
 import { faultsWithin, isOfStore, isOverloaded, touches } from '../excuses.mjs';
 import { refreshesOf } from '../grants.mjs';
 import { TOKEN_MARGIN_S, TOKEN_TTL_S } from '../world.mjs';

@@ -1,7 +1,7 @@
 //! What a listener may take of the memory of its process: connections, and bytes for what is done over them.
 //!
 //! The program itself comes first; most of the rest is for the listener that a service is there for. All shares together fit, whatever
-//! clients do, so that a container is not killed for them: docs/operating.md has what was measured.
+//! clients do, so that a container is not killed for them: docs/operating.md has the limits by memory.
 
 use super::byte_budget::UNCOUNTED_BYTES;
 
