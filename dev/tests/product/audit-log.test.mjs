@@ -70,8 +70,9 @@ test('a sign-in is found in both services, the access record and the browser by 
   assert.deepEqual(methods(calls), ['BeginSignIn', 'CreateSession']);
   const created = calls[1];
   assert.equal(created.session, signIn.session);
-  const access = stack.logs('edge').split('\n').filter((line) => line.includes(id)).map((line) => JSON.parse(line));
-  assert.deepEqual(access.map((record) => [record.message, record['session.handle']]), [['request', signIn.session]]);
+  const access = () => stack.logs('edge').split('\n').filter((line) => line.includes(id)).map((line) => JSON.parse(line));
+  await until(PATIENCE_MS, () => access().length > 0, () => stack.logs('edge'));
+  assert.deepEqual(access().map((record) => [record.message, record['session.handle']]), [['request', signIn.session]]);
 
   const subject = (await person.me(stack)).json().sub;
   for (const record of [signIn, created]) {
@@ -213,7 +214,7 @@ test('while its disk is full nobody waits, readiness tells, and nothing is lost 
   await new Client().signIn(full);
   assert.equal((await probe(`${full.adminUrls.edge}/readyz`)).status, 200, 'it stays in service');
   assert.match(await condition(), /records cannot be written/);
-  assert.ok(full.logs('edge').includes('audit records cannot be written'));
+  await until(PATIENCE_MS, () => full.logs('edge').includes('audit records cannot be written'), () => full.logs('edge'));
   rmSync(ballast);
   const written = () => linesOf(join(disk, 'edge.log')).map((line) => JSON.parse(line));
   await until(PATIENCE_MS, async () => !(await condition()).includes('records cannot be written'), condition);
