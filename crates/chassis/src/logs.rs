@@ -9,19 +9,17 @@ mod rate;
 
 use std::io::{self, IsTerminal as _, Write};
 
-use tracing::{Event, Metadata, Subscriber};
+use tracing::Metadata;
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::format::{Compact, Writer};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 pub(crate) use self::queue::{LogQueue, UnwrittenRecords};
 
 use self::json::Json;
-use self::queue::RecordWriter;
 use crate::audit;
 use crate::settings::Reader;
 use crate::traces::{TARGET, Traces};
@@ -99,32 +97,37 @@ pub(crate) fn init(
     }
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let json = Json { service };
-    let streams = Streams {
-        logs: queue,
-        audit: match records {
-            AuditRecords::Own(queue) => Some(queue),
-            AuditRecords::Dropped | AuditRecords::AmongLogs => None,
-        },
+    let own = match records {
+        AuditRecords::Own(queue) => Some(queue),
+        AuditRecords::Dropped | AuditRecords::AmongLogs => None,
     };
+    let has_own = own.is_some();
+    let audit = own.map(|queue| {
+        fmt::layer()
+            .event_format(json)
+            .fmt_fields(Unwritten)
+            .with_writer(queue)
+            .with_filter(filter_fn(is_audit))
+    });
     let written = match settings.format {
         Format::Json => fmt::layer()
             .event_format(json)
             .fmt_fields(Unwritten)
-            .with_writer(streams)
+            .with_writer(queue)
             .boxed(),
         Format::Pretty => fmt::layer()
-            .event_format(Pretty {
-                lines: fmt::format().compact().with_target(false).with_ansi(false),
-                audit: streams.audit.is_some().then_some(json),
-            })
+            .compact()
+            .with_target(false)
             .with_ansi(false)
-            .with_writer(OneLine(streams))
+            .with_writer(OneLine(queue))
             .boxed(),
     };
+    let written = written.with_filter(filter_fn(move |record| !(has_own && is_audit(record))));
     let spans = traces.map(Traces::layer);
     // Fails only when a subscriber is there already, as in a test that starts two services.
     let _ = tracing_subscriber::registry()
         .with(filter)
+        .with(audit)
         .with(written)
         .with(spans)
         .try_init();
@@ -139,53 +142,8 @@ impl<'writer> FormatFields<'writer> for Unwritten {
     }
 }
 
-/// Writes records for people, but those of a file of audit records as JSON.
-struct Pretty {
-    lines: fmt::format::Format<Compact>,
-    audit: Option<Json>,
-}
-
-impl<S, N> FormatEvent<S, N> for Pretty
-where
-    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
-    N: for<'writer> FormatFields<'writer> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> std::fmt::Result {
-        match &self.audit {
-            Some(json) if is_audit(event.metadata()) => json.format_event(context, writer, event),
-            _ => self.lines.format_event(context, writer, event),
-        }
-    }
-}
-
 fn is_audit(record: &Metadata<'_>) -> bool {
     record.target() == audit::TARGET
-}
-
-/// The queues of log records and of audit records, if those have their own.
-struct Streams {
-    logs: LogQueue,
-    audit: Option<LogQueue>,
-}
-
-impl<'a> MakeWriter<'a> for Streams {
-    type Writer = RecordWriter<'a>;
-
-    fn make_writer(&'a self) -> RecordWriter<'a> {
-        self.logs.make_writer()
-    }
-
-    fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
-        match &self.audit {
-            Some(audit) if is_audit(record) => audit.make_writer_for(record),
-            _ => self.logs.make_writer_for(record),
-        }
-    }
 }
 
 /// Writes each record, which arrives in one piece, as one line.

@@ -5,9 +5,9 @@ mod control_groups;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What tells of control groups that this process is in, and of where they can be looked at.
+/// What tells of the control groups that this process is in, and where they can be looked at.
 const OWN_GROUPS: &str = "/proc/self/cgroup";
-const MOUNTS: &str = "/proc/self/mountinfo";
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// What tells of the machine.
 const MACHINE: &str = "/proc/meminfo";
@@ -28,7 +28,7 @@ pub struct Memory {
 #[must_use]
 pub fn available() -> Option<Memory> {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let limits = control_groups::limits(&text(OWN_GROUPS), &text(MOUNTS));
+    let limits = control_groups::limits(&text(OWN_GROUPS), Path::new(CONTROL_GROUPS));
     limits
         .into_iter()
         .chain(machine(&text(MACHINE)))

@@ -119,31 +119,23 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         let path: PathBuf = path.to_owned();
         let shown = path.display().to_string();
         // Starts from nothing known, so that a change between reading the settings and this call is not missed.
-        files::watch_from(None, every, vec![path], move |contents| {
-            let Some(text) = contents.first().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
-                tracing::warn!(
-                    setting,
-                    path = shown,
-                    "the changed file is not UTF-8: the old value stays in use"
-                );
-                audit::reloaded(setting, Some(Path::new(&shown)), Err(&NotText));
-                return;
-            };
-            match parse(text) {
+        files::watch_from(None, every, vec![path.clone()], move |contents| {
+            let content = contents.first().map(Vec::as_slice).unwrap_or_default();
+            let text = std::str::from_utf8(content).map_err(|_| NotText.into());
+            match text.and_then(|text| parse(text).map_err(Into::into)) {
                 Ok(new) => {
                     value.store(new);
                     tracing::info!(setting, path = shown, "value read from its file");
-                    audit::reloaded(setting, Some(Path::new(&shown)), Ok(()));
+                    audit::reloaded(setting, Some(&path), Ok(()));
                 }
                 Err(error) => {
-                    let error: Box<dyn std::error::Error> = error.into();
                     tracing::warn!(
                         setting,
                         path = shown,
                         error = &*error,
                         "the changed file is refused: the old value stays in use"
                     );
-                    audit::reloaded(setting, Some(Path::new(&shown)), Err(&*error));
+                    audit::reloaded(setting, Some(&path), Err(&*error));
                 }
             }
         });

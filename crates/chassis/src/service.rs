@@ -13,11 +13,14 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::{self, AuditRecord, Event, Outcome};
 use crate::audit_log::{AuditFile, AuditSettings, Destination};
 use crate::clock::SystemClock;
+use crate::findings::chain;
 use crate::logs::{self, AuditRecords, LogQueue, LogSettings, UnwrittenRecords};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
-use crate::settings::{Action, Reader, Service, SettingsError, Source, Zero, markdown, parse_command_line};
+use crate::settings::{
+    Action, Reader, Service, SettingsError, Source, Warning, Zero, markdown, parse_command_line,
+};
 use crate::tool::{self, Tool};
 use crate::traces::{CollectorSettings, Traces};
 use crate::{admin, memory, metrics, panics, serve};
@@ -90,14 +93,27 @@ where
         Err(wrong) => return report_wrong(service, &wrong),
     };
     if command_line.action == Action::CheckConfig {
-        warnings
-            .iter()
-            .for_each(|warning| eprintln!("warning: {warning}"));
+        print_warnings(&warnings);
         println!("configuration ok");
         return ExitCode::SUCCESS;
     }
     // Nothing secret stays in memory twice.
     drop(source);
+    serve_until_stopped(service, process, settings, warnings, run)
+}
+
+/// Runs a service with its settings, and the records of its start and end around it.
+fn serve_until_stopped<S, E, F>(
+    service: &'static Service,
+    process: Process,
+    settings: S,
+    warnings: Vec<Warning>,
+    run: impl FnOnce(S, Runtime) -> F,
+) -> ExitCode
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<(), E>>,
+{
     let runtimes = match TokioRuntimes::start() {
         Ok(runtimes) => runtimes,
         Err(error) => return failed(service, &error),
@@ -204,9 +220,7 @@ fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: 
             return report_wrong(service, &wrong);
         }
     };
-    warnings
-        .iter()
-        .for_each(|warning| eprintln!("warning: {warning}"));
+    print_warnings(&warnings);
     match runtime::alone() {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => {
@@ -218,11 +232,14 @@ fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: 
     }
 }
 
+fn print_warnings(warnings: &[Warning]) {
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+}
+
 fn report_wrong(service: &Service, wrong: &SettingsError) -> ExitCode {
-    wrong
-        .warnings
-        .iter()
-        .for_each(|warning| eprintln!("warning: {warning}"));
+    print_warnings(&wrong.warnings);
     eprint!("{}: {wrong}", service.name);
     ExitCode::from(EXIT_CONFIG)
 }
@@ -322,12 +339,6 @@ async fn overdue(shutdown: CancellationToken) {
 
 /// Prints what failed, with its causes, where an operator looks whatever the log settings are.
 fn failed(service: &Service, error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    eprintln!("{}: {text}", service.name);
+    eprintln!("{}: {}", service.name, chain(error));
     ExitCode::from(EXIT_FAILURE)
 }

@@ -19,9 +19,10 @@ pub(crate) fn leave_out_subjects() {
 }
 
 /// How something ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Well.
+    #[default]
     Success,
     /// Not: refused, or failed.
     Failure,
@@ -39,7 +40,7 @@ impl Outcome {
 }
 
 /// One record; what is not known stays out. The fields' meanings are in `docs/audit-log.md`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AuditRecord<'a> {
     /// What happened.
     pub event: Event,
@@ -110,34 +111,7 @@ impl AuditRecord<'_> {
         Self {
             event,
             outcome,
-            reason: None,
-            actor: None,
-            session: None,
-            sessions: None,
-            caller: None,
-            peer: None,
-            client_address: None,
-            user_agent: None,
-            request_id: None,
-            trace_id: None,
-            provider: None,
-            provider_error: None,
-            step: None,
-            error: None,
-            rpc: None,
-            security_event: None,
-            result: None,
-            ahead: None,
-            audience: None,
-            resource: None,
-            cause: None,
-            ended_count: None,
-            version: None,
-            count: None,
-            setting: None,
-            path: None,
-            header: None,
-            duration_us: None,
+            ..Self::default()
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::{AuditRecord, Event, Outcome};
 use crate::clock::Clock;
+use crate::findings::chain;
 
 /// How long repetitions are only counted: short enough that an operator sees an attack while it lasts.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -93,12 +94,7 @@ impl Key {
 
 /// An error with its causes, at most [`ERROR_CHARS_MAX`] of them.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let (mut text, mut cause) = (error.to_string(), error.source());
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text.chars().take(ERROR_CHARS_MAX).collect()
+    chain(error).chars().take(ERROR_CHARS_MAX).collect()
 }
 
 /// Repetitions of one record that are not written yet.

@@ -7,9 +7,10 @@
 pub(crate) const VERSION: &str = "1.0";
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A process started.
+    #[default]
     ProcessStart,
     /// A process stopped.
     ProcessStop,
@@ -41,24 +42,6 @@ pub enum Event {
 }
 
 impl Event {
-    /// All there are.
-    pub const ALL: [Self; 14] = [
-        Self::ProcessStart,
-        Self::ProcessStop,
-        Self::ConfigurationReload,
-        Self::AuditLoss,
-        Self::SignIn,
-        Self::SignOut,
-        Self::ProviderLogout,
-        Self::ApiCall,
-        Self::WatchEnd,
-        Self::SessionEnd,
-        Self::TokenRefresh,
-        Self::DeviceBinding,
-        Self::SecurityEvent,
-        Self::HeaderLeftOut,
-    ];
-
     /// As records name it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -97,6 +80,23 @@ mod tests {
     /// What the format adds to a record, and what it makes of an error.
     const OF_THE_LOG: [&str; 5] = ["target", "schema", "service", "timestamp", "error.sources"];
 
+    const EVENTS: [Event; 14] = [
+        Event::ProcessStart,
+        Event::ProcessStop,
+        Event::ConfigurationReload,
+        Event::AuditLoss,
+        Event::SignIn,
+        Event::SignOut,
+        Event::ProviderLogout,
+        Event::ApiCall,
+        Event::WatchEnd,
+        Event::SessionEnd,
+        Event::TokenRefresh,
+        Event::DeviceBinding,
+        Event::SecurityEvent,
+        Event::HeaderLeftOut,
+    ];
+
     /// The first cell of every row of the table below a heading.
     fn rows(heading: &str) -> BTreeSet<String> {
         let (_, below) = MANUAL.split_once(&format!("\n## {heading}\n")).unwrap();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_manual_has_every_event_and_field_and_no_other() {
-        let events: BTreeSet<String> = Event::ALL.iter().map(|event| event.name().to_owned()).collect();
+        let events: BTreeSet<String> = EVENTS.iter().map(|event| event.name().to_owned()).collect();
         assert_eq!(rows("Events"), events);
 
         let names = FieldNames::default();

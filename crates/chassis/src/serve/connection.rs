@@ -137,50 +137,17 @@ async fn connection<S>(
     let streams = StreamExecutor::new(progress.clone(), limits.send_timeout);
     let builder = protocols(&limits, streams.clone());
     let served = ServedConnection {
+        router,
+        peer: accepted.peer,
+        certificate: accepted.certificate.clone(),
+        upgradable: stream.clone(),
+        streams,
         progress: progress.clone(),
         limits,
         budget,
-        refusals: Arc::default(),
+        refusals: AtomicUsize::new(0),
     };
-    let upgradable = stream.clone();
-    let (peer, certificate) = (accepted.peer, accepted.certificate.clone());
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        served.progress.request_received(request.version());
-        let is_http2 = request.version() == Version::HTTP_2;
-        // Before anything is made for it: what is refused takes no memory.
-        let admitted = match served.admit(&request) {
-            Ok(admitted) => admitted,
-            Err(mut refusal) => {
-                if is_http2 {
-                    streams.refuse();
-                } else if !request.body().is_end_stream() {
-                    served.progress.leave_body();
-                    served.progress.end_with_next_answer();
-                    say_last(&mut refusal);
-                }
-                return Box::pin(std::future::ready(Ok(*refusal))) as Answering;
-            }
-        };
-        let over = if is_http2 {
-            Version1Or2::Two(streams.begin())
-        } else {
-            Version1Or2::One(upgradable.clone())
-        };
-        request.extensions_mut().insert(peer);
-        if served.budget.is_counted() {
-            request.extensions_mut().insert(served.budget.clone());
-        }
-        if let Some(certificate) = &certificate {
-            request.extensions_mut().insert(certificate.clone());
-        }
-        Box::pin(answer(
-            request,
-            router.clone(),
-            served.progress.clone(),
-            admitted,
-            over,
-        ))
-    });
+    let service = service_fn(move |request| served.call(request));
     let mut serving = pin!(
         builder
             .serve_connection_with_upgrades(TokioIo::new(stream.clone()), service)
@@ -207,7 +174,7 @@ async fn connection<S>(
             return;
         }
     }
-    progress.end_with_next_answer();
+    progress.is_last.set();
     tokio::select! {
         served = stream.drive(serving.as_mut()) => return end(served, stream, &progress).await,
         () = may_stop(&progress, FIRST_REQUEST_TIMEOUT, QUIET) => serving.as_mut().graceful_shutdown(),
@@ -216,20 +183,56 @@ async fn connection<S>(
     end(served, stream, &progress).await;
 }
 
-/// A connection, as its requests see it. Those of HTTP/2 outlive it, so it does not hold the socket.
-#[derive(Clone)]
-struct ServedConnection {
+/// A connection, as its requests see it.
+struct ServedConnection<S> {
+    router: Router,
+    peer: PeerAddress,
+    certificate: Option<PeerCertificate>,
+    upgradable: ConnectionIo<S>,
+    streams: StreamExecutor,
     progress: ConnectionProgress,
     limits: Arc<Limits>,
     budget: ByteBudget,
     /// Requests refused since one was let in.
-    refusals: Arc<AtomicUsize>,
+    refusals: AtomicUsize,
 }
 
 /// What a request is answered, once it is.
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-impl ServedConnection {
+impl<S: Send + 'static> ServedConnection<S> {
+    fn call(&self, mut request: hyper::Request<Incoming>) -> Answering {
+        self.progress.request_received(request.version());
+        let is_http2 = request.version() == Version::HTTP_2;
+        // Before anything is made for it: what is refused takes no memory.
+        let admitted = match self.admit(&request) {
+            Ok(admitted) => admitted,
+            Err(mut refusal) => {
+                if is_http2 {
+                    self.streams.refuse();
+                } else if !request.body().is_end_stream() {
+                    self.progress.leaves_body.set();
+                    self.progress.is_last.set();
+                    say_last(&mut refusal);
+                }
+                return Box::pin(std::future::ready(Ok(*refusal)));
+            }
+        };
+        let over = match is_http2 {
+            true => Version1Or2::Two(self.streams.begin()),
+            false => Version1Or2::One(self.upgradable.clone()),
+        };
+        request.extensions_mut().insert(self.peer);
+        if self.budget.is_counted() {
+            request.extensions_mut().insert(self.budget.clone());
+        }
+        if let Some(certificate) = &self.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
+        let (router, progress) = (self.router.clone(), self.progress.clone());
+        Box::pin(answer(request, router, progress, admitted, over))
+    }
+
     /// Lets a request in, unless the connection is over its share.
     ///
     /// # Errors
@@ -278,7 +281,6 @@ async fn answer<S>(
     mut admitted: AdmittedRequest,
     over: Version1Or2<S>,
 ) -> Result<Response, Infallible> {
-    let _working = matches!(over, Version1Or2::One(_)).then(|| progress.works());
     let (request, rest) = match over {
         Version1Or2::One(_) => watched(request),
         Version1Or2::Two(_) => (request.map(Body::new), None),
@@ -290,12 +292,12 @@ async fn answer<S>(
             stream.keep(admitted.bytes.take());
         } else {
             if let Some(rest) = rest
-                && !rest.arrived().await
+                && !rest.is_read()
             {
-                progress.leave_body();
-                progress.end_with_next_answer();
+                progress.leaves_body.set();
+                progress.is_last.set();
             }
-            if progress.ends_with_next_answer() {
+            if progress.is_last.is_set() {
                 say_last(&mut response);
             }
         }
@@ -342,7 +344,7 @@ async fn end<S>(
             .downcast_ref::<hyper::Error>()
             .is_some_and(hyper::Error::is_parse);
     }
-    if is_unreadable || progress.leaves_body() {
+    if is_unreadable || progress.leaves_body.is_set() {
         tokio::select! {
             () = linger(stream) => {}
             () = progress.evicted() => {}

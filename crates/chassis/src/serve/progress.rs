@@ -3,6 +3,7 @@
 //! Whoever connects has to send a request soon, and again now and then: a connection without a request in flight is idle, whatever
 //! else is sent over it. And hyper closes an idle connection at once at a graceful shutdown, also while a request is in transit to it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,18 +19,23 @@ const PREFACE_BYTES: u64 = 24;
 
 /// The state of a connection; clones share it.
 #[derive(Clone)]
-pub(super) struct ConnectionProgress(Arc<Counters>);
-
-struct Counters {
+pub(super) struct ConnectionProgress {
     opened: Instant,
+    state: Arc<ConnectionState>,
+}
+
+/// What becomes true of a connection, and how much moved over it.
+#[derive(Default)]
+pub(super) struct ConnectionState {
+    /// Each answer is the connection's last.
+    pub(super) is_last: Flag,
+    /// A request was answered before its body was read, which may still be coming.
+    pub(super) leaves_body: Flag,
+    had_request: Flag,
+    begins_http2: Flag,
+    speaks_http2: Flag,
     received: AtomicU64,
     sent: AtomicU64,
-    had_request: AtomicBool,
-    begins_http2: AtomicBool,
-    speaks_http2: AtomicBool,
-    works: AtomicBool,
-    is_last: AtomicBool,
-    leaves_body: AtomicBool,
     /// Requests whose answer has not ended, and WebSockets.
     busy: AtomicUsize,
     /// Bytes of their headers.
@@ -39,88 +45,66 @@ struct Counters {
     evicted: Notify,
 }
 
+/// Set once, and never reset.
+#[derive(Default)]
+pub(super) struct Flag(AtomicBool);
+
+impl Flag {
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Default for ConnectionProgress {
     fn default() -> Self {
-        Self(Arc::new(Counters {
-            opened: Instant::now(),
-            received: AtomicU64::new(0),
-            sent: AtomicU64::new(0),
-            had_request: AtomicBool::new(false),
-            begins_http2: AtomicBool::new(false),
-            speaks_http2: AtomicBool::new(false),
-            works: AtomicBool::new(false),
-            is_last: AtomicBool::new(false),
-            leaves_body: AtomicBool::new(false),
-            busy: AtomicUsize::new(0),
-            header_bytes: AtomicUsize::new(0),
-            idle_since_ms: AtomicU64::new(0),
-            evicted: Notify::new(),
-        }))
+        let (opened, state) = (Instant::now(), Arc::default());
+        Self { opened, state }
+    }
+}
+
+impl Deref for ConnectionProgress {
+    type Target = ConnectionState;
+
+    fn deref(&self) -> &ConnectionState {
+        &self.state
     }
 }
 
 impl ConnectionProgress {
     /// A request was understood: the protocol is known, however few bytes it took.
     pub(super) fn request_received(&self, version: hyper::Version) {
-        self.0.had_request.store(true, Ordering::Relaxed);
+        self.had_request.set();
         if version == hyper::Version::HTTP_2 {
-            self.0.speaks_http2.store(true, Ordering::Relaxed);
+            self.speaks_http2.set();
         }
-    }
-
-    /// A request of HTTP/1.1 is being answered, until what this gives is dropped.
-    pub(super) fn works(&self) -> Working {
-        self.0.works.store(true, Ordering::Relaxed);
-        Working(self.clone())
-    }
-
-    /// Whether a request of HTTP/1.1 waits for its answer to begin.
-    pub(super) fn is_working(&self) -> bool {
-        self.0.works.load(Ordering::Relaxed)
     }
 
     /// These bytes have come from the client.
     pub(super) fn received(&self, bytes: &[u8]) {
-        if self.0.received.load(Ordering::Relaxed) == 0 && bytes.starts_with(PREFACE) {
-            self.0.begins_http2.store(true, Ordering::Relaxed);
+        if self.received.load(Ordering::Relaxed) == 0 && bytes.starts_with(PREFACE) {
+            self.begins_http2.set();
         }
-        add(&self.0.received, bytes.len());
+        add(&self.received, bytes.len());
     }
 
     /// So many bytes go to the client.
     pub(super) fn sent(&self, bytes: usize) {
-        add(&self.0.sent, bytes);
+        add(&self.sent, bytes);
     }
 
     /// Whether the client speaks HTTP/2, or has begun to.
     pub(super) fn begins_http2(&self) -> bool {
-        self.0.begins_http2.load(Ordering::Relaxed) || self.0.speaks_http2.load(Ordering::Relaxed)
-    }
-
-    /// From now on each answer is the connection's last.
-    pub(super) fn end_with_next_answer(&self) {
-        self.0.is_last.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether an answer is the connection's last.
-    pub(super) fn ends_with_next_answer(&self) -> bool {
-        self.0.is_last.load(Ordering::Relaxed)
-    }
-
-    /// A request was answered before its body was read, which may still be coming.
-    pub(super) fn leave_body(&self) {
-        self.0.leaves_body.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a request was answered before its body was read.
-    pub(super) fn leaves_body(&self) -> bool {
-        self.0.leaves_body.load(Ordering::Relaxed)
+        self.begins_http2.is_set() || self.speaks_http2.is_set()
     }
 
     /// A request with so many bytes of headers is in flight until what this gives is dropped.
     pub(super) fn begin(&self, header_bytes: usize) -> Busy {
-        self.0.busy.fetch_add(1, Ordering::Relaxed);
-        self.0.header_bytes.fetch_add(header_bytes, Ordering::Relaxed);
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        self.header_bytes.fetch_add(header_bytes, Ordering::Relaxed);
         Busy {
             progress: self.clone(),
             header_bytes,
@@ -129,23 +113,23 @@ impl ConnectionProgress {
 
     /// Bytes of headers of all requests in flight.
     pub(super) fn header_bytes(&self) -> usize {
-        self.0.header_bytes.load(Ordering::Relaxed)
+        self.header_bytes.load(Ordering::Relaxed)
     }
 
     /// The connection goes on as something else, which ends with its socket.
     pub(super) fn switch(&self) {
-        self.0.busy.fetch_add(1, Ordering::Relaxed);
+        self.busy.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Since when no request has been in flight; none while one is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let since = Duration::from_millis(self.0.idle_since_ms.load(Ordering::Relaxed));
-        (self.0.busy.load(Ordering::Relaxed) == 0).then(|| self.0.opened + since)
+        let since = Duration::from_millis(self.idle_since_ms.load(Ordering::Relaxed));
+        (self.busy.load(Ordering::Relaxed) == 0).then(|| self.opened + since)
     }
 
     /// Ends the connection to make room for another one.
     pub(super) fn evict(&self) {
-        self.0.evicted.notify_one();
+        self.evicted.notify_one();
     }
 
     #[cfg(test)]
@@ -157,31 +141,17 @@ impl ConnectionProgress {
 
     /// Resolves when the connection is to end to make room for another one.
     pub(super) async fn evicted(&self) {
-        self.0.evicted.notified().await;
-    }
-
-    fn had_request(&self) -> bool {
-        self.0.had_request.load(Ordering::Relaxed)
+        self.evicted.notified().await;
     }
 
     /// Whether the whole preface of HTTP/2 has come.
     fn is_http2(&self) -> bool {
-        self.0.begins_http2.load(Ordering::Relaxed)
-            && self.0.received.load(Ordering::Relaxed) >= PREFACE_BYTES
+        self.begins_http2.is_set() && self.received.load(Ordering::Relaxed) >= PREFACE_BYTES
     }
 
     /// Bytes both ways so far.
     fn moved(&self) -> u64 {
-        self.0.received.load(Ordering::Relaxed) + self.0.sent.load(Ordering::Relaxed)
-    }
-}
-
-/// A request whose answer has not begun.
-pub(super) struct Working(ConnectionProgress);
-
-impl Drop for Working {
-    fn drop(&mut self) {
-        self.0.0.works.store(false, Ordering::Relaxed);
+        self.received.load(Ordering::Relaxed) + self.sent.load(Ordering::Relaxed)
     }
 }
 
@@ -194,19 +164,19 @@ pub(super) struct Busy {
 impl Busy {
     /// Bytes that have gone to its client over this connection.
     pub(super) fn sent(&self) -> u64 {
-        self.progress.0.sent.load(Ordering::Relaxed)
+        self.progress.sent.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let counters = &self.progress.0;
-        counters
+        let progress = &self.progress;
+        progress
             .header_bytes
             .fetch_sub(self.header_bytes, Ordering::Relaxed);
-        let since = u64::try_from(counters.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        counters.idle_since_ms.store(since, Ordering::Relaxed);
-        counters.busy.fetch_sub(1, Ordering::Relaxed);
+        let since = u64::try_from(progress.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        progress.idle_since_ms.store(since, Ordering::Relaxed);
+        progress.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -222,7 +192,7 @@ pub(super) async fn unused(
     if keeps_http2 && progress.is_http2() {
         return std::future::pending().await;
     }
-    if !progress.had_request() {
+    if !progress.had_request.is_set() {
         return false;
     }
     loop {
@@ -238,9 +208,9 @@ pub(super) async fn unused(
 /// Resolves when the connection can be shut down without losing a request: at once if it speaks HTTP/2, whose GOAWAY names the last
 /// request that is served; otherwise once nothing has moved for `quiet`, or for `first` if there has been no request at all.
 pub(super) async fn may_stop(progress: &ConnectionProgress, first: Duration, quiet: Duration) {
-    while !progress.0.speaks_http2.load(Ordering::Relaxed) && !progress.is_http2() {
+    while !progress.speaks_http2.is_set() && !progress.is_http2() {
         let moved = progress.moved();
-        let had_request = progress.0.had_request.load(Ordering::Relaxed);
+        let had_request = progress.had_request.is_set();
         tokio::time::sleep(if had_request { quiet } else { first }).await;
         if progress.moved() == moved {
             return;

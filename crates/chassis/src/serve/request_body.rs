@@ -1,100 +1,44 @@
-//! The body of a request over HTTP/1.1, and what its answer leaves of it.
+//! The body of a request over HTTP/1.1, and whether its answer leaves some of it.
 //!
 //! The next request begins where the body ends, so a connection whose answer came before that cannot be kept; a client that is not told
-//! so sends its next request into the end of the connection, and may not send it again (RFC 9112, sections 9.3 and 9.6). So:
-//! - What has come already of a body that nobody reads is passed over, up to a bound.
-//! - If that was not all of it, the answer says that it is the connection's last.
+//! so sends its next request into the end of the connection, and may not send it again (RFC 9112, sections 9.3 and 9.6). So an answer
+//! before the end of the body says that it is the connection's last.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use hyper::header::EXPECT;
 
-/// Bytes passed over to keep a connection: another one costs less than more of them. A form fits.
-const PASSED_OVER_MAX: usize = 64 * 1024;
+/// Whether the body of a request was read to its end.
+pub(super) struct BodyEnd(Arc<AtomicBool>);
 
-/// What is left of a body when its answer begins.
-pub(super) struct Rest {
-    state: Arc<Mutex<State>>,
-    /// The client sends the body only when it is asked to (RFC 9110, section 10.1.1), which reading it does.
-    waits_to_be_asked: bool,
-}
-
-enum State {
-    /// Somebody has it.
-    Open,
-    /// It was read to its end.
-    Read,
-    /// Nobody will read it.
-    Dropped(Incoming),
-}
-
-/// A body that is given back if it is dropped before its end.
+/// A body that records its end.
 struct RequestBody {
-    body: Option<Incoming>,
-    state: Arc<Mutex<State>>,
+    body: Incoming,
+    is_read: Arc<AtomicBool>,
 }
 
-/// The request as it goes on, and what will be left of its body if it has one.
-pub(super) fn watched(request: hyper::Request<Incoming>) -> (Request, Option<Rest>) {
+/// The request as it goes on, and whether its body is read if it has one.
+pub(super) fn watched(request: hyper::Request<Incoming>) -> (Request, Option<BodyEnd>) {
     if request.body().is_end_stream() {
         return (request.map(Body::new), None);
     }
-    let waits_to_be_asked = request.headers().contains_key(EXPECT);
-    let state = Arc::new(Mutex::new(State::Open));
-    let rest = Rest {
-        state: Arc::clone(&state),
-        waits_to_be_asked,
-    };
-    let request = request.map(|body| {
-        Body::new(RequestBody {
-            body: Some(body),
-            state,
-        })
-    });
-    (request, Some(rest))
+    let is_read = Arc::<AtomicBool>::default();
+    let end = BodyEnd(Arc::clone(&is_read));
+    (
+        request.map(|body| Body::new(RequestBody { body, is_read })),
+        Some(end),
+    )
 }
 
-impl Rest {
-    /// Whether the body was read to its end, or what nobody wants of it has come already.
-    pub(super) async fn arrived(self) -> bool {
-        let state = std::mem::replace(&mut *lock(&self.state), State::Open);
-        match state {
-            State::Open => false,
-            State::Read => true,
-            State::Dropped(body) => !self.waits_to_be_asked && pass_over(body).await,
-        }
+impl BodyEnd {
+    pub(super) fn is_read(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
-}
-
-/// Reads on as long as there is something at every turn of the connection. Whether that was all.
-async fn pass_over(mut body: Incoming) -> bool {
-    let (mut bytes, mut came) = (0, true);
-    while bytes <= PASSED_OVER_MAX {
-        match std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut body).poll_frame(context))).await {
-            Poll::Ready(None) => return true,
-            Poll::Ready(Some(Err(_))) => return false,
-            Poll::Ready(Some(Ok(frame))) => {
-                bytes += frame.data_ref().map_or(0, Bytes::len);
-                came = true;
-            }
-            Poll::Pending if came => {
-                came = false;
-                // The connection reads before it goes on with the answer.
-                tokio::task::yield_now().await;
-            }
-            Poll::Pending => return false,
-        }
-    }
-    false
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HttpBody for RequestBody {
@@ -105,34 +49,20 @@ impl HttpBody for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
-        };
-        let polled = Pin::new(&mut *body).poll_frame(context);
+        let polled = Pin::new(&mut self.body).poll_frame(context);
         // Before whoever reads it can know: what they answer to the end of a body comes after it.
-        if matches!(polled, Poll::Ready(None)) || body.is_end_stream() {
-            *lock(&self.state) = State::Read;
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.is_read.store(true, Ordering::Relaxed);
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
-    }
-}
-
-impl Drop for RequestBody {
-    fn drop(&mut self) {
-        let mut state = lock(&self.state);
-        if matches!(*state, State::Open)
-            && let Some(body) = self.body.take()
-        {
-            *state = State::Dropped(body);
-        }
+        self.body.size_hint()
     }
 }
 
@@ -143,7 +73,6 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
     use super::super::connection::tests::connected;
-    use super::PASSED_OVER_MAX;
 
     /// Answers before it has read anything, and after it has read all.
     fn router() -> Router {
@@ -167,7 +96,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_before_the_body_is_the_last_and_says_so() {
-        let too_long = format!("content-length: {}\r\n\r\n", PASSED_OVER_MAX + 1);
         for rest in [
             "content-length: 100\r\n\r\n",
             "content-length: 100\r\n\r\nhalf",
@@ -175,7 +103,7 @@ mod tests {
             "transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
             "transfer-encoding: chunked\r\n\r\n3\r\nno end",
             "content-length: 4\r\nexpect: 100-continue\r\n\r\n",
-            &too_long,
+            "content-length: 4\r\n\r\nbody",
         ] {
             let (mut client, _draining) = connected(router());
             let request = format!("POST /refused HTTP/1.1\r\nhost: here\r\n{rest}");
@@ -187,19 +115,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_is_kept_whose_body_has_come_or_was_read() {
+    async fn a_connection_is_kept_whose_body_was_read_or_is_empty() {
         let (mut client, _draining) = connected(router());
-        for path in ["/refused", "/read"] {
-            for rest in [
-                "content-length: 0\r\n\r\n",
-                "content-length: 4\r\n\r\nbody",
+        for (path, rest) in [
+            ("/refused", "content-length: 0\r\n\r\n"),
+            ("/read", "content-length: 0\r\n\r\n"),
+            ("/read", "content-length: 4\r\n\r\nbody"),
+            (
+                "/read",
                 "transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n",
+            ),
+            (
+                "/read",
                 &format!("content-length: 2000\r\n\r\n{}", "b".repeat(2_000)),
-            ] {
-                let request = format!("POST {path} HTTP/1.1\r\nhost: here\r\n{rest}");
-                let answer = answer(&mut client, &request).await;
-                assert!(!says_last(&answer), "{path} {rest:?}: {answer}");
-            }
+            ),
+        ] {
+            let request = format!("POST {path} HTTP/1.1\r\nhost: here\r\n{rest}");
+            let answer = answer(&mut client, &request).await;
+            assert!(!says_last(&answer), "{path} {rest:?}: {answer}");
         }
     }
 }

@@ -67,15 +67,11 @@ pub(crate) fn parse_command_line(
 /// The settings' flags, those behind a command over those before it.
 fn take_settings(service: &Service, matches: &ArgMatches, values: &mut BTreeMap<String, String>) {
     for setting in service.settings() {
-        let mut take = |id: &str| {
-            // A command that has commands of its own knows no settings.
-            if let Ok(Some(value)) = matches.try_get_one::<String>(id) {
-                values.insert(id.to_owned(), value.clone());
+        for id in [setting.name.to_owned(), setting.file_variable()] {
+            // A command that has commands of its own knows no settings, and only a secret has a file.
+            if let Ok(Some(value)) = matches.try_get_one::<String>(&id) {
+                values.insert(id, value.clone());
             }
-        };
-        take(setting.name);
-        if setting.secret {
-            take(&setting.file_variable());
         }
     }
     if let Some((_, matches)) = matches.subcommand() {
@@ -96,14 +92,11 @@ fn with_settings(service: &Service, command: Command) -> Command {
         Some(own) => format!("{own}\n\n{pointer}"),
         None => pointer,
     };
-    let mut command = command.after_help(after).max_term_width(TERM_WIDTH);
-    for setting in service.settings() {
-        command = command.arg(argument(service, setting).hide(true));
-        if setting.secret {
-            command = command.arg(file_argument(service, setting).hide(true));
-        }
-    }
+    let hidden = service.settings().flat_map(|setting| arguments(service, setting));
     command
+        .after_help(after)
+        .max_term_width(TERM_WIDTH)
+        .args(hidden.map(|argument| argument.hide(true)))
 }
 
 fn command(service: &Service, commands: Vec<Command>) -> Command {
@@ -123,18 +116,20 @@ fn command(service: &Service, commands: Vec<Command>) -> Command {
         );
     for topic in service.all_topics() {
         command = command.next_help_heading(topic.title);
-        for setting in topic.settings {
-            command = command.arg(argument(service, setting));
-            if setting.secret {
-                command = command.arg(file_argument(service, setting));
-            }
-        }
+        let settings = topic.settings.iter();
+        command = command.args(settings.flat_map(|setting| arguments(service, setting)));
     }
     command
 }
 
 fn switch(name: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue)
+}
+
+/// The flag of a setting, and that of its file if it is a secret.
+fn arguments(service: &Service, setting: &Setting) -> impl Iterator<Item = Arg> + use<> {
+    let file = setting.secret.then(|| file_argument(service, setting));
+    std::iter::once(argument(service, setting)).chain(file)
 }
 
 fn argument(service: &Service, setting: &Setting) -> Arg {

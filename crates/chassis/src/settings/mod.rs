@@ -129,27 +129,24 @@ impl Service {
 pub(crate) static LOG: Topic = Topic {
     title: "Logs and traces",
     settings: &[
-        Setting {
-            name: "LOG_FORMAT",
-            default: "",
-            value: "json|pretty",
-            secret: false,
-            help: "How log records are written. By default `pretty` on a terminal and `json` otherwise.",
-        },
-        Setting {
-            name: "RUST_LOG",
-            default: "info",
-            value: "FILTER",
-            secret: false,
-            help: "Which log records are written, for example `info` or `warn,auth_edge=debug`.",
-        },
-        Setting {
-            name: "OTEL_EXPORTER_OTLP_ENDPOINT",
-            default: "",
-            value: "URL",
-            secret: false,
-            help: "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT counts before it. Which other OTEL_ variables hold is in docs/operating.md.",
-        },
+        setting(
+            "LOG_FORMAT",
+            "",
+            "json|pretty",
+            "How log records are written. By default `pretty` on a terminal and `json` otherwise.",
+        ),
+        setting(
+            "RUST_LOG",
+            "info",
+            "FILTER",
+            "Which log records are written, for example `info` or `warn,auth_edge=debug`.",
+        ),
+        setting(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "",
+            "URL",
+            "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT counts before it. Which other OTEL_ variables hold is in docs/operating.md.",
+        ),
         setting(
             "OTEL_EXPORTER_OTLP_PROTOCOL",
             "grpc",
@@ -221,20 +218,18 @@ macro_rules! process_topic {
         $crate::settings::Topic {
             title: "Process",
             settings: &[
-                $crate::settings::Setting {
-                    name: concat!($prefix, "ADMIN_LISTEN"),
-                    default: $admin,
-                    value: "ADDRESS",
-                    secret: false,
-                    help: "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public. An address of either family may stand in brackets, one of IPv6 has to: [10.0.0.7]:9300, [fd00::5]:9300.",
-                },
-                $crate::settings::Setting {
-                    name: "DRAIN_DELAY",
-                    default: "0",
-                    value: "SECONDS",
-                    secret: false,
-                    help: "How long new requests are still accepted after SIGTERM, with readiness already off, so that load balancers notice. 0 when something else waits, such as a preStop hook.",
-                },
+                $crate::settings::setting(
+                    concat!($prefix, "ADMIN_LISTEN"),
+                    $admin,
+                    "ADDRESS",
+                    "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public. An address of either family may stand in brackets, one of IPv6 has to: [10.0.0.7]:9300, [fd00::5]:9300.",
+                ),
+                $crate::settings::setting(
+                    "DRAIN_DELAY",
+                    "0",
+                    "SECONDS",
+                    "How long new requests are still accepted after SIGTERM, with readiness already off, so that load balancers notice. 0 when something else waits, such as a preStop hook.",
+                ),
             ],
         }
     };

@@ -42,24 +42,17 @@ impl Source {
             warnings: Vec::new(),
         };
         let environment = source.decode(environment);
+        let given = |name: &str| environment.get(name).filter(|value| !value.trim().is_empty());
         for setting in service.settings() {
-            let from_flag = command_line.values.get(setting.name);
             let variables = setting.variables();
-            let from_environment = variables
-                .iter()
-                .filter_map(|name| environment.get(name))
-                .find(|value| !value.trim().is_empty());
-            if let Some(value) = from_flag.or(from_environment) {
+            let from_environment = || variables.iter().find_map(|name| given(name));
+            if let Some(value) = command_line.values.get(setting.name).or_else(from_environment) {
                 source.values.insert(setting.name, value.clone());
             }
-            if setting.secret {
-                let variable = setting.file_variable();
-                let from_environment = environment
-                    .get(&variable)
-                    .filter(|value| !value.trim().is_empty());
-                if let Some(path) = command_line.values.get(&variable).or(from_environment) {
-                    source.read_secret(setting, PathBuf::from(path.trim()));
-                }
+            let variable = setting.file_variable();
+            let path = command_line.values.get(&variable).or_else(|| given(&variable));
+            if let Some(path) = path.filter(|_| setting.secret) {
+                source.read_secret(setting, PathBuf::from(path.trim()));
             }
         }
         source.warn_of_unknown(&environment);
@@ -85,27 +78,17 @@ impl Source {
             );
             return;
         }
-        let shown = path.display().to_string();
+        let file = format!("the file {} of {variable}", path.display());
         let read = files::read_bounded(&path);
         let snapshot = Snapshot::of(path, read.as_deref().ok());
         match read.map(String::from_utf8) {
-            Ok(Ok(text)) if text.trim().is_empty() => {
-                self.mistake(setting, format!("the file {shown} of {variable} is empty"));
-            }
+            Ok(Ok(text)) if text.trim().is_empty() => self.mistake(setting, format!("{file} is empty")),
             Ok(Ok(text)) => {
-                self.values
-                    .insert(setting.name, text.trim_end_matches(['\r', '\n']).to_owned());
+                let text = text.trim_end_matches(['\r', '\n']).to_owned();
+                self.values.insert(setting.name, text);
             }
-            Ok(Err(_)) => self.mistake(
-                setting,
-                format!("the file {shown} of {variable} is not UTF-8 text"),
-            ),
-            Err(error) => {
-                self.mistake(
-                    setting,
-                    format!("the file {shown} of {variable} cannot be read: {error}"),
-                );
-            }
+            Ok(Err(_)) => self.mistake(setting, format!("{file} is not UTF-8 text")),
+            Err(error) => self.mistake(setting, format!("{file} cannot be read: {error}")),
         }
         self.files.insert(setting.name, snapshot);
     }
@@ -138,27 +121,26 @@ impl Source {
     }
 
     fn warn_of_unknown(&mut self, environment: &BTreeMap<String, String>) {
-        let mut known: BTreeSet<String> = self
-            .service
-            .settings()
-            .map(|setting| setting.name.to_owned())
+        let settings = self.service.settings();
+        let known: BTreeSet<String> = settings
+            .flat_map(|setting| {
+                let file = setting.secret.then(|| setting.file_variable());
+                std::iter::once(setting.name.to_owned()).chain(file)
+            })
             .collect();
-        known.extend(
-            self.service
-                .settings()
-                .filter(|setting| setting.secret)
-                .map(Setting::file_variable),
-        );
         let prefixes = [Some(self.service.prefix), self.service.shared_prefix];
         for (name, value) in environment {
             let ours = prefixes.iter().flatten().any(|prefix| name.starts_with(prefix));
             if !ours || known.contains(name) || is_kubernetes_service_link(name, value) {
                 continue;
             }
-            let text = match nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => format!("is not a setting of {}; did you mean {near}?", self.service.name),
-                None => format!("is not a setting of {}", self.service.name),
-            };
+            let near = nearest(name, known.iter().map(String::as_str));
+            let near = near.map(|near| format!("; did you mean {near}?"));
+            let text = format!(
+                "is not a setting of {}{}",
+                self.service.name,
+                near.unwrap_or_default()
+            );
             self.warnings.push(Warning {
                 name: name.clone(),
                 text,

@@ -1,6 +1,6 @@
 //! PEM files: read the same way at the start, when they change, and when settings are judged.
 
-use std::io;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,83 +11,35 @@ use rustls::{InconsistentKeys, RootCertStore};
 
 use crate::files;
 
+const BROKEN: &str = "is broken PEM: write the file anew";
+const UNREADABLE_CERTIFICATE: &str = "holds a certificate that cannot be understood: write the file anew";
+
 /// Why a file of certificates or of a key cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum PemError {
-    /// The file is not there, or not for us.
-    #[error("{} cannot be read: check that it exists and is readable for this user", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The file begins as PEM and does not go on so.
-    #[error("{} is broken PEM: write the file anew", path.display())]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// Where it breaks.
-        source: rustls::pki_types::pem::Error,
-    },
-    /// The file of a certificate holds a key.
-    #[error("{} holds a private key and no certificate: were the two files swapped?", path.display())]
-    KeyForCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file of a certificate holds something else.
-    #[error("{} holds no certificate in PEM (BEGIN CERTIFICATE)", path.display())]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file of a key holds a certificate.
-    #[error("{} holds a certificate and no private key: were the two files swapped?", path.display())]
-    CertificateForKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file of a key holds something else.
-    #[error("{} holds no private key in PEM (BEGIN PRIVATE KEY, without a passphrase)", path.display())]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// What stands in the file as a certificate is none.
-    #[error("{} holds a certificate that cannot be understood: write the file anew", path.display())]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// The key is of a kind that is not supported.
-    #[error("{} holds a key of a kind that is not supported: make one with P-256, P-384, Ed25519 or RSA of at least 2048 bits", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// The key is that of another certificate.
-    #[error("the key in {} does not belong to the certificate in {}: give the two that were made together", key.display(), certificate.display())]
-    Mismatch {
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-    },
+#[error("{} {fault}", path.display())]
+pub struct PemError {
+    path: PathBuf,
+    fault: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl PemError {
-    /// Whether the key's file is the one to change.
-    pub(super) fn is_about_the_key(&self) -> bool {
-        use PemError::{CertificateForKey, Key, Mismatch, NoKey};
-        matches!(
-            self,
-            CertificateForKey { .. } | NoKey { .. } | Key { .. } | Mismatch { .. }
-        )
+    fn new(path: &Path, fault: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            fault: fault.to_owned(),
+            source: None,
+        }
+    }
+
+    fn because(self, source: impl Error + Send + Sync + 'static) -> Self {
+        let source = Some(Box::from(source));
+        Self { source, ..self }
+    }
+
+    /// The file to change.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -99,15 +51,18 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     let text = read(path)?;
     let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
-        .map_err(|source| broken(path, source))?;
-    if !found.is_empty() {
-        return Ok(found);
+        .map_err(|source| PemError::new(path, BROKEN).because(source))?;
+    match (found.is_empty(), PrivateKeyDer::from_pem_slice(&text)) {
+        (false, _) => Ok(found),
+        (true, Ok(_)) => Err(PemError::new(
+            path,
+            "holds a private key and no certificate: were the two files swapped?",
+        )),
+        (true, Err(_)) => Err(PemError::new(
+            path,
+            "holds no certificate in PEM (BEGIN CERTIFICATE)",
+        )),
     }
-    let path = path.to_owned();
-    Err(match PrivateKeyDer::from_pem_slice(&text) {
-        Ok(_) => PemError::KeyForCertificate { path },
-        Err(_) => PemError::NoCertificate { path },
-    })
 }
 
 /// The private key of a file.
@@ -117,17 +72,18 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, PemError> {
     use rustls::pki_types::pem::Error::NoItemsFound;
     let text = read(path)?;
-    match PrivateKeyDer::from_pem_slice(&text) {
-        Ok(key) => Ok(key),
-        Err(NoItemsFound) => {
-            let path = path.to_owned();
-            Err(match CertificateDer::from_pem_slice(&text) {
-                Ok(_) => PemError::CertificateForKey { path },
-                Err(_) => PemError::NoKey { path },
-            })
-        }
-        Err(source) => Err(broken(path, source)),
-    }
+    let holds_certificate = CertificateDer::from_pem_slice(&text).is_ok();
+    PrivateKeyDer::from_pem_slice(&text).map_err(|source| match source {
+        NoItemsFound if holds_certificate => PemError::new(
+            path,
+            "holds a certificate and no private key: were the two files swapped?",
+        ),
+        NoItemsFound => PemError::new(
+            path,
+            "holds no private key in PEM (BEGIN PRIVATE KEY, without a passphrase)",
+        ),
+        source => PemError::new(path, BROKEN).because(source),
+    })
 }
 
 /// The authorities of a file.
@@ -137,13 +93,10 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, PemErro
 pub fn authorities(path: &Path) -> Result<RootCertStore, PemError> {
     let mut roots = RootCertStore::empty();
     let (added, _ignored) = roots.add_parsable_certificates(certificates(path)?);
-    if added == 0 {
-        return Err(PemError::Certificate {
-            path: path.to_owned(),
-            source: rustls::Error::InvalidCertificate(rustls::CertificateError::BadEncoding),
-        });
+    match added {
+        0 => Err(PemError::new(path, UNREADABLE_CERTIFICATE)),
+        _ => Ok(roots),
     }
-    Ok(roots)
 }
 
 /// Whether the certificate of a chain and the key belong together, as a TLS configuration is going to ask.
@@ -156,31 +109,25 @@ pub(super) fn belong_together(
         return Ok(());
     };
     Err(match source {
-        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => PemError::Mismatch {
-            certificate: certificate.to_owned(),
-            key: key.to_owned(),
-        },
-        rustls::Error::InvalidCertificate(_) => PemError::Certificate {
-            path: certificate.to_owned(),
-            source,
-        },
-        _ => PemError::Key {
-            path: key.to_owned(),
-            source,
-        },
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => PemError::new(
+            key,
+            &format!(
+                "holds a key that does not belong to the certificate in {}: give the two that were made together",
+                certificate.display()
+            ),
+        ),
+        rustls::Error::InvalidCertificate(_) => {
+            PemError::new(certificate, UNREADABLE_CERTIFICATE).because(source)
+        }
+        _ => PemError::new(
+            key,
+            "holds a key of a kind that is not supported: make one with P-256, P-384, Ed25519 or RSA of at least 2048 bits",
+        )
+        .because(source),
     })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, PemError> {
-    files::read_bounded(path).map_err(|source| PemError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-fn broken(path: &Path, source: rustls::pki_types::pem::Error) -> PemError {
-    PemError::Broken {
-        path: path.to_owned(),
-        source,
-    }
+    let fault = "cannot be read: check that it exists and is readable for this user";
+    files::read_bounded(path).map_err(|source| PemError::new(path, fault).because(source))
 }

@@ -61,12 +61,8 @@ pub fn judge_pair(
         return false;
     };
     if let Err(error) = pem::belong_together((chain_path, &chain_found), (key_path, &key_found)) {
-        let name = if error.is_about_the_key() {
-            key
-        } else {
-            certificate
-        };
-        reader.wrong(name, chain(&error));
+        let is_about_key = error.path() == key_path;
+        reader.wrong(if is_about_key { key } else { certificate }, chain(&error));
         return false;
     }
     let now = UnixTime::now().as_secs();

@@ -53,11 +53,11 @@ impl<'a> Value<'a> {
 
     /// `true` or `false`.
     pub fn boolean(self) -> Option<bool> {
-        if let DeValue::Boolean(flag) = self.as_toml() {
-            return Some(*flag);
+        let flag = self.as_boolean();
+        if flag.is_none() {
+            self.wrong("expected true or false");
         }
-        self.wrong("expected true or false");
-        None
+        flag
     }
 
     /// A text, a whole number, `true` or `false`, as a variable of the environment would have it.
