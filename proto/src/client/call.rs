@@ -8,9 +8,11 @@
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use prost::Message;
 use tokio::time::error::Elapsed;
@@ -169,7 +171,7 @@ where
     outcome(&picked, answer)
 }
 
-/// Sends a call to the replica picked, and to another one each time that `patience` passes without an answer.
+/// Sends a call to the replica picked. While no answer comes, another one is asked each time that `patience` passes or an attempt fails.
 async fn attempted_by_several<R, F>(
     pool: &Pool,
     picked: Picked,
@@ -180,28 +182,34 @@ async fn attempted_by_several<R, F>(
 where
     F: Future<Output = Result<R, Status>>,
 {
-    let mut asked = vec![Arc::clone(&picked.replica)];
-    let attempt_by = |replica: Arc<ReplicaEndpoint>, picked: Option<Picked>| async move {
-        let sent = match picked {
-            Some(picked) => attempted(picked, until, send).await,
-            None => match replica.connect().await {
-                Ok(connection) => {
-                    let replica = Arc::clone(&replica);
-                    attempted(Picked { replica, connection }, until, send).await
-                }
-                Err(status) => Err(AttemptFailure::Unsent(status)),
-            },
+    let replica = Arc::clone(&picked.replica);
+    let mut first = pin!(attempted(picked, until, send));
+    // Nearly every call ends here.
+    if let Ok(sent) = timeout(patience, first.as_mut()).await {
+        return sent;
+    }
+    let mut asked = vec![Arc::clone(&replica)];
+    let mut silent = asked.clone();
+    let mut attempts = FuturesUnordered::from_iter([async { (replica, first.await) }.left_future()]);
+    let attempt_by = |replica: Arc<ReplicaEndpoint>| async move {
+        let sent = match replica.connect().await {
+            Ok(connection) => {
+                let replica = Arc::clone(&replica);
+                attempted(Picked { replica, connection }, until, send).await
+            }
+            Err(status) => Err(AttemptFailure::Unsent(status)),
         };
         (replica, sent)
     };
-    let mut attempts = FuturesUnordered::from_iter([attempt_by(Arc::clone(&picked.replica), Some(picked))]);
-    let mut silent = asked.clone();
     loop {
-        let next = match asked.len() < ATTEMPTS_MAX as usize {
-            true => timeout(patience, attempts.next()).await,
-            false => Ok(attempts.next().await),
-        };
-        match next {
+        if asked.len() < ATTEMPTS_MAX as usize
+            && let Some(other) = pool.another(&asked)
+        {
+            asked.push(Arc::clone(&other));
+            silent.push(Arc::clone(&other));
+            attempts.push(attempt_by(other).right_future());
+        }
+        match timeout(patience, attempts.next()).await {
             Ok(Some((replica, sent))) => {
                 let at = silent.iter().position(|other| Arc::ptr_eq(other, &replica));
                 match sent {
@@ -217,13 +225,7 @@ where
             }
             // An attempt that fails last returns its failure.
             Ok(None) => return Err(AttemptFailure::Silence),
-            Err(_elapsed) => {
-                if let Some(other) = pool.another(&asked) {
-                    asked.push(Arc::clone(&other));
-                    silent.push(Arc::clone(&other));
-                    attempts.push(attempt_by(other, None));
-                }
-            }
+            Err(_elapsed) => {}
         }
     }
 }
