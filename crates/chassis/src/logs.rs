@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use tracing::Metadata;
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -106,9 +106,9 @@ pub(crate) fn init(
         fmt::layer()
             .event_format(json)
             .fmt_fields(Unwritten)
-            .with_writer(queue)
-            .with_filter(filter_fn(is_audit))
+            .with_writer(queue.with_filter(is_audit))
     });
+    let queue = queue.with_filter(move |record| !(has_own && is_audit(record)));
     let written = match settings.format {
         Format::Json => fmt::layer()
             .event_format(json)
@@ -122,7 +122,6 @@ pub(crate) fn init(
             .with_writer(OneLine(queue))
             .boxed(),
     };
-    let written = written.with_filter(filter_fn(move |record| !(has_own && is_audit(record))));
     let spans = traces.map(Traces::layer);
     // Fails only when a subscriber is there already, as in a test that starts two services.
     let _ = tracing_subscriber::registry()

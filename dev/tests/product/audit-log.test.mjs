@@ -40,7 +40,7 @@ async function recorded(service, matches, count = 1) {
     found = records(service).filter(matches);
     return found.length >= count;
   }, () => `${count} records of ${service} in ${readFileSync(file(service), 'utf8')}`);
-  assert.equal(found.length, count);
+  assert.equal(found.length, count, JSON.stringify(found));
   return found;
 }
 

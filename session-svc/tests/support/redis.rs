@@ -207,10 +207,11 @@ impl RedisServer {
     /// Waits until the replicas have everything this master has now.
     pub(crate) fn wait_until_copied(&self) {
         let started = Instant::now();
-        // A replica that has just come acknowledges nothing for up to a second: only what it acknowledges itself counts.
-        self.ask("PUBLISH copied now");
         let written = number(&self.ask("INFO replication"), "master_repl_offset:").unwrap();
+        // A replica that has just come stands at 0 and acknowledges nothing for up to a second.
+        let written = written.max(1);
         loop {
+            self.ask("PUBLISH copied now");
             let facts = self.ask("INFO replication");
             let replicas: Vec<&str> = facts
                 .lines()
