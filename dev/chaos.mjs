@@ -1,6 +1,6 @@
 // `make chaos`: real processes, people in them, and faults from a seed; an oracle checks every answer. Closes on a table.
 //
-//   node dev/chaos.mjs [--seed 1] [--seeds 20] [--seconds 30] [--kinds kill,cut] [--topology redis|sentinel|file] [--profile debug|release]
+//   node dev/chaos.mjs [--seed 1] [--seeds 20] [--seconds 30] [--kinds kill,cut] [--topology redis|sentinel|file]
 //
 // The same seed gives the same faults at the same times and the same people with the same intentions. What the processes make of it is theirs:
 // interleavings are not repeated. Histories stay in target/chaos/SEED; `node dev/chaos/check.mjs FILE` judges one again.
@@ -24,7 +24,7 @@ function tableOf(results) {
 
 if (import.meta.filename === process.argv[1]) {
   const { values } = parseArgs({ options: {
-    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, seconds: { type: 'string', default: '30' }, kinds: { type: 'string' }, topology: { type: 'string' }, profile: { type: 'string' },
+    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, seconds: { type: 'string', default: '30' }, kinds: { type: 'string' }, topology: { type: 'string' },
   } });
   const [first, count] = [Number(values.seed), Number(values.seeds)];
   const results = [];
@@ -32,7 +32,7 @@ if (import.meta.filename === process.argv[1]) {
     say(`seed ${seed}`);
     const folder = join(PLACE, String(seed));
     try {
-      const result = await runSeed({ seed, seconds: Number(values.seconds), folder, kinds: values.kinds?.split(','), topology: values.topology, profile: values.profile, say: (line) => say(`  ${line}`) });
+      const result = await runSeed({ seed, seconds: Number(values.seconds), folder, kinds: values.kinds?.split(','), topology: values.topology, say: (line) => say(`  ${line}`) });
       result.violations.forEach(({ rule, text }) => say(`  violation of ${rule}: ${text}`));
       results.push(result);
     } catch (error) {

@@ -81,8 +81,6 @@ pub struct EdgeSettings {
     pub(crate) assertions: Option<AssertionSettings>,
     /// How requests are passed on.
     pub(crate) upstreams: UpstreamSettings,
-    /// Connections at once; none follows the memory there is.
-    pub(crate) connections: Option<usize>,
     /// Requests worked on at once, and as many whose body is waited for.
     pub max_concurrent_requests: usize,
     /// The longest silence within a request's body.

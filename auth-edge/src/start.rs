@@ -167,12 +167,11 @@ fn log_registrations(app: &App) {
 /// What the listener for browsers takes.
 fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     let share = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, memory);
-    let connections = app.settings().connections.unwrap_or(share.connections);
     let trusted = app.layer().trusted_proxies.clone();
     Limits {
-        connections,
+        connections: share.connections,
         per_client: Some(PerClientLimit {
-            connections: connections_of_address(connections),
+            connections: connections_of_address(share.connections),
             is_proxy: Arc::new(move |address| trusted.trusts(address)),
         }),
         streams: STREAMS_MAX,
@@ -198,7 +197,6 @@ fn log_limits(settings: &EdgeSettings, browsers: &Limits, memory: Option<&Memory
         memory_bytes = bytes,
         memory_from = memory.map(|memory| tracing::field::display(memory.source.display())),
         connections = browsers.connections,
-        connections_from = settings.connections.map_or("the memory", |_given| "its setting"),
         requests = settings.max_concurrent_requests,
         waiting_bytes = browsers.waiting_bytes,
         ext_authz_connections = Limits::beside(ListenerRole::Side, bytes).connections,

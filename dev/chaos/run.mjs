@@ -87,12 +87,12 @@ async function live(world, history, crowd, { seconds, faults, say }) {
 /**
  * Runs a seed for some seconds of faults. Returns {seed, folder, violations, counts}; everything it wrote is below `folder`.
  */
-export async function runSeed({ seed, seconds, folder, profile, kinds, topology = topologyOf(seed), say = () => {} }) {
+export async function runSeed({ seed, seconds, folder, kinds, topology = topologyOf(seed), say = () => {} }) {
   const random = new Random(seed).branch();
   const faults = schedule(seed, seconds, { topology, kinds });
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const world = await openWorld({ folder: join(folder, 'state'), topology, faults, profile });
+  const world = await openWorld({ folder: join(folder, 'state'), topology, faults });
   const file = join(folder, 'history.jsonl');
   const history = new History(file);
   history.add({ type: 'run', seed, seconds, topology, begin: now() });

@@ -18,7 +18,6 @@ const HTTP_TIMEOUT_MS = '4000'; // of exchanges with a provider that shares two 
 const READY_MS = 60_000; // of a process that is started again while everything else goes on
 export const TOKEN_TTL_S = 8; // of access tokens at the provider, so that they expire within a run
 export const TOKEN_MARGIN_S = TOKEN_TTL_S / 2; // before its end a token counts as expired
-export const REFRESH_LEASE_S = 3; // what others wait for one that died while it refreshed
 
 const REVALIDATE_S = 5; // longer than tokens are good for: no session is refreshed before that
 
@@ -39,7 +38,7 @@ function whoConnects(name, links, faults) {
 }
 
 /** Starts everything below `folder`, with sessions kept as the topology has it; `faults` are those that will be made. */
-export async function openWorld({ folder, topology, faults = [], profile }) {
+export async function openWorld({ folder, topology, faults = [] }) {
   mkdirSync(folder, { recursive: true });
   const network = new NetworkThread();
   const upstream = await startUpstream();
@@ -71,12 +70,12 @@ export async function openWorld({ folder, topology, faults = [], profile }) {
     stack = await startStack({
       ...store.options, edges: edges.length, sessionServices: services.length, stateDir: folder, ports, fronts, routes,
       onStart: network.know,
-      publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE + 1, providerLog, disabledFile, accessTokenTtl: TOKEN_TTL_S, profile, readyMs: READY_MS,
+      publicUrl: `http://127.0.0.1:${fronts.url}`, people: PEOPLE + 1, providerLog, disabledFile, accessTokenTtl: TOKEN_TTL_S, readyMs: READY_MS,
       env: Object.fromEntries([...edges, ...services].map((name) => [name, { ...clocks.environmentOf(name), ...rings.environmentOf(name) }])),
       edgeEnv: { ...NO_LIMITS, OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS },
       sessionEnv: {
         OIDC_HTTP_TIMEOUT_MS: HTTP_TIMEOUT_MS,
-        SESSION_REFRESH_LEASE: String(REFRESH_LEASE_S), SESSION_ROLL_INTERVAL: '1', SESSION_REVALIDATE_SECS: String(REVALIDATE_S), ...store.options.sessionEnv,
+        SESSION_ROLL_INTERVAL: '1', SESSION_REVALIDATE_SECS: String(REVALIDATE_S), ...store.options.sessionEnv,
       },
     });
   } catch (error) {

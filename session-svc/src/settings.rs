@@ -3,7 +3,7 @@
 //! Invariants: every wrong setting is named at once; what is not built has no setting; no message holds a key.
 
 mod kept;
-pub(crate) mod signals;
+pub mod signals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
 use crate::receiver::TransmittersFile;
+use crate::refresh;
 use crate::session::Lifetime;
 use crate::sessions::{SESSION_BYTES_MAX, SessionLimits, WATCH_HEARTBEAT};
 use crate::store::url::StoreSettings;
@@ -132,12 +133,6 @@ static DURATIONS: Topic = Topic {
             "SECONDS",
             "A session in use whose tokens are older is refreshed in the background, also where no route needs a token, and ends if the provider refuses: its account was closed there, or its session. Each session in use costs the provider one refresh in that time, at most. A session without a refresh token cannot be asked about. 0 is off: such a session then lives to its end.",
         ),
-        setting(
-            "SESSION_REFRESH_LEASE",
-            "15",
-            "SECONDS",
-            "How long other replicas wait for one that died while it refreshed a token. While it lives and its provider is slow, it prolongs this.",
-        ),
     ],
 };
 
@@ -153,6 +148,14 @@ static LIMITS: Topic = Topic {
 
 /// Durations are given in seconds and kept in milliseconds.
 const SECOND_MS: u64 = 1_000;
+
+/// How long other replicas wait for one that died while it refreshed. Shorter in debug builds, because chaos kills holders and bounds
+/// how long anybody may wait.
+const REFRESH_LEASE: Duration = if cfg!(debug_assertions) {
+    Duration::from_secs(3)
+} else {
+    refresh::LEASE
+};
 
 /// What the service runs with.
 #[derive(Clone, Debug)]
@@ -201,7 +204,6 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     }
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let tls = listener_tls(reader, listen);
-    let receivers = signals::receivers(reader);
     let callers = callers(reader);
     let (store, keys, keys_file) = store_and_keys(reader);
     kept::judge_files(reader, &store);
@@ -210,7 +212,13 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         .settings()
         .next()
         .and_then(|settings| settings.proxy.clone());
-    let transmitters = signals::transmitters(reader, proxy.as_ref(), &providers);
+    let (mut transmitters, receivers) = match signals::read(reader) {
+        Some(signals) => (signals.transmitters, signals.receivers),
+        None => (None, None),
+    };
+    if let Some(file) = &mut transmitters {
+        signals::fit_to_providers(reader, file, proxy.as_ref(), &providers);
+    }
     Settings {
         listen,
         tls,
@@ -222,7 +230,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         lifetime: lifetime(reader),
         limits: SessionLimits {
             revalidate_ms: reader.secs("SESSION_REVALIDATE_SECS", Zero::Allowed) * SECOND_MS,
-            refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
+            refresh_lease: REFRESH_LEASE,
             max_bytes: SESSION_BYTES_MAX,
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
             watch_heartbeat: WATCH_HEARTBEAT,

@@ -36,10 +36,7 @@ fn the_defaults_are_those_of_the_manual() {
         (settings.lifetime.rolling_ms, settings.lifetime.absolute_ms),
         (86_400_000, 604_800_000)
     );
-    assert_eq!(
-        (settings.limits.revalidate_ms, settings.limits.refresh_lease,),
-        (0, crate::refresh::LEASE)
-    );
+    assert_eq!(settings.limits.revalidate_ms, 0);
     assert_eq!(settings.providers.all[0].settings.refresh_timeout.as_secs(), 20);
 }
 
@@ -264,7 +261,7 @@ fn a_mistake_in_the_file_of_receivers_is_a_mistake_of_the_setting() {
     std::fs::write(path("receivers"), &file).unwrap();
     std::fs::write(path("wrong"), file + "subject = \"phone\"\n").unwrap();
     assert!(settings(&[]).unwrap().receivers.is_none());
-    let name = "SESSION_RECEIVERS";
+    let name = "SESSION_SIGNALS";
     assert_eq!(mistakes(&[(name, &path("wrong"))]), [name]);
     let read = settings(&[(name, &path("receivers"))]).unwrap();
     assert_eq!(read.receivers.unwrap().all.len(), 1);

@@ -1,30 +1,17 @@
-//! Settings of how the edge's own pages look.
+//! The setting of how the edge's own pages look.
 
-use std::path::PathBuf;
-
-use chassis::files;
 use chassis::settings::Reader;
 
-use super::read::file;
-use crate::http::pages::look::{LOGO, Look, LookError, LookSettings, STYLESHEET};
+use crate::http::pages::look::{LookSettings, PAGES_DIR};
 
 pub(super) fn read(reader: &mut Reader<'_>) -> LookSettings {
-    let (stylesheet, logo) = (file(reader, STYLESHEET), file(reader, LOGO));
-    let mut content = |setting, path: &Option<PathBuf>| {
-        let read = files::read_bounded(path.as_ref()?).map_err(LookError::from);
-        read.map_err(|error| reader.wrong(setting, error.to_string()))
-            .ok()
+    let Some(folder) = reader.path(PAGES_DIR) else {
+        return LookSettings::default();
     };
-    let (style, picture) = (content(STYLESHEET, &stylesheet), content(LOGO, &logo));
-    let look = Look::parse(style.as_deref(), picture.as_deref()).unwrap_or_else(|wrong| {
-        for (setting, error) in wrong {
-            reader.wrong(setting, error.to_string());
+    LookSettings::read(&folder).unwrap_or_else(|wrong| {
+        for (file, error) in wrong {
+            reader.wrong(PAGES_DIR, format!("{file} {error}"));
         }
-        Look::default()
-    });
-    LookSettings {
-        stylesheet,
-        logo,
-        look,
-    }
+        LookSettings::default()
+    })
 }

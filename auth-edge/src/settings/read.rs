@@ -14,7 +14,7 @@ use provider_settings::checkup::UserinfoReading;
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect, provider_logout};
 use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
-use super::upstreams::{BODY_SILENCE, assertions, connections, requests, routes, upstreams};
+use super::upstreams::{BODY_SILENCE, assertions, requests, routes, upstreams};
 use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
 use crate::browser::profile::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
@@ -79,7 +79,6 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         ),
         assertions: assertions(reader),
         upstreams: upstreams(reader),
-        connections: connections(reader),
         max_concurrent_requests: requests(),
         body_silence: BODY_SILENCE,
         cookie,

@@ -18,7 +18,6 @@ pub static SERVICE: Service = Service {
         &SIGN_OUT,
         &PAGES,
         &GATEWAY,
-        &PROTECTION,
         &SESSION_SERVICE,
         &ANALYTICS,
     ],
@@ -203,20 +202,12 @@ static SIGN_OUT: Topic = Topic {
 
 static PAGES: Topic = Topic {
     title: "Pages",
-    settings: &[
-        setting(
-            "EDGE_PAGES_STYLESHEET",
-            "",
-            "FILE",
-            "A style sheet for the edge's own pages (errors, questions), after the built-in one; at most 64 KiB. Re-read when it changes. docs/look.md has an example.",
-        ),
-        setting(
-            "EDGE_PAGES_LOGO",
-            "",
-            "FILE",
-            "A logo for the top of those pages: SVG, PNG, JPEG or WebP, at most 256 KiB. Re-read when it changes.",
-        ),
-    ],
+    settings: &[setting(
+        "EDGE_PAGES_DIR",
+        "",
+        "DIRECTORY",
+        "A folder with the look of the edge's own pages (errors, questions): style.css, a style sheet after the built-in one, at most 64 KiB; logo.svg, logo.png, logo.jpg or logo.webp for the top, at most 256 KiB. Re-read when a file changes. docs/look.md has an example.",
+    )],
 };
 
 static GATEWAY: Topic = Topic {
@@ -265,16 +256,6 @@ static GATEWAY: Topic = Topic {
             "Time until an upstream's answer begins, counted from the last byte of the request.",
         ),
     ],
-};
-
-static PROTECTION: Topic = Topic {
-    title: "Protection",
-    settings: &[setting(
-        "EDGE_MAX_CONNECTIONS",
-        "0",
-        "COUNT",
-        "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory there is (the limit of the control group, or the machine's): 700 for 128 MiB, 1540 for 256 MiB, 16384 at most.",
-    )],
 };
 
 static SESSION_SERVICE: Topic = Topic {

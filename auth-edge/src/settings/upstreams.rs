@@ -1,4 +1,4 @@
-//! Settings of what lies behind the edge, and of how much of it is let through at once.
+//! Settings of what lies behind the edge, and how much of it is let through at once.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::memory;
-use chassis::serve::{ListenerRole, MemoryShare};
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
 
@@ -24,8 +23,6 @@ pub(super) const BODY_SILENCE: Duration = Duration::from_secs(30);
 
 /// The largest request body passed on, in bytes, where its route says nothing (`max_body`).
 const BODY_BYTES_MAX: u64 = 1 << 30;
-
-const CONNECTIONS: &str = "EDGE_MAX_CONNECTIONS";
 
 /// Memory for one request that is worked on, in bytes: those that take most, with their upstream, take half of it.
 const MEMORY_OF_REQUEST: u64 = 256 * 1024;
@@ -51,16 +48,6 @@ pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
     }
 }
 
-/// Connections at once; none follows the memory there is.
-pub(super) fn connections(reader: &mut Reader<'_>) -> Option<usize> {
-    let connections = reader.count(CONNECTIONS);
-    let memory = memory::available().map(|memory| memory.bytes);
-    if let Some(text) = memory.and_then(|memory| too_much_for(memory, connections)) {
-        reader.warn(CONNECTIONS, text);
-    }
-    (connections > 0).then_some(connections)
-}
-
 /// How many requests may be worked on at once in the memory there is.
 pub(super) fn requests() -> usize {
     requests_within(memory::available().map(|memory| memory.bytes))
@@ -71,18 +58,6 @@ fn requests_within(memory: Option<u64>) -> usize {
     usize::try_from(fit)
         .unwrap_or(*REQUESTS.end())
         .clamp(*REQUESTS.start(), *REQUESTS.end())
-}
-
-/// Says that so many connections do not fit into the memory there is.
-fn too_much_for(memory: u64, connections: usize) -> Option<String> {
-    let taken = MemoryShare::taken_by(connections, STREAMS_MAX);
-    let fit = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, Some(memory)).connections;
-    let (taken_mib, memory_mib) = (taken >> 20, memory >> 20);
-    (taken > memory).then(|| {
-        format!(
-            "is {connections}, which may take {taken_mib} MiB of the {memory_mib} MiB there are: {fit} would fit"
-        )
-    })
 }
 
 pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
@@ -135,16 +110,5 @@ mod tests {
         assert_eq!(requests_within(Some(1 << 20)), 64);
         assert_eq!(requests_within(Some(24 << 30)), 4_096);
         assert_eq!(requests_within(None), 4_096);
-    }
-
-    #[test]
-    fn connections_that_cannot_fit_into_the_memory_give_a_warning_with_what_would() {
-        for fits in [0, 700, 1_000] {
-            assert_eq!(too_much_for(POD, fits), None, "{fits}");
-        }
-        let warning = too_much_for(POD, 16_384).unwrap();
-        for part in ["16384", "128 MiB", "700"] {
-            assert!(warning.contains(part), "{warning}");
-        }
     }
 }

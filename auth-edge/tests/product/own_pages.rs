@@ -127,14 +127,10 @@ async fn the_question_whether_to_sign_out_and_a_refused_sign_in_are_in_it_too() 
 #[tokio::test]
 async fn an_own_style_sheet_and_logo_are_on_every_page_and_allow_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let (style, logo) = (folder.path().join("own.css"), folder.path().join("logo.svg"));
+    let (style, logo) = (folder.path().join("style.css"), folder.path().join("logo.svg"));
     std::fs::write(&style, "main{border-radius:0}").unwrap();
     std::fs::write(&logo, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").unwrap();
-    let stack = Stack::with(&[
-        ("EDGE_PAGES_STYLESHEET", style.to_str().unwrap()),
-        ("EDGE_PAGES_LOGO", logo.to_str().unwrap()),
-    ])
-    .await;
+    let stack = Stack::with(&[("EDGE_PAGES_DIR", folder.path().to_str().unwrap())]).await;
     let mut browser = stack.browser();
     let page = browser.visit("/nothing/here").await;
     assert!(

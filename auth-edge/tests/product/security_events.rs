@@ -15,7 +15,7 @@ const PUSH: [(&str, &str); 2] = [
     ("accept", "application/json"),
 ];
 const CAEP: &str = "https://schemas.openid.net/secevent/caep/event-type/";
-const LISTENS: (&str, &str) = ("SESSION_TRANSMITTERS", "email = false");
+const LISTENS: (&str, &str) = ("SESSION_SIGNALS", "email = false");
 
 async fn push(edge: &mut Browser, token: &str) -> Answer {
     edge.send(Method::POST, PATH, &PUSH, Some(token.to_owned())).await
@@ -120,7 +120,7 @@ async fn the_header_of_a_stream_is_passed_on() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "Bearer of-the-stream").unwrap();
     let lines = format!("authorization_file = \"{}\"", file.path().display());
-    let gateway = Gateway::start("", &[("SESSION_TRANSMITTERS", &lines)]).await;
+    let gateway = Gateway::start("", &[("SESSION_SIGNALS", &lines)]).await;
     let (stack, mut provider) = (&gateway.stack, gateway.stack.browser());
     let token = event(stack, "session-revoked", "alice", &json!({}));
     let without = push(&mut provider, &token).await;
@@ -239,7 +239,7 @@ async fn a_sign_in_in_which_the_provider_asked_nobody_is_not_enough_however_it_c
 #[tokio::test(flavor = "multi_thread")]
 async fn a_class_that_is_demanded_and_never_comes_is_said_once_and_does_not_go_round_in_circles() {
     let lines = "[policy]\ncredential-change = \"acr:gold\"";
-    let gateway = Gateway::start("", &[("SESSION_TRANSMITTERS", lines)]).await;
+    let gateway = Gateway::start("", &[("SESSION_SIGNALS", lines)]).await;
     let stack = &gateway.stack;
     let class = |acr: Value| {
         stack

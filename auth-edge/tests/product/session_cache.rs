@@ -149,7 +149,7 @@ async fn a_login_asks_for_the_session_of_its_cookie_only_where_security_events_m
     for (transmitters, asked) in [("", 0), ("email = true", 1)] {
         let stack = Stack::with(&[
             ("EDGE_SESSION_CACHE_SECS", "60"),
-            ("SESSION_TRANSMITTERS", transmitters),
+            ("SESSION_SIGNALS", transmitters),
         ])
         .await;
         let mut browser = stack.browser();

@@ -10,8 +10,8 @@ use clap::ArgMatches;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{self, AuditRecord, Event, Outcome};
-use crate::audit_log::{AuditFile, AuditSettings, Destination};
+use crate::audit::{AuditRecord, Event, Outcome};
+use crate::audit_log::{AuditFile, Destination};
 use crate::clock::SystemClock;
 use crate::findings::chain;
 use crate::logs::{self, AuditRecords, LogQueue, LogSettings, UnwrittenRecords};
@@ -40,7 +40,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// The settings every program has.
 struct Process {
     logs: LogSettings,
-    audit: AuditSettings,
+    audit: Destination,
     traces: Option<CollectorSettings>,
     admin: Option<SocketAddr>,
     admin_setting: &'static str,
@@ -128,7 +128,7 @@ where
             .traces
             .as_ref()
             .and_then(|collector| Traces::start(service.name, collector));
-        let audited = match (&audit, &process.audit.destination) {
+        let audited = match (&audit, &process.audit) {
             (Some(queue), _) => AuditRecords::Own(queue.clone()),
             (None, Destination::Off) => AuditRecords::Dropped,
             (None, _) => AuditRecords::AmongLogs,
@@ -175,13 +175,10 @@ struct Telemetry {
 
 impl Telemetry {
     fn start(service: &Service, process: &Process) -> Result<Self, Box<dyn std::error::Error>> {
-        if !process.audit.has_subjects {
-            audit::leave_out_subjects();
-        }
         let registry = metrics::registry(service.name)?;
         let readiness = Readiness::new();
         let unwritten = UnwrittenRecords::new(&registry)?;
-        let audit = match &process.audit.destination {
+        let audit = match &process.audit {
             Destination::File(path) => {
                 let file = AuditFile::open(path, &registry, &readiness)?;
                 Some(LogQueue::start("audit", file, unwritten.clone())?)
@@ -301,7 +298,7 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
     let admin_setting = own("ADMIN_LISTEN");
     Process {
         logs: LogSettings::read(reader),
-        audit: AuditSettings::read(reader),
+        audit: Destination::read(reader),
         traces: CollectorSettings::read(reader),
         admin: admin_setting.and_then(|name| reader.socket_addr(name)),
         admin_setting: admin_setting.unwrap_or("ADMIN_LISTEN"),

@@ -3,7 +3,7 @@
 import { saysOver } from '../answers.mjs';
 import { faultsWithin, isOverloaded, stalledMs } from '../excuses.mjs';
 
-export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease is over after REFRESH_LEASE_S
+export const RECOVERY_MS = 5_000; // after a fault is over: a connection is tried again within seconds, a lease of a debug build is over after three
 const ANSWER_MS = 10_000; // the longest deadline of an edge's own, twice
 const GRPC_AWAY = [4, 14]; // DEADLINE_EXCEEDED, UNAVAILABLE
 const WELL = { me: [200, 204], status: [200], app: [200, 401], 'sign-out': [302], 'sign-in': [302], 'end-others': [200], 'provider-sign-out': [200, 303] };

@@ -41,14 +41,12 @@ async function startPublisher() {
 /** A deployment that reports to the edge of `other`, and accepts events of `other`. */
 async function deployment({ name, publisher, edge }, other, header) {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const receivers = file(`${name}-receivers.toml`, [
+  const signals = file(`${name}-signals.toml`, [
     `issuer = "${publisher.issuer}"`, `signing_key_file = "${file(`${name}.pem`, privateKey.export({ type: 'pkcs8', format: 'pem' }))}"`,
-    '[[receiver]]', `id = "${other.name}"`, `audience = "https://${other.name}.example"`, `url = "http://127.0.0.1:${other.edge}/api/auth/events"`, `authorization_file = "${header}"`, '',
-  ].join('\n'));
-  const transmitters = file(`${name}-transmitters.toml`, [
+    '[[receiver]]', `id = "${other.name}"`, `audience = "https://${other.name}.example"`, `url = "http://127.0.0.1:${other.edge}/api/auth/events"`, `authorization_file = "${header}"`,
     '[[transmitter]]', `id = "${other.name}"`, `issuer = "${other.publisher.issuer}"`, `audience = "https://${name}.example"`, `provider = "${PROVIDER}"`, `authorization_file = "${header}"`, '',
   ].join('\n'));
-  const sessionEnv = { SESSION_RECEIVERS: receivers, SESSION_TRANSMITTERS: transmitters };
+  const sessionEnv = { SESSION_SIGNALS: signals };
   publisher.documents = Object.fromEntries(['metadata', 'keys'].map((name) => [name, execFileSync(binary('session-svc'), ['receivers', name], { env: { ...process.env, ...sessionEnv } })]));
   const stack = await startStack({ store: 'redis', ports: { edge }, provider: { OIDC_ISSUER_URL: PROVIDER, OIDC_CLIENT_ID: 'vestibule', OIDC_CLIENT_SECRET: randomBytes(16).toString('hex') }, sessionEnv });
   const call = (method, message) => invoke(stack.sessionUrls[0], method, message);

@@ -94,7 +94,7 @@ for (const [program, settings] of Object.entries(PROGRAMS)) {
     ]) {
       const [status, text] = check({ ...endpoint, ...change });
       assert.equal(status, 78, text);
-      assert.ok(text.includes(`OTEL_EXPORTER_OTLP_${name} (--otel-exporter-otlp-`) && text.includes(said), text);
+      assert.ok(text.includes(`OTEL_EXPORTER_OTLP_${name}: `) && text.includes(said), text);
     }
   });
 }

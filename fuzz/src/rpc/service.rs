@@ -195,7 +195,7 @@ pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     std::fs::write(transmitters.path(), table).unwrap();
     let transmitters_path = transmitters.path().display().to_string();
     let pairs = [
-        ("SESSION_TRANSMITTERS", transmitters_path.as_str()),
+        ("SESSION_SIGNALS", transmitters_path.as_str()),
         ("SESSION_LISTEN", listen.as_str()),
         ("SESSION_STORE", "memory:"),
         ("OIDC_ISSUER_URL", issuer.as_str()),

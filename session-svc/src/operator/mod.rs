@@ -6,7 +6,7 @@
 //! | `doctor` | the provider and the store, with the settings of the service |
 //! | `check-store` | the store itself: a file has to be free, Redis is shared with running services |
 //! | `pause` | nothing: it waits |
-//! | `receivers metadata`, `keys` | the file of `SESSION_RECEIVERS`: prints what the operator publishes |
+//! | `receivers metadata`, `keys` | the file of `SESSION_SIGNALS`: prints what the operator publishes |
 //!
 //! Invariants
 //! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.

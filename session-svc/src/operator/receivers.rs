@@ -29,7 +29,7 @@ impl Tool for ReceiversTool {
             .arg_required_else_help(true)
             .subcommands([metadata, keys].map(|command| {
                 command.after_help(
-                    "Reads SESSION_RECEIVERS and the signing keys it names. Exit codes: 0 done, 2 used wrongly, 78 wrong settings.",
+                    "Reads SESSION_SIGNALS and the signing keys it names. Exit codes: 0 done, 2 used wrongly, 78 wrong settings.",
                 )
             }))
     }
@@ -39,9 +39,12 @@ impl Tool for ReceiversTool {
         given: &ArgMatches,
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let receivers = signals::receivers(&mut reader);
-        if receivers.is_none() && !reader.is_wrong(signals::RECEIVERS) {
-            reader.wrong(signals::RECEIVERS, "is required: it names the signing keys");
+        let receivers = signals::read(&mut reader).and_then(|signals| signals.receivers);
+        if receivers.is_none() && !reader.is_wrong(signals::SIGNALS) {
+            reader.wrong(
+                signals::SIGNALS,
+                "is required, with receivers: it names the signing keys",
+            );
         }
         let (receivers, warnings) = reader.finish(receivers)?;
         let document = receivers.map(|receivers| match given.subcommand_name() {

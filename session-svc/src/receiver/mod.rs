@@ -15,6 +15,7 @@ mod settings;
 mod signal_receiver;
 mod subjects;
 
-pub use settings::{TransmittersFile, parse};
+pub use settings::TransmittersFile;
+pub(crate) use settings::read;
 pub(crate) use signal_receiver::Received;
 pub use signal_receiver::{ReceiverError, SignalReceiver};

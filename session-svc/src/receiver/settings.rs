@@ -1,4 +1,4 @@
-//! Reads the file of trusted transmitters.
+//! Reads the trusted transmitters of the file of signals.
 //!
 //! ```toml
 //! [[transmitter]]
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use chassis::files::read_bounded;
 use chassis::secret::Secret;
-use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
+use chassis::settings::toml_file::{Table, Value};
 use oidc::endpoint_is_secure;
 use ssf::TransmitterSettings;
 use url::Url;
@@ -65,39 +65,37 @@ pub struct ConfiguredTransmitter {
     pub authorization: Option<(PathBuf, Secret<String>)>,
 }
 
-/// Reads the file.
-///
-/// # Errors
-/// Every mistake, in the order of the file.
-pub fn parse(text: &str) -> Result<TransmittersFile, FileMistakes> {
+/// Reads the transmitters of the file and what their events do; none if it has neither.
+pub(crate) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
     let (mut ids, mut issuers) = (BTreeSet::new(), BTreeSet::new());
-    toml_file::parse(text, |file| {
-        let mut tables = 0;
-        let transmitters = file.tables("transmitter", MAX_TRANSMITTERS, |table| {
-            tables += 1;
-            let one = transmitter(table)?;
-            if !ids.insert(one.id.clone()) {
-                table.wrong(format!(
-                    "id {:?} is there twice: it has to name one transmitter",
-                    one.id
-                ));
-            }
-            if !issuers.insert(one.settings.issuer.clone()) {
-                table.wrong(format!(
-                    "issuer {:?} is there twice: events of two transmitters differ by it",
-                    one.settings.issuer
-                ));
-            }
-            Some(one)
-        });
-        if tables == 0 {
+    let mut tables = 0;
+    let transmitters = file.tables("transmitter", MAX_TRANSMITTERS, |table| {
+        tables += 1;
+        let one = transmitter(table)?;
+        if !ids.insert(one.id.clone()) {
+            table.wrong(format!(
+                "id {:?} is there twice: it has to name one transmitter",
+                one.id
+            ));
+        }
+        if !issuers.insert(one.settings.issuer.clone()) {
+            table.wrong(format!(
+                "issuer {:?} is there twice: events of two transmitters differ by it",
+                one.settings.issuer
+            ));
+        }
+        Some(one)
+    });
+    let policy = file.table("policy", EventPolicy::read);
+    if tables == 0 {
+        if policy.is_some() {
             file.wrong("there is no transmitter: write a [[transmitter]] table for each");
         }
-        let policy = file.table("policy", EventPolicy::read);
-        TransmittersFile {
-            transmitters,
-            policy: policy.unwrap_or_default(),
-        }
+        return None;
+    }
+    Some(TransmittersFile {
+        transmitters,
+        policy: policy.unwrap_or_default(),
     })
 }
 

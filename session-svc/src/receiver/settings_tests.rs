@@ -1,7 +1,13 @@
+use chassis::settings::toml_file::{self, FileMistakes};
+
 use super::*;
 
 const BARE: &str =
     "[[transmitter]]\nid = \"idp\"\nissuer = \"https://id.example\"\naudience = \"https://edge.example\"\n";
+
+fn parse(text: &str) -> Result<TransmittersFile, FileMistakes> {
+    toml_file::parse(text, read).map(Option::unwrap)
+}
 
 fn mistakes(lines: &str) -> String {
     parse(&format!("{BARE}{lines}\n")).unwrap_err().to_string()
@@ -49,7 +55,7 @@ fn every_mistake_is_named_with_its_line() {
         assert!(mistakes.contains(told), "{lines}: {mistakes}");
     }
     for (text, told) in [
-        ("", "there is no transmitter"),
+        ("[policy]\n", "there is no transmitter"),
         ("[[transmitter]]\nid = \"A B\"\n", "id \"A B\" has to be a-z"),
         (
             "[[transmitter]]\nissuer = \"http://id.example\"\n",

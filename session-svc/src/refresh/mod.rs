@@ -68,7 +68,7 @@ use crate::store::RememberedName;
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
 
-/// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its holder dies, and longer than
+/// How long a lease lasts without being prolonged: what others wait when its holder dies, and longer than
 /// most failovers, which no holder can prolong it in.
 pub const LEASE: Duration = Duration::from_secs(15);
 

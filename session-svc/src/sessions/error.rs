@@ -52,7 +52,7 @@ pub enum SessionsError {
         limit: usize,
     },
     /// No transmitter of security events is listened to.
-    #[error("the service listens to no transmitter of security events: set SESSION_TRANSMITTERS")]
+    #[error("the service listens to no transmitter of security events: set SESSION_SIGNALS")]
     ListensToNobody,
     /// The store cannot be reached.
     #[error("the session store cannot be reached")]

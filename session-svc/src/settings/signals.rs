@@ -1,5 +1,6 @@
-//! Transmitters of security events, and receivers of ours.
+//! Transmitters of security events, and receivers of ours: one file for both directions.
 
+use chassis::settings::toml_file::{self, FileMistakes};
 use chassis::settings::{Reader, Topic, setting};
 
 use oidc::ForwardProxy;
@@ -8,51 +9,66 @@ use provider_settings::ConfiguredProviders;
 use crate::receiver::{self, TransmittersFile};
 use crate::transmitter::{self, Receivers};
 
-const TRANSMITTERS: &str = "SESSION_TRANSMITTERS";
-pub(crate) const RECEIVERS: &str = "SESSION_RECEIVERS";
+pub(crate) const SIGNALS: &str = "SESSION_SIGNALS";
 
 pub(super) static TOPIC: Topic = Topic {
     title: "Shared Signals",
-    settings: &[
-        setting(
-            TRANSMITTERS,
-            "",
-            "FILE",
-            "TOML list of trusted transmitters of security events (OpenID Shared Signals): a [[transmitter]] table for each, and a [policy] that says what each event does. Transmitters push to the edge, at /api/auth/events (docs/signals.md).",
-        ),
-        setting(
-            RECEIVERS,
-            "",
-            "FILE",
-            "TOML list of systems that get signed events of endings (OpenID Shared Signals): issuer, signing_key_file and a [[receiver]] table for each (docs/signals.md).",
-        ),
-    ],
+    settings: &[setting(
+        SIGNALS,
+        "",
+        "FILE",
+        "Partners in OpenID Shared Signals (TOML, docs/signals.md). A [[transmitter]] table for each trusted transmitter of security events, with a [policy] that says what each event does; transmitters push to the edge, at /api/auth/events. A [[receiver]] table for each system that gets signed events of endings, with issuer and signing_key_file.",
+    )],
 };
 
-/// The receivers; mistakes of the file are mistakes of the setting.
-pub(crate) fn receivers(reader: &mut Reader<'_>) -> Option<Receivers> {
-    let path = reader.path(RECEIVERS)?;
-    reader.toml_file(RECEIVERS, &path, transmitter::parse)
+/// What the file says of both directions; there is at least one.
+#[derive(Debug)]
+pub struct Signals {
+    /// Trusted transmitters of security events.
+    pub transmitters: Option<TransmittersFile>,
+    /// Receivers of events of endings.
+    pub receivers: Option<Receivers>,
 }
 
-/// The trusted transmitters, whose keys are fetched through the proxy; mistakes of the file are mistakes of the setting.
-pub(super) fn transmitters(
+/// Reads the text of the file.
+///
+/// # Errors
+/// Every mistake, in the order of the file.
+pub fn parse(text: &str) -> Result<Signals, FileMistakes> {
+    toml_file::parse(text, |file| {
+        let signals = Signals {
+            transmitters: receiver::read(file),
+            receivers: transmitter::read(file),
+        };
+        if signals.transmitters.is_none() && signals.receivers.is_none() {
+            file.wrong("there is no partner: write a [[transmitter]] or a [[receiver]] table for each");
+        }
+        signals
+    })
+}
+
+/// The file of the setting; its mistakes are mistakes of the setting.
+pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Signals> {
+    let path = reader.path(SIGNALS)?;
+    reader.toml_file(SIGNALS, &path, parse)
+}
+
+/// Has the keys of transmitters fetched through the proxy, and warns of transmitters for a provider that is not configured.
+pub(super) fn fit_to_providers(
     reader: &mut Reader<'_>,
+    file: &mut TransmittersFile,
     proxy: Option<&ForwardProxy>,
     providers: &ConfiguredProviders,
-) -> Option<TransmittersFile> {
-    let path = reader.path(TRANSMITTERS)?;
-    let mut file = reader.toml_file(TRANSMITTERS, &path, receiver::parse)?;
+) {
     for transmitter in &mut file.transmitters {
         transmitter.settings.proxy = proxy.cloned();
         let mut issuers = providers.settings().map(|settings| &settings.issuer);
         if !issuers.any(|issuer| *issuer == transmitter.provider) {
             let (id, provider) = (&transmitter.id, &transmitter.provider);
             reader.warn(
-                TRANSMITTERS,
+                SIGNALS,
                 format!("transmitter {id:?} reports on sessions of {provider}, which is not a configured provider: set provider to the issuer people sign in at"),
             );
         }
     }
-    Some(file)
 }

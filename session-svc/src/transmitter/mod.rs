@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use receiver::Receivers;
-pub use receivers_file::parse;
+pub(crate) use receivers_file::read;
 
 use self::delivery::Deliverer;
 use self::measures::Measures;

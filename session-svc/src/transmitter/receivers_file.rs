@@ -1,4 +1,4 @@
-//! Reads the file of receivers.
+//! Reads the receivers of the file of signals.
 //!
 //! ```toml
 //! issuer = "https://sessions.example"
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chassis::files;
-use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
+use chassis::settings::toml_file::{Table, Value};
 use oidc::endpoint_is_secure;
 use ssf::{SecurityEventPush, SecurityEventSigner};
 use url::Url;
@@ -31,33 +31,28 @@ const MAX_RECEIVERS: usize = 100;
 /// Longest id: a label of metrics.
 const ID_BYTES_MAX: usize = 32;
 
-/// Reads the file.
-///
-/// # Errors
-/// Every mistake, in the order of the file.
-pub fn parse(text: &str) -> Result<Receivers, FileMistakes> {
-    let receivers = toml_file::parse(text, |file| {
-        let issuer = file.required("issuer").and_then(issuer);
-        let signer = file.required("signing_key_file").and_then(signer);
-        let mut ids = HashSet::new();
-        let mut tables = 0;
-        let all = file.tables("receiver", MAX_RECEIVERS, |table| {
-            tables += 1;
-            receiver(table, &mut ids).map(Arc::new)
-        });
-        if tables == 0 {
-            file.wrong(
-                "there is no receiver: write a [[receiver]] table for each, or leave SESSION_RECEIVERS unset",
-            );
+/// Reads the receivers of the file and what their events are signed with; none if it has neither.
+pub(crate) fn read(file: &Table<'_>) -> Option<Receivers> {
+    let mut ids = HashSet::new();
+    let mut tables = 0;
+    let all = file.tables("receiver", MAX_RECEIVERS, |table| {
+        tables += 1;
+        receiver(table, &mut ids).map(Arc::new)
+    });
+    if tables == 0 {
+        if file.get("issuer").or(file.get("signing_key_file")).is_some() {
+            file.wrong("there is no receiver: write a [[receiver]] table for each");
         }
-        Some(Receivers {
-            issuer: issuer?,
-            signer: signer?,
-            all,
-            queued_max: QUEUED_MAX,
-        })
-    })?;
-    receivers.ok_or_else(|| FileMistakes::of_file("the file cannot be used"))
+        return None;
+    }
+    let issuer = file.required("issuer").and_then(issuer);
+    let signer = file.required("signing_key_file").and_then(signer);
+    Some(Receivers {
+        issuer: issuer?,
+        signer: signer?,
+        all,
+        queued_max: QUEUED_MAX,
+    })
 }
 
 fn receiver(table: &Table<'_>, ids: &mut HashSet<String>) -> Option<Receiver> {

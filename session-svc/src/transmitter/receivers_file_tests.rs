@@ -2,7 +2,13 @@
 
 use std::path::Path;
 
+use chassis::settings::toml_file::{self, FileMistakes};
+
 use super::*;
+
+fn parse(text: &str) -> Result<Receivers, FileMistakes> {
+    toml_file::parse(text, read).map(Option::unwrap)
+}
 
 const KEY: &str = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
 

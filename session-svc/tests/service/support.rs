@@ -270,7 +270,7 @@ impl World {
 
     /// A further service on the same store, which listens to the transmitters of a file.
     pub(crate) async fn listening(&self, store: Arc<dyn SessionStore>, file: &str) -> Client {
-        let file = session_svc::receiver::parse(file).expect("a file without mistakes");
+        let file = session_svc::settings::signals::parse(file).expect("a file without mistakes");
         service(
             store,
             &self.provider,
@@ -279,7 +279,7 @@ impl World {
             limits(),
             lifetime(),
             "ab",
-            Some(file),
+            file.transmitters,
         )
         .await
     }

@@ -10,7 +10,7 @@
 //! left out by a style sheet's mistake.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
@@ -23,10 +23,12 @@ use super::Pages;
 use super::html::{STYLE, escape, source_of};
 use crate::values::reserved::LOGO_PREFIX;
 
-/// The setting of the style sheet.
-pub(crate) const STYLESHEET: &str = "EDGE_PAGES_STYLESHEET";
-/// The setting of the logo.
-pub(crate) const LOGO: &str = "EDGE_PAGES_LOGO";
+/// The setting: the folder with the style sheet and the logo.
+pub(crate) const PAGES_DIR: &str = "EDGE_PAGES_DIR";
+const STYLESHEET: &str = "style.css";
+/// The logo's name in messages; its file is one of [`LOGO_FILES`].
+const LOGO: &str = "the logo";
+const LOGO_FILES: [&str; 4] = ["logo.svg", "logo.png", "logo.jpg", "logo.webp"];
 /// The route of the logo.
 pub(crate) const LOGO_ROUTE: &str = "/api/auth/logo/{name}";
 /// Longest style sheet, in bytes: it is sent with every page.
@@ -39,6 +41,9 @@ const LOGO_HASH_BYTES: usize = 12;
 /// Why a file of the look cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LookError {
+    /// None of the names is there.
+    #[error("has neither style.css nor logo.svg, logo.png, logo.jpg or logo.webp")]
+    Empty,
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
@@ -59,18 +64,41 @@ pub(crate) enum LookError {
     NoPicture,
 }
 
-/// A setting whose file cannot be used, and why.
+/// A file that cannot be used, and why.
 type WrongFile = (&'static str, LookError);
 
-/// The files, and what they held at the start.
+/// The files of the folder, and what they held at the start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LookSettings {
-    /// The style sheet's file.
-    pub(crate) stylesheet: Option<PathBuf>,
-    /// The logo's file.
-    pub(crate) logo: Option<PathBuf>,
+    stylesheet: Option<PathBuf>,
+    logo: Option<PathBuf>,
     /// What they held.
     pub(crate) look: Look,
+}
+
+impl LookSettings {
+    /// Reads the files of `folder`.
+    ///
+    /// # Errors
+    /// Each file that cannot be used, and why.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Vec<WrongFile>> {
+        let existing = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+        let stylesheet = existing(STYLESHEET);
+        let logo = LOGO_FILES.iter().find_map(|name| existing(name));
+        if stylesheet.is_none() && logo.is_none() {
+            return Err(vec![("the folder", LookError::Empty)]);
+        }
+        let content =
+            |path: &Option<PathBuf>| path.as_ref().map(|path| files::read_bounded(path)).transpose();
+        let style = content(&stylesheet).map_err(|error| vec![(STYLESHEET, error.into())])?;
+        let picture = content(&logo).map_err(|error| vec![(LOGO, error.into())])?;
+        let look = Look::parse(style.as_deref(), picture.as_deref())?;
+        Ok(Self {
+            stylesheet,
+            logo,
+            look,
+        })
+    }
 }
 
 /// How the pages look.
@@ -98,8 +126,8 @@ impl Look {
     /// Reads what the files hold.
     ///
     /// # Errors
-    /// Each setting whose file cannot be used, and why.
-    pub(crate) fn parse(stylesheet: Option<&[u8]>, logo: Option<&[u8]>) -> Result<Self, Vec<WrongFile>> {
+    /// Each file that cannot be used, and why.
+    fn parse(stylesheet: Option<&[u8]>, logo: Option<&[u8]>) -> Result<Self, Vec<WrongFile>> {
         match (
             stylesheet.map(style).transpose(),
             logo.map(Logo::parse).transpose(),
@@ -108,9 +136,7 @@ impl Look {
             (style, logo) => {
                 let wrong = [(STYLESHEET, style.err()), (LOGO, logo.err())];
                 let wrong = wrong.into_iter();
-                Err(wrong
-                    .filter_map(|(setting, error)| Some((setting, error?)))
-                    .collect())
+                Err(wrong.filter_map(|(file, error)| Some((file, error?))).collect())
             }
         }
     }
@@ -227,21 +253,18 @@ pub(crate) fn follow(pages: &Pages, settings: &LookSettings) {
             Ok(look) => {
                 pages.look.store(look);
                 tracing::info!("the look of the pages was read from its files");
-                for (setting, is_given) in [(STYLESHEET, with_style), (LOGO, with_logo)] {
-                    if is_given {
-                        audit::reloaded(setting, None, Ok(()));
-                    }
-                }
+                audit::reloaded(PAGES_DIR, None, Ok(()));
             }
             Err(wrong) => {
-                for (setting, error) in wrong {
+                for (file, error) in wrong {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(
-                        setting,
+                        setting = PAGES_DIR,
+                        file,
                         error,
                         "the changed file is refused: the old look stays in use"
                     );
-                    audit::reloaded(setting, None, Err(error));
+                    audit::reloaded(PAGES_DIR, Some(Path::new(file)), Err(error));
                 }
             }
         }
@@ -281,10 +304,10 @@ mod tests {
             (&[b'a'; MAX_STYLESHEET_BYTES + 1], "64 KiB"),
         ] {
             let wrong = Look::parse(Some(text), Some(b"GIF89a")).unwrap_err();
-            let [(setting, error), (LOGO, _)] = &wrong[..] else {
+            let [(file, error), (LOGO, _)] = &wrong[..] else {
                 panic!("both are named: {wrong:?}");
             };
-            assert_eq!(*setting, STYLESHEET);
+            assert_eq!(*file, STYLESHEET);
             assert!(error.to_string().contains(expected), "{error}");
         }
     }

@@ -392,24 +392,19 @@ fn what_the_file_of_providers_says_has_to_fit_the_edge() {
 #[test]
 fn a_look_that_cannot_be_used_is_named_with_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let (style, logo) = (folder.path().join("own.css"), folder.path().join("logo.gif"));
+    let (style, logo) = (folder.path().join("style.css"), folder.path().join("logo.png"));
     std::fs::write(&style, "@import url(other.css)").unwrap();
     std::fs::write(&logo, "GIF89a").unwrap();
-    let wrong = result(&[
-        ("EDGE_PAGES_STYLESHEET", style.to_str().unwrap()),
-        ("EDGE_PAGES_LOGO", logo.to_str().unwrap()),
-    ])
-    .unwrap_err();
+    let wrong = result(&[("EDGE_PAGES_DIR", folder.path().to_str().unwrap())]).unwrap_err();
     for text in [
-        "EDGE_PAGES_STYLESHEET",
-        "@import",
-        "EDGE_PAGES_LOGO",
-        "neither SVG, PNG, JPEG nor WebP",
+        "EDGE_PAGES_DIR",
+        "style.css holds \"@import\"",
+        "the logo is neither SVG, PNG, JPEG nor WebP",
     ] {
         assert!(wrong.contains(text), "{text}: {wrong}");
     }
-    let wrong = result(&[("EDGE_PAGES_STYLESHEET", "/no/such.css")]).unwrap_err();
-    assert!(wrong.contains("names a file that is not there"), "{wrong}");
+    let wrong = result(&[("EDGE_PAGES_DIR", "/no/such/folder")]).unwrap_err();
+    assert!(wrong.contains("has neither style.css nor logo.svg"), "{wrong}");
 }
 
 #[test]

@@ -164,7 +164,7 @@ async fn who_asks_whether_somebody_may_pass_learns_the_issuer_with_the_subject()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_without_a_rule_sends_who_owes_a_sign_in_to_the_provider_it_is_owed_to() {
     let settings = [
-        ("SESSION_TRANSMITTERS", "email = false"),
+        ("SESSION_SIGNALS", "email = false"),
         ("EDGE_TRUSTED_PROXIES", "127.0.0.1/32"),
     ];
     let two = Two::with("", "", &settings).await;

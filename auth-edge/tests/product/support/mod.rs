@@ -72,10 +72,12 @@ fn listed(file: &str) -> RefreshProviders {
 /// The provider as a transmitter of security events, with these further lines of its table and below it.
 fn listened(provider: &ScriptedProvider, lines: &str) -> TransmittersFile {
     let issuer = provider.issuer();
-    session_svc::receiver::parse(&format!(
+    session_svc::settings::signals::parse(&format!(
         "[[transmitter]]\nid = \"idp\"\nissuer = \"{issuer}\"\naudience = \"{EVENTS_AUDIENCE}\"\n\
          configuration_url = \"{issuer}/.well-known/openid-configuration\"\n{lines}\n"
     ))
+    .unwrap()
+    .transmitters
     .unwrap()
 }
 
@@ -107,7 +109,7 @@ impl Stack {
     }
 
     /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
-    /// service's own, `SESSION_TRANSMITTERS` with lines of a table for the provider; `heartbeat_ms` is the time between two heartbeats.
+    /// service's own, `SESSION_SIGNALS` with lines of a table for the provider; `heartbeat_ms` is the time between two heartbeats.
     /// `body_silence_secs` and `concurrent_requests` take the place of limits that are constants, or follow the memory.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
@@ -151,7 +153,7 @@ impl Stack {
         };
         let heartbeat_ms = given("heartbeat_ms", "300").parse().unwrap();
         let heartbeat = Duration::from_millis(heartbeat_ms);
-        let lines = given("SESSION_TRANSMITTERS", "");
+        let lines = given("SESSION_SIGNALS", "");
         let transmitters = (!lines.is_empty()).then(|| listened(&provider, &lines));
         let sessions = SessionService::start(providers, &clock, heartbeat, transmitters).await;
         let address = listener.local_addr().unwrap().to_string();

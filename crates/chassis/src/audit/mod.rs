@@ -3,8 +3,7 @@
 //! A record is a tracing event of the target [`TARGET`], made in one place ([`AuditRecord::write`]). [`crate::logs`] writes it to the
 //! stream of `AUDIT_LOG` ([`crate::audit_log`]).
 //!
-//! Invariant: a record holds no token, session ID, code, cookie or claim. It names a person by issuer and subject, or by the issuer
-//! alone with `AUDIT_SUBJECT=none`.
+//! Invariant: a record holds no token, session ID, code, cookie or claim. It names a person by issuer and subject.
 //!
 //! The schema with its version: [`schema`], and `docs/audit-log.md` for people.
 
@@ -14,7 +13,6 @@ mod repeated;
 pub(crate) mod schema;
 
 pub use self::origin::{Origin, RequestId, carried};
-pub(crate) use self::record::leave_out_subjects;
 pub use self::record::{AuditRecord, Outcome, reloaded};
 pub use self::repeated::RepeatedRecords;
 pub use self::schema::Event;

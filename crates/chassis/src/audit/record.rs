@@ -1,7 +1,6 @@
 //! One record, filled in by whoever knows what happened, and written.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Span;
 
@@ -9,14 +8,6 @@ use super::TARGET;
 use super::origin::Origin;
 use super::schema::Event;
 use crate::trace_id::trace_id;
-
-/// Whether records of this process contain the subjects of people.
-static HAS_SUBJECTS: AtomicBool = AtomicBool::new(true);
-
-/// Leaves the subjects of people out of the records of this process.
-pub(crate) fn leave_out_subjects() {
-    HAS_SUBJECTS.store(false, Ordering::Relaxed);
-}
 
 /// How something ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,7 +39,7 @@ pub struct AuditRecord<'a> {
     pub outcome: Outcome,
     /// Why it failed: a stable word.
     pub reason: Option<&'a str>,
-    /// Issuer identifier and subject of the person. The record has no subject with `AUDIT_SUBJECT=none`.
+    /// Issuer identifier and subject of the person.
     pub actor: Option<(&'a str, &'a str)>,
     /// The session's handle.
     pub session: Option<&'a str>,
@@ -129,10 +120,6 @@ impl AuditRecord<'_> {
             Some(_) => None,
             None => trace_id(&Span::current()),
         };
-        let subject = self
-            .actor
-            .filter(|_| HAS_SUBJECTS.load(Ordering::Relaxed))
-            .map(|(_, subject)| subject);
         tracing::info!(
             target: TARGET,
             {
@@ -140,7 +127,7 @@ impl AuditRecord<'_> {
                 outcome = outcome.name(),
                 reason = self.reason,
                 actor.issuer = self.actor.map(|(issuer, _)| issuer),
-                actor.subject = subject,
+                actor.subject = self.actor.map(|(_, subject)| subject),
                 session = self.session,
                 sessions = self.sessions,
                 caller,

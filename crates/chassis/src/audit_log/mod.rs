@@ -13,4 +13,4 @@ mod file;
 mod settings;
 
 pub(crate) use self::file::AuditFile;
-pub(crate) use self::settings::{AuditSettings, Destination};
+pub(crate) use self::settings::Destination;

@@ -79,8 +79,7 @@ impl MemoryShare {
     }
 
     /// Bytes that so many connections with so many streams each take at most.
-    #[must_use]
-    pub fn taken_by(connections: usize, streams: u32) -> u64 {
+    fn taken_by(connections: usize, streams: u32) -> u64 {
         (connections as u64).saturating_mul(connection_bytes(streams))
     }
 }

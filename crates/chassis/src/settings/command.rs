@@ -92,7 +92,10 @@ fn with_settings(service: &Service, command: Command) -> Command {
         Some(own) => format!("{own}\n\n{pointer}"),
         None => pointer,
     };
-    let hidden = service.settings().flat_map(|setting| arguments(service, setting));
+    let topics = service.all_topics();
+    let hidden = topics
+        .flat_map(|topic| topic.settings.iter())
+        .flat_map(|setting| arguments(service, setting));
     command
         .after_help(after)
         .max_term_width(TERM_WIDTH)
@@ -111,6 +114,7 @@ fn command(service: &Service, commands: Vec<Command>) -> Command {
         .after_help(
             "Every setting is a flag and an environment variable; the flag wins, an empty variable counts as unset. \
              Lists are separated by commas. Durations are whole seconds unless the name ends in _MS. \
+             Traces go to OTEL_EXPORTER_OTLP_ENDPOINT; docs/operating.md lists the OTEL_ variables that count. \
              Exit codes: 0 after a drained shutdown, 1 when running failed, 2 for an unknown flag, \
              78 for wrong settings.",
         );

@@ -9,7 +9,7 @@ use super::{Service, Source};
 pub struct Mistake {
     /// The environment variable.
     pub name: String,
-    /// The flag, with its dashes.
+    /// The flag, with its dashes; empty if there is none.
     pub(crate) flag: String,
     /// What is wrong and what to do.
     pub text: String,
@@ -17,6 +17,9 @@ pub struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.flag.is_empty() {
+            return write!(f, "{}: {}", self.name, self.text);
+        }
         write!(f, "{} ({}): {}", self.name, self.flag, self.text)
     }
 }

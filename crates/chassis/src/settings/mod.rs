@@ -62,6 +62,14 @@ impl Setting {
             .replace('_', "-")
     }
 
+    /// The flag as messages name it; empty for a standard variable, which has none.
+    fn shown_flag(&self, prefix: &str) -> String {
+        if self.name.starts_with("OTEL_") {
+            return String::new();
+        }
+        format!("--{}", self.flag(prefix))
+    }
+
     /// The variables it is read from, the one that counts first. Those about proxies may be in lower case, as programs of all kinds read
     /// them; the collector's address and protocol may be for traces alone.
     pub(crate) fn variables(&self) -> Vec<String> {
@@ -114,9 +122,11 @@ impl Service {
         self.topics.iter().copied().chain([&LOG, &AUDIT])
     }
 
-    /// Every setting with the shared ones.
+    /// Every setting with the shared ones and the standard variables.
     pub(crate) fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
-        self.all_topics().flat_map(|topic| topic.settings.iter())
+        self.all_topics()
+            .flat_map(|topic| topic.settings.iter())
+            .chain(OPEN_TELEMETRY)
     }
 
     /// The setting of that variable name.
@@ -127,7 +137,7 @@ impl Service {
 
 /// The log settings every service has.
 pub(crate) static LOG: Topic = Topic {
-    title: "Logs and traces",
+    title: "Logs",
     settings: &[
         setting(
             "LOG_FORMAT",
@@ -141,74 +151,35 @@ pub(crate) static LOG: Topic = Topic {
             "FILTER",
             "Which log records are written, for example `info` or `warn,auth_edge=debug`.",
         ),
-        setting(
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            "",
-            "URL",
-            "Where traces are sent (OTLP over gRPC), http://… or https://…. Without it there are none. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT counts before it. Which other OTEL_ variables hold is in docs/operating.md.",
-        ),
-        setting(
-            "OTEL_EXPORTER_OTLP_PROTOCOL",
-            "grpc",
-            "grpc",
-            "How traces are sent. Anything else is refused where traces are sent. OTEL_EXPORTER_OTLP_TRACES_PROTOCOL counts before it.",
-        ),
-        setting(
-            "OTEL_TRACES_EXPORTER",
-            "otlp",
-            "otlp|none",
-            "`none`: no traces are sent, whatever the endpoint. Other exporters are refused.",
-        ),
-        setting(
-            "OTEL_SDK_DISABLED",
-            "false",
-            "BOOL",
-            "No traces are sent, whatever the other variables say.",
-        ),
-        setting(
-            "OTEL_PROPAGATORS",
-            "tracecontext,baggage",
-            "LIST",
-            "How a trace is passed on: `tracecontext`. `baggage` is accepted and not sent; other formats are refused where traces are sent. Separated by commas.",
-        ),
-        setting(
-            "OTEL_EXPORTER_OTLP_CERTIFICATE",
-            "",
-            "FILE",
-            "PEM certificates of the authority of an https collector, trusted instead of the system's. Read at the start.",
-        ),
-        setting(
-            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-            "",
-            "FILE",
-            "PEM certificate chain shown to an https collector that asks for one. Read at the start.",
-        ),
-        setting(
-            "OTEL_EXPORTER_OTLP_CLIENT_KEY",
-            "",
-            "FILE",
-            "PEM private key belonging to OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE.",
-        ),
     ],
 };
+
+/// Variables of OpenTelemetry's specification that every service honours or refuses by name. Platforms set them for all programs, so
+/// they are no flags of ours, and docs/operating.md lists them.
+static OPEN_TELEMETRY: &[Setting] = &[
+    standard("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
+    standard("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+    standard("OTEL_TRACES_EXPORTER", "otlp"),
+    standard("OTEL_SDK_DISABLED", "false"),
+    standard("OTEL_PROPAGATORS", "tracecontext,baggage"),
+    standard("OTEL_EXPORTER_OTLP_CERTIFICATE", ""),
+    standard("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", ""),
+    standard("OTEL_EXPORTER_OTLP_CLIENT_KEY", ""),
+];
+
+const fn standard(name: &'static str, default: &'static str) -> Setting {
+    setting(name, default, "", "")
+}
 
 /// The audit settings every service has.
 pub(crate) static AUDIT: Topic = Topic {
     title: "Audit log",
-    settings: &[
-        setting(
-            "AUDIT_LOG",
-            "stdout",
-            "stdout|off|FILE",
-            "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again within a second after it was moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are lines for people.",
-        ),
-        setting(
-            "AUDIT_SUBJECT",
-            "plain",
-            "plain|none",
-            "Whether audit records contain a person's subject: `plain`, as the provider gives it; or `none`.",
-        ),
-    ],
+    settings: &[setting(
+        "AUDIT_LOG",
+        "stdout",
+        "stdout|off|FILE",
+        "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again within a second after it was moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are lines for people.",
+    )],
 };
 
 /// The topic with a service's admin address and drain delay: `process_topic!("EDGE_", "127.0.0.1:9300")`.

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use url::Url;
 
@@ -83,15 +82,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Anything that parses from text; `expected` names it for the message, as in "must be {expected}".
-    pub fn parse<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<T> {
-        let parsed = self.raw(name)?.parse().ok();
-        if parsed.is_none() {
-            self.not_a(name, expected);
-        }
-        parsed
-    }
-
     /// An absolute URL with a host.
     pub fn url(&mut self, name: &str) -> Option<Url> {
         let url = Url::parse(self.raw(name)?).ok().filter(Url::has_host);
@@ -114,17 +104,6 @@ impl<'a> Reader<'a> {
     /// A number of things; 0 is allowed.
     pub fn count(&mut self, name: &str) -> usize {
         let number = self.number(name, Zero::Allowed, u64::from(u32::MAX), "a whole number");
-        usize::try_from(number).unwrap_or(usize::MAX)
-    }
-
-    /// A number of bytes, more than 0.
-    pub fn bytes(&mut self, name: &str) -> usize {
-        let number = self.number(
-            name,
-            Zero::Refused,
-            u64::from(u32::MAX),
-            "a whole number of bytes, without a unit",
-        );
         usize::try_from(number).unwrap_or(usize::MAX)
     }
 
@@ -199,12 +178,12 @@ impl<'a> Reader<'a> {
     pub fn wrong(&mut self, name: &str, text: impl AsRef<str>) {
         let flag = self
             .declared(name)
-            .map(|setting| setting.flag(self.source.service.prefix))
+            .map(|setting| setting.shown_flag(self.source.service.prefix))
             .unwrap_or_default();
         let text = scrubbed(self.source.service, self.source, text.as_ref());
         self.mistakes.push(Mistake {
             name: name.to_owned(),
-            flag: format!("--{flag}"),
+            flag,
             text,
         });
     }

@@ -112,10 +112,9 @@ impl Source {
     }
 
     fn mistake(&mut self, setting: &Setting, text: String) {
-        let flag = format!("--{}", setting.flag(self.service.prefix));
         self.mistakes.push(Mistake {
             name: setting.name.to_owned(),
-            flag,
+            flag: setting.shown_flag(self.service.prefix),
             text,
         });
     }

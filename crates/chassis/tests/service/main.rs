@@ -5,6 +5,7 @@
 #[path = "../../../../session-svc/tests/support/certificates.rs"]
 mod certificates;
 mod closing;
+mod full;
 mod program;
 mod settings;
 mod tls;

@@ -116,7 +116,10 @@ fn all_mistakes_are_collected_in_one_go() {
         r.required_text("T_NONE");
         r.text("T_UNDECLARED");
     });
-    let starts: Vec<&str> = mistakes.iter().filter_map(|m| m.split(' ').next()).collect();
+    let starts: Vec<&str> = mistakes
+        .iter()
+        .filter_map(|m| m.split([' ', ':']).next())
+        .collect();
     assert_eq!(starts, ["T_NUMBER", "T_LISTEN", "T_NONE", "T_UNDECLARED"]);
 }
 

@@ -13,6 +13,7 @@ use session_svc::sessions::SessionLimits;
 use super::support::*;
 use crate::redis_server::{RedisServer, free_port};
 
+/// The lease of debug builds.
 const LEASE: Duration = Duration::from_secs(3);
 
 /// Killed by its id, also when the test fails.
@@ -41,7 +42,6 @@ async fn start(store: &str, issuer: &str) -> (Process, Client) {
         .env("SESSION_ADMIN_LISTEN", format!("127.0.0.1:{}", free_port()))
         .env("SESSION_STORE", store)
         .env("SESSION_ENCRYPTION_KEY", KEY)
-        .env("SESSION_REFRESH_LEASE", LEASE.as_secs().to_string())
         .env("OIDC_ISSUER_URL", issuer)
         .env("OIDC_CLIENT_ID", CLIENT_ID)
         .env("OIDC_CLIENT_SECRET", CLIENT_SECRET)

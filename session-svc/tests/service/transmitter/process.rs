@@ -13,7 +13,7 @@ async fn a_process_that_is_killed_before_it_has_told_loses_nothing_nor_does_a_ch
     peer.always(status(503));
     let setting = Setting::new().await.pushed("files", &peer.url, "");
     let (store, receivers) = (file_in(setting.path()), setting.file());
-    let more = [("SESSION_RECEIVERS", receivers.to_str().unwrap())];
+    let more = [("SESSION_SIGNALS", receivers.to_str().unwrap())];
     let client = ClientSettings::new(["http://unused"]);
     let service = Service::start_with(&store, OLD_KEY, &more, &client).await;
     let (secret, _) = service.create("ada", "sid-1", "").await;
@@ -40,7 +40,7 @@ async fn the_tool_prints_metadata_and_public_keys_for_the_operator_to_publish() 
     let printed = |name: &str| {
         let mut command = program();
         command.args(["receivers", name]);
-        let output = command.env("SESSION_RECEIVERS", setting.file()).output().unwrap();
+        let output = command.env("SESSION_SIGNALS", setting.file()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };

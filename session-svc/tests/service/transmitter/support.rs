@@ -15,10 +15,10 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::Value;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_svc::sessions::SessionLimits;
+use session_svc::settings::signals;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
-use session_svc::transmitter;
 use session_svc::vault::KeyRing;
 use ssf::{SecurityEventToken, Transmitter, TransmitterSettings};
 use tempfile::TempDir;
@@ -105,7 +105,7 @@ impl Setting {
     pub(crate) async fn replica(&mut self, store: Arc<dyn SessionStore>) -> Replica {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let mut receivers = transmitter::parse(&self.text()).unwrap();
+        let mut receivers = signals::parse(&self.text()).unwrap().receivers.unwrap();
         receivers.queued_max = self.queued_max.unwrap_or(receivers.queued_max);
         if let Some(publisher) = self.publisher.take() {
             tokio::spawn(publish(publisher, receivers.metadata(), receivers.keys()));
