@@ -11,7 +11,7 @@
 
 use url::Url;
 
-/// Longest URL kept, in bytes after encoding: two pending logins have to fit into their cookies.
+/// Longest URL kept, in bytes after encoding. It travels in `state`, in the heads of answers and in kept forms.
 pub(crate) const MAX_BYTES: usize = 1024;
 /// Longest text parsed at all: whatever is longer can only be an attack on the parser's time.
 const MAX_RAW_BYTES: usize = 8192;
