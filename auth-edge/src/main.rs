@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use auth_edge::doctor::DoctorTool;
+use auth_edge::doctor::DOCTOR;
 use auth_edge::explain::RoutesTool;
 use auth_edge::{settings, start};
 
@@ -13,7 +13,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     chassis::service::main(
         &settings::SERVICE,
-        &[&DoctorTool, &RoutesTool],
+        &[&DOCTOR, &RoutesTool],
         settings::read,
         start::run,
     )

@@ -13,9 +13,7 @@ use std::collections::BTreeSet;
 
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Check, Finding, Report, Section};
-use chassis::settings::{Reader, SettingsError, Warning};
-use chassis::tool::{Tool, Work};
-use clap::{ArgMatches, Command};
+use chassis::tool::ReportTool;
 use oidc::RedirectUrl;
 use provider_settings::ConfiguredProvider;
 use provider_settings::checkup::{self, SignInUris};
@@ -25,42 +23,26 @@ use crate::settings::{self, EdgeSettings};
 use crate::sign_in::ProviderLogout;
 
 /// The command `doctor`.
-pub struct DoctorTool;
+pub static DOCTOR: ReportTool<EdgeSettings> = ReportTool {
+    name: "doctor",
+    about: "Contacts the provider and the session service with these settings, and says what fits and what mends the rest",
+    remarks: "Signs nobody in and changes nothing; the provider's log shows a refused request or two.",
+    read: settings::read,
+    examine: |settings| Box::pin(async move { examine(&settings).await }),
+};
 
-impl Tool for DoctorTool {
-    fn command(&self) -> Command {
-        Command::new("doctor")
-            .about("Contacts the provider and the session service with these settings, and says what fits and what mends the rest")
-            .after_help(
-                "Signs nobody in and changes nothing; the provider's log shows a refused request or two. \
-                 Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
-            )
-    }
-
-    fn prepare(
-        &self,
-        _given: &ArgMatches,
-        mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let settings = settings::read(&mut reader);
-        let (settings, warnings) = reader.finish(settings)?;
-        let work = async move { examined(&settings).await.print() };
-        Ok((Box::pin(work), warnings))
-    }
-}
-
-async fn examined(settings: &EdgeSettings) -> Report {
+async fn examine(settings: &EdgeSettings) -> Report {
     let mut sections = Vec::new();
     for (at, provider) in settings.providers.all.iter().enumerate() {
         sections.push(Section {
             title: checkup::title(provider, settings.providers.listed),
-            checks: of_provider(settings, at, provider).await,
+            checks: examine_provider(settings, at, provider).await,
         });
         sections.push(addresses::to_register(settings, at, provider));
     }
     sections.push(Section {
         title: format!("Session service {}", settings.session_service.join(", ")),
-        checks: session_service::examined(settings).await,
+        checks: session_service::examine(settings).await,
     });
     let head_of_answers = Finding::information(format!(
         "at most {} bytes (EDGE_CHECK_HEAD_BYTES); a longer header for an application is left out, and the audit log says which (header_left_out)",
@@ -102,7 +84,7 @@ fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[Str
     )
 }
 
-async fn of_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Check> {
+async fn examine_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Check> {
     let now = SystemClock.now_secs();
     let (mut checks, party) = checkup::examine(&provider.settings, settings.part(), now).await;
     let Some(party) = party else {

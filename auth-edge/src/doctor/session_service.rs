@@ -23,8 +23,8 @@ const SETTINGS: ConnectionSettings = ConnectionSettings {
     certificate: "EDGE_SESSION_SVC_CERT_FILE",
 };
 
-/// What was found of it.
-pub(super) async fn examined(settings: &EdgeSettings) -> Vec<Check> {
+/// Calls it, and says what was found.
+pub(super) async fn examine(settings: &EdgeSettings) -> Vec<Check> {
     let id = "session_service";
     let client = match client(settings) {
         Ok(client) => client,

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command};
 use serde_json::json;
 
+use crate::findings::Report;
 use crate::settings::{Reader, SettingsError, Warning};
 use crate::terminal::escaped_json;
 
@@ -61,4 +62,38 @@ pub trait Tool: Sync {
         arguments: &ArgMatches,
         reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError>;
+}
+
+/// A command that examines what its settings name, and prints a report of findings.
+pub struct ReportTool<S> {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// What else an operator has to know before it runs.
+    pub remarks: &'static str,
+    /// Reads its settings.
+    pub read: fn(&mut Reader<'_>) -> S,
+    /// Examines what they name.
+    pub examine: fn(S) -> Pin<Box<dyn Future<Output = Report>>>,
+}
+
+impl<S> Tool for ReportTool<S> {
+    fn command(&self) -> Command {
+        Command::new(self.name).about(self.about).after_help(format!(
+            "{} Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
+            self.remarks
+        ))
+    }
+
+    fn prepare(
+        &self,
+        _arguments: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+        let settings = (self.read)(&mut reader);
+        let (settings, warnings) = reader.finish(settings)?;
+        let report = (self.examine)(settings);
+        Ok((Box::pin(async move { report.await.print() }), warnings))
+    }
 }

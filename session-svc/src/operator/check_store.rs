@@ -1,37 +1,26 @@
 //! `check-store`: can the store be reached, may the service do there what it needs, are the servers set up to keep sessions?
 
 use chassis::findings::Report;
-use chassis::settings::{Reader, SettingsError, Warning};
-use chassis::tool::{Tool, Work};
-use clap::{ArgMatches, Command};
+use chassis::settings::Reader;
+use chassis::tool::ReportTool;
 
 use super::store::{self, StoreAccess};
 use crate::settings;
 use crate::store::url::StoreSettings;
 
 /// The command.
-pub(super) struct CheckStoreTool;
-
-impl Tool for CheckStoreTool {
-    fn command(&self) -> Command {
-        Command::new("check-store")
-            .about("Checks the store: that it can be reached, that its rights are enough, and how its servers are set up")
-            .after_help(
-                "Writes a record of its own and removes it. A file has to be free: stop its service first. \
-                 Exit codes: 0 healthy, 1 there is a problem, 2 used wrongly, 78 wrong settings.",
-            )
-    }
-
-    fn prepare(&self, _: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let access = read(&mut reader);
-        let (access, warnings) = reader.finish(access)?;
-        let work = async move {
+pub(super) static CHECK_STORE: ReportTool<StoreAccess> = ReportTool {
+    name: "check-store",
+    about: "Checks the store: that it can be reached, that its rights are enough, and how its servers are set up",
+    remarks: "Writes a record of its own and removes it. A file has to be free: stop its service first.",
+    read,
+    examine: |access| {
+        Box::pin(async move {
             let sections = vec![store::examine(&access).await];
-            Report { sections }.print()
-        };
-        Ok((Box::pin(work), warnings))
-    }
-}
+            Report { sections }
+        })
+    },
+};
 
 /// Reads where the store is. A store that ends with its process is refused.
 fn read(reader: &mut Reader<'_>) -> StoreAccess {

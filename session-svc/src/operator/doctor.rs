@@ -7,38 +7,20 @@
 
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Finding, Report, Section};
-use chassis::settings::{Reader, SettingsError, Warning};
-use chassis::tool::{Tool, Work};
-use clap::{ArgMatches, Command};
+use chassis::tool::ReportTool;
 use provider_settings::checkup::{self, Part};
 
 use super::store::{self, StoreAccess};
 use crate::settings::{self, Settings};
 
 /// The command.
-pub(super) struct DoctorTool;
-
-impl Tool for DoctorTool {
-    fn command(&self) -> Command {
-        Command::new("doctor")
-            .about("Contacts the provider and the store with these settings, and says what fits and what mends the rest")
-            .after_help(
-                "Changes no session; the provider's log shows a refused request. \
-                 Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
-            )
-    }
-
-    fn prepare(
-        &self,
-        _given: &ArgMatches,
-        mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let settings = settings::read(&mut reader);
-        let (settings, warnings) = reader.finish(settings)?;
-        let work = async move { examine(&settings).await.print() };
-        Ok((Box::pin(work), warnings))
-    }
-}
+pub(super) static DOCTOR: ReportTool<Settings> = ReportTool {
+    name: "doctor",
+    about: "Contacts the provider and the store with these settings, and says what fits and what mends the rest",
+    remarks: "Changes no session; the provider's log shows a refused request.",
+    read: settings::read,
+    examine: |settings| Box::pin(async move { examine(&settings).await }),
+};
 
 async fn examine(settings: &Settings) -> Report {
     let mut sections = Vec::new();

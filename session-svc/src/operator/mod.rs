@@ -27,8 +27,8 @@ use chassis::tool::Tool;
 /// All commands.
 pub static TOOLS: [&dyn Tool; 5] = [
     &sessions::SessionsTool,
-    &check_store::CheckStoreTool,
-    &doctor::DoctorTool,
+    &check_store::CHECK_STORE,
+    &doctor::DOCTOR,
     &pause::PauseTool,
     &receivers::ReceiversTool,
 ];
