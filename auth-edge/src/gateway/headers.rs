@@ -25,27 +25,12 @@ use crate::route_table::upstream_headers::ToldNames;
 use crate::sessions::NO_ROLL;
 use crate::sessions::device_binding::DeviceStanding;
 use crate::values::forwarded::describes_origin;
-use crate::values::header_name::folded;
+use crate::values::header_name::{HOP_BY_HOP, folded, members};
 use crate::values::proxy_headers;
 
 pub(super) use self::addresses::AddressMap;
 use self::upstream_response::OF_BINDINGS;
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
-
-/// Hop-by-hop headers, `Expect`, which this hop has answered, and what asks for HTTP/2 (RFC 7540, section 3.2.1).
-const HOP_BY_HOP: [HeaderName; 11] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::EXPECT,
-    HeaderName::from_static("http2-settings"),
-];
 
 /// By these some frameworks take another method than the one the request line names, and by which its guard has judged.
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
@@ -125,10 +110,7 @@ fn is_alias(folded: &str, name: &HeaderName) -> bool {
 /// The headers a message names in `Connection` and has, each once: who names the same ten thousand times makes no work with
 /// it.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
-    let lists = headers.get_all(header::CONNECTION).iter();
-    let names = lists
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok());
+    let names = members(headers, header::CONNECTION).filter_map(|name| HeaderName::from_bytes(name).ok());
     let mut named = Vec::new();
     for name in names {
         if headers.contains_key(&name) && !named.contains(&name) {

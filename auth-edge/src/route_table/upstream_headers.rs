@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, header};
+use http::HeaderName;
 
 use crate::values::claim_path::ClaimPath;
-use crate::values::header_name::folded;
+use crate::values::forwarded::describes_origin;
+use crate::values::header_name::{HOP_BY_HOP, folded};
 
 /// The most headers of one table: each costs every request.
 pub(crate) const MAX_HEADERS: usize = 32;
@@ -115,21 +116,11 @@ const OPEN: [&str; 7] = [
     "x-auth-request-groups",
 ];
 
-/// Only the edge sets these, or nobody.
-const OWN: [&str; 9] = [
-    "forwarded",
-    "x-client-ip",
-    "x-csrf",
-    "x-original-uri",
-    "x-original-url",
-    "x-real-ip",
-    "x-request-id",
-    "traceparent",
-    "tracestate",
-];
+/// Only the edge sets these, and those that describe where a request comes from.
+const OWN: [&str; 4] = ["x-csrf", "x-request-id", "traceparent", "tracestate"];
 
 /// What begins so only the edge sets.
-const OWN_BEGINNINGS: [&str; 4] = ["x-auth-", "x-forwarded-", "x-rewrite-", "x-vestibule-"];
+const OWN_BEGINNINGS: [&str; 3] = ["x-auth-", "x-rewrite-", "x-vestibule-"];
 
 /// These say who may do something by a secret, or keep it.
 const CREDENTIALS: [&str; 8] = [
@@ -143,24 +134,12 @@ const CREDENTIALS: [&str; 8] = [
     "www-authenticate",
 ];
 
-/// These frame a message, address it, or belong to one connection (RFC 9110, section 7.6; RFC 9112, section 6).
-const FRAMING: [&str; 12] = [
-    "connection",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "max-forwards",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "via",
+/// These address a message, or say what it means to its readers and to caches. So do all that belong to one connection.
+const MEANING: [&str; 28] = [
     "content",
-];
-
-/// These say what a message means, to whoever reads it or keeps it.
-const MEANING: [&str; 24] = [
+    "host",
+    "max-forwards",
+    "via",
     "accept",
     "age",
     "allow",
@@ -226,11 +205,11 @@ pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
     if CREDENTIALS.contains(&folded) {
         return Err("that header carries credentials, which no claim is");
     }
-    if OWN.contains(&folded) || begins_with(&OWN_BEGINNINGS) {
+    if OWN.contains(&folded) || begins_with(&OWN_BEGINNINGS) || describes_origin(folded) {
         return Err("only the edge itself sets that header");
     }
-    let framing = FRAMING.contains(&folded) || folded == header::CONTENT_LENGTH.as_str();
-    if framing || MEANING.contains(&folded) || begins_with(&MEANING_BEGINNINGS) {
+    let is_of_one_hop = HOP_BY_HOP.iter().any(|name| name.as_str() == folded);
+    if is_of_one_hop || MEANING.contains(&folded) || begins_with(&MEANING_BEGINNINGS) {
         return Err("that header says how a message is read or where it goes, and nobody's identity");
     }
     Ok(name)
@@ -253,16 +232,10 @@ impl ToldNames {
         Self((!names.is_empty()).then(|| names.into()))
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Whether a header of this name is one of them, in whatever spelling.
     #[must_use]
     pub(crate) fn contain(&self, name: &HeaderName) -> bool {
-        !self.is_empty() && self.contain_folded(&folded(name.as_str()))
+        self.contain_folded(&folded(name.as_str()))
     }
 
     /// Whether a name that has been folded is one of them.

@@ -9,9 +9,11 @@
 //! Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in front do not send unless asked; and any
 //! influence on the edge's own address, which is configured.
 
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use crate::values::header_name::members;
 
 /// The most addresses of an `X-Forwarded-For` chain that are walked: more proxies than any real deployment has.
 const MAX_CHAIN: usize = 32;
@@ -77,12 +79,8 @@ impl TrustedProxies {
         if self.0.is_empty() {
             return client;
         }
-        let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
-        let mut hops = lines
-            .flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','))
-            .map(<[u8]>::trim_ascii)
-            // A list may have empty elements (RFC 9110, section 5.6.1).
-            .filter(|hop| !hop.is_empty());
+        let hops = members(headers, X_FORWARDED_FOR).rev();
+        let mut hops = hops.filter(|hop| !hop.is_empty());
         for hop in hops.by_ref().take(MAX_CHAIN) {
             if !self.trusts(client) {
                 return client;
@@ -112,13 +110,8 @@ impl TrustedProxies {
 
     /// The path or URL that a trusted proxy checks, for forward authentication.
     pub(crate) fn asked_about<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h [u8]> {
-        let header = |name: &'static str| {
-            let mut values = headers.get_all(name).iter().filter(|_| self.trusts(peer));
-            values.next().filter(|_| values.next().is_none())
-        };
-        header("x-original-url")
-            .or_else(|| header("x-forwarded-uri"))
-            .map(http::HeaderValue::as_bytes)
+        let asked = only(headers, "x-original-url").or_else(|| only(headers, "x-forwarded-uri"));
+        asked.filter(|_| self.trusts(peer)).map(HeaderValue::as_bytes)
     }
 
     /// The request that a trusted proxy asks about. `X-Original-URL` goes with `X-Original-Method`, as ingress-nginx sends
@@ -186,11 +179,7 @@ fn web_scheme(text: &str) -> Option<&'static str> {
 /// The value that all lines and all list elements of a header agree on. A second proxy appends its own value, and a client
 /// that adds another one must not choose.
 fn agreed<T: PartialEq>(headers: &HeaderMap, name: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
-    let lines = headers.get_all(name).iter();
-    let elements = lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .filter(|element| !element.is_empty());
+    let elements = members(headers, name).filter(|element| !element.is_empty());
     let mut values = elements.map(|element| std::str::from_utf8(element).ok().and_then(&read));
     let first = values.next()??;
     values
@@ -199,12 +188,14 @@ fn agreed<T: PartialEq>(headers: &HeaderMap, name: &str, read: impl Fn(&str) -> 
 }
 
 /// A header that came exactly once.
-fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => std::str::from_utf8(value.as_bytes()).ok(),
-        _ => None,
-    }
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// The text of a header that came exactly once.
+fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    std::str::from_utf8(only(headers, name)?.as_bytes()).ok()
 }
 
 /// One hop: an address, an address with a port, or a bracketed one.

@@ -9,6 +9,7 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::{cookie_name, remove, strip_hop_by_hop};
+use crate::values::header_name::members;
 
 /// Orders to a proxy before us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) to answer with a file or an address of its own
 /// instead: what an upstream names by them no guard has judged.
@@ -103,24 +104,18 @@ pub(in crate::gateway) fn forbid_caching(headers: &mut HeaderMap) {
 /// Leaves of `Clear-Site-Data` what does not take cookies, or the key a session is bound to, and with them the session, from the browser.
 fn keep_session(headers: &mut HeaderMap, binds_devices: bool) {
     let mut kept: Vec<u8> = Vec::new();
-    for line in headers.get_all(CLEAR_SITE_DATA) {
-        for word in line
-            .as_bytes()
-            .split(|byte| *byte == b',')
-            .map(<[u8]>::trim_ascii)
-        {
-            let clears = match word {
-                b"\"*\"" if binds_devices => CLEARABLE[0],
-                b"\"*\"" => ALL_BUT_COOKIES,
-                STORAGE if binds_devices => continue,
-                word if CLEARABLE.contains(&word) => word,
-                _ => continue,
-            };
-            if !kept.is_empty() {
-                kept.extend_from_slice(b", ");
-            }
-            kept.extend_from_slice(clears);
+    for word in members(headers, CLEAR_SITE_DATA) {
+        let clears = match word {
+            b"\"*\"" if binds_devices => CLEARABLE[0],
+            b"\"*\"" => ALL_BUT_COOKIES,
+            STORAGE if binds_devices => continue,
+            word if CLEARABLE.contains(&word) => word,
+            _ => continue,
+        };
+        if !kept.is_empty() {
+            kept.extend_from_slice(b", ");
         }
+        kept.extend_from_slice(clears);
     }
     headers.remove(CLEAR_SITE_DATA);
     if let Some(value) = HeaderValue::from_bytes(&kept)

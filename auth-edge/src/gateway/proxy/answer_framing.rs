@@ -10,6 +10,7 @@ use http_body::Body as _;
 
 use super::UpstreamResponse;
 use crate::http::errors::HttpError;
+use crate::values::header_name::members;
 
 /// Sets version and length of an answer to a request of this method.
 ///
@@ -32,11 +33,13 @@ pub(super) fn frame_answer(
         answer.headers_mut().remove(header::CONTENT_LENGTH);
         return Ok(());
     }
-    let codings = answer.headers().get_all(header::TRANSFER_ENCODING).iter();
-    let mut codings = codings.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    if let Some(coding) = codings.next()
-        && (!coding.trim_ascii().eq_ignore_ascii_case(b"chunked") || codings.next().is_some())
-    {
+    let codings: Vec<&[u8]> = members(answer.headers(), header::TRANSFER_ENCODING).collect();
+    let is_read = match codings[..] {
+        [] => true,
+        [coding] => coding.eq_ignore_ascii_case(b"chunked"),
+        _ => false,
+    };
+    if !is_read {
         tracing::warn!(
             http.route = route,
             "an upstream's answer cannot be read: its Transfer-Encoding is not chunked alone"
@@ -51,10 +54,7 @@ pub(super) fn frame_answer(
 
 /// The one length that an answer without a body names, however often.
 fn stated_length(headers: &HeaderMap) -> Option<u64> {
-    let lines = headers.get_all(header::CONTENT_LENGTH).iter();
-    let mut lengths = lines
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii);
+    let mut lengths = members(headers, header::CONTENT_LENGTH);
     let first = lengths.next()?;
     let is_number = first.iter().all(u8::is_ascii_digit) && lengths.all(|other| other == first);
     std::str::from_utf8(first)

@@ -31,6 +31,7 @@ use crate::gateway::ending;
 use crate::http::errors::HttpError;
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
+use crate::values::header_name::members;
 
 /// A client answers a close frame within a round trip; a connection that is closed sooner may lose the frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,10 +48,8 @@ pub(in crate::gateway) enum WebSocketHandshake {
 /// Whether these headers request a switch to a protocol that may be switched to.
 fn is_wanted(headers: &HeaderMap) -> bool {
     let lists_upgrade = || {
-        let lists = headers.get_all(header::CONNECTION).iter();
-        lists
-            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-            .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+        let mut tokens = members(headers, header::CONNECTION);
+        tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
     };
     headers
         .get(header::UPGRADE)
