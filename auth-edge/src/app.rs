@@ -323,7 +323,7 @@ impl Shared<'_> {
             stopping: self.given.stopping.clone(),
             assertions: self.given.assertions.clone(),
             left_out_headers: LeftOutHeaders::default(),
-            bearer: BearerTokens::new(self.given.metrics.access_tokens()),
+            bearer: Arc::new(BearerTokens::new(self.given.metrics.access_tokens())),
             cookies: self.cookies.clone(),
             pending: self.pending.clone(),
             sessions: self.sessions.clone(),

@@ -9,7 +9,6 @@
 //! The access token is for a proxy that checks a request. A page's own script that requests this route gets none, neither
 //! here nor through a proxy.
 
-mod access_token;
 mod passed;
 mod refused;
 mod rule;
@@ -22,7 +21,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use oidc::VerifiedAccessToken;
 
-use self::access_token::RequestedToken;
 use self::passed::Passed;
 use self::rule::CheckRule;
 use super::guard::Authorized;
@@ -156,13 +154,14 @@ async fn by_token(
     rule: &CheckRule,
     original: &OriginalRequest,
 ) -> Result<Option<Arc<VerifiedAccessToken>>, Response> {
-    let Some(required) = &rule.route.bearer else {
+    let presented = bearer::presented(&asking.headers);
+    let (Some(required), Some(presented)) = (&rule.route.bearer, presented) else {
         return Ok(None);
     };
-    let Some(presented) = bearer::presented(&asking.headers) else {
-        return Ok(None);
-    };
-    let shown = bearer::ShownRequest {
+    let presentation = bearer::Presentation {
+        gateway,
+        route: &rule.route,
+        rule: required,
         headers: &asking.headers,
         peer: request::peer(&asking.extensions),
         method: original.method.as_ref().map_or("", Method::as_str),
@@ -170,7 +169,7 @@ async fn by_token(
         path: &rule.path,
         resource: &bearer::Resource::elsewhere(&rule.resource_origin, &rule.path),
     };
-    let judged = bearer::authorize(gateway, &rule.route, required, &shown, presented);
+    let judged = bearer::authorize(&presentation, presented);
     Box::pin(judged).await.map(Some)
 }
 
@@ -205,12 +204,24 @@ async fn access_token(
     route: Option<&Route>,
     current: &CurrentSession,
 ) -> Result<Option<HeaderValue>, Missing> {
-    let requested = RequestedToken::of(asking.uri.query().unwrap_or_default());
+    let query = asking.uri.query().unwrap_or_default();
+    let text = |name| request::first_parameter(query, name).unwrap_or_default();
+    let (scopes, audience, resource) = (text("scope"), text("audience"), text("resource"));
+    let scopes: Vec<String> = scopes.split_ascii_whitespace().map(str::to_owned).collect();
+    let requested = TokenFor {
+        scopes: &scopes,
+        audience: &audience,
+        resource: &resource,
+    };
     let by_rule = route.map(|route| route.requirements.token_for());
-    let wanted = by_rule
-        .filter(TokenFor::names_api)
-        .unwrap_or(requested.token_for());
-    access_token::authorization(gateway, current, wanted).await
+    let wanted = by_rule.filter(TokenFor::names_api).unwrap_or(requested);
+    match guard::token(gateway, current, wanted).await {
+        // A bound token (RFC 9449) is useless to the proxy. Sessions older than `OIDC_DPOP=off` have one.
+        Ok(granted) if granted.is_bound() => Err(Missing::Session),
+        Ok(granted) => Ok(granted.authorization.clone()),
+        Err(Missing::Token(_)) => Err(Missing::Session),
+        Err(missing) => Err(missing),
+    }
 }
 
 /// Whether the caller is inside this process, as Envoy's protocol is.

@@ -56,7 +56,10 @@ pub(super) async fn authorize(
         && let Some(presented) = bearer::presented(request.headers)
     {
         let site = gateway.sites.of(request.headers);
-        let shown = bearer::ShownRequest {
+        let presentation = bearer::Presentation {
+            gateway,
+            route,
+            rule,
             headers: request.headers,
             peer: request.peer,
             method: request.method.as_str(),
@@ -65,7 +68,7 @@ pub(super) async fn authorize(
             resource: &bearer::Resource::at(site, request.uri.path()),
         };
         // A future of its own: requests that come with a cookie do not carry it.
-        let token = Box::pin(bearer::authorize(gateway, route, rule, &shown, presented)).await?;
+        let token = Box::pin(bearer::authorize(&presentation, presented)).await?;
         return Ok(Authorized {
             bearer: Some(token),
             ..Authorized::default()

@@ -72,7 +72,7 @@ pub(crate) struct Gateway {
     /// Which headers for applications the log has told of as left out.
     pub(crate) left_out_headers: LeftOutHeaders,
     /// What judges access tokens of API clients.
-    pub(crate) bearer: BearerTokens,
+    pub(crate) bearer: Arc<BearerTokens>,
     /// The session cookie.
     pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
@@ -91,6 +91,13 @@ pub(crate) struct Gateway {
     pub(crate) devices: Devices,
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Gateway {
+    /// Whether a cookie of this name belongs to the edge.
+    fn owns_cookie(&self, name: &str) -> bool {
+        self.cookies.owns(name) || self.pending.owns(name) || self.kept_forms.people.owns(name)
+    }
 }
 
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.

@@ -4,30 +4,41 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
+
 use oidc::{
     AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, VerifiedAccessToken, VerifiedProof,
     verify_proof,
 };
 use url::Url;
 
-use super::ShownRequest;
-use super::presented::{self, PresentedToken, Scheme};
-use super::proofs_seen::NotTaken;
+use super::presented::{PROOF, PresentedToken, Scheme};
 use super::refusal::TokenRefusal;
+use super::resource::Resource;
 use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, JudgedBy, SIGNATURE_MAX_AGE_MS, Verdict, key};
 use crate::gateway::Gateway;
 use crate::http::protect::rate_limit::RateLimiter;
+use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::route_table::Route;
 use crate::route_table::bearer::{BearerRule, Introspection};
 
-/// What is judged, and by what.
-pub(super) struct Presentation<'a> {
-    pub(super) gateway: &'a Gateway,
-    pub(super) route: &'a Route,
-    pub(super) rule: &'a BearerRule,
-    pub(super) request: &'a ShownRequest<'a>,
-    pub(super) address: IpAddr,
+/// A request that presents a token, as its client sent it, and what judges it.
+pub(in crate::gateway) struct Presentation<'a> {
+    pub(in crate::gateway) gateway: &'a Gateway,
+    pub(in crate::gateway) route: &'a Route,
+    pub(in crate::gateway) rule: &'a BearerRule,
+    pub(in crate::gateway) headers: &'a HeaderMap,
+    /// The client or proxy that opened the connection.
+    pub(in crate::gateway) peer: IpAddr,
+    /// The method; empty if the proxy does not name it, and no proof is for that.
+    pub(in crate::gateway) method: &'a str,
+    /// Scheme, host and port by which the client knows the resource.
+    pub(in crate::gateway) origin: &'a str,
+    /// The path as it came.
+    pub(in crate::gateway) path: &'a str,
+    /// What the token has to be for.
+    pub(in crate::gateway) resource: &'a Resource<'a>,
 }
 
 impl Presentation<'_> {
@@ -64,15 +75,14 @@ impl Presentation<'_> {
     }
 
     fn is_audience(&self, audience: &str) -> bool {
-        let resource = self.request.resource;
-        resource.is_named_by(audience, self.route, self.rule)
+        self.resource.is_named_by(audience, self.route, self.rule)
     }
 
     /// The provider that judges it: the one its issuer names, or the only one a token that names none can be of. No token is shown
     /// to a provider that has not made it.
     fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, TokenRefusal> {
         let providers = &self.gateway.providers;
-        let owner = self.gateway.sites.of(self.request.headers).owner();
+        let owner = self.gateway.sites.of(self.headers).owner();
         let provider = match issuer {
             Some(issuer) => providers.by_issuer(issuer).ok_or(TokenRefusal::Issuer)?,
             None => {
@@ -102,7 +112,7 @@ impl Presentation<'_> {
         provider: &IdentityProvider,
         raw: &str,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
-        let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
+        let (memory, now_ms) = (&self.gateway.bearer.memory, self.gateway.clock.now_ms());
         let key = key(JudgedBy::Signature, &provider.id, raw);
         if let Some(Ok(token)) = memory.tokens.find(&key, now_ms) {
             return Ok(token);
@@ -133,7 +143,7 @@ impl Presentation<'_> {
         provider: &IdentityProvider,
         raw: &str,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
-        let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
+        let (memory, now_ms) = (&self.gateway.bearer.memory, self.gateway.clock.now_ms());
         let key = key(JudgedBy::Provider, &provider.id, raw);
         if let Some(verdict) = memory.tokens.find(&key, now_ms) {
             return Ok(verdict?);
@@ -159,23 +169,25 @@ impl Presentation<'_> {
         Ok(memory.tokens.find_or_ask(&key, times, ask).await??)
     }
 
+    fn address(&self) -> IpAddr {
+        let proxies = &self.gateway.trusted_proxies;
+        proxies.client_address(self.peer, self.headers)
+    }
+
     /// Whether the address may cause more of what has been for nothing.
     fn may_cost(&self, refused: &RateLimiter, now_ms: u64) -> Result<(), TokenRefusal> {
-        let refused = refused.peek(self.address, now_ms);
-        refused.map_err(|too_many| TokenRefusal::TooMany {
-            retry_after_secs: too_many.retry_after_secs,
-        })
+        Ok(refused.peek(self.address(), now_ms)?)
     }
 
     /// Something was verified, or asked, for nothing.
     fn has_cost(&self, refused: &RateLimiter, now_ms: u64) {
         // Where the bucket is empty already, the next token is not looked at.
-        let _ = refused.check(self.address, now_ms);
+        let _ = refused.check(self.address(), now_ms);
     }
 
     /// Whether it is presented as it is bound, and is enough for the route.
     fn judge_use(&self, token: &VerifiedAccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
-        let headers = self.request.headers;
+        let headers = self.headers;
         let proof = match (&token.binding, scheme) {
             (TokenBinding::Key(thumbprint), Scheme::Dpop) => {
                 Some((thumbprint, self.judge_proof(thumbprint, raw)?))
@@ -183,7 +195,7 @@ impl Presentation<'_> {
             (TokenBinding::Key(_), Scheme::Bearer) => return Err(TokenRefusal::WithoutProof),
             (TokenBinding::None, Scheme::Dpop) => return Err(TokenRefusal::NotBound),
             (TokenBinding::None, Scheme::Bearer) => {
-                if self.rule.dpop_required || headers.contains_key(presented::PROOF) {
+                if self.rule.dpop_required || headers.contains_key(PROOF) {
                     return Err(TokenRefusal::NotBound);
                 }
                 None
@@ -200,25 +212,30 @@ impl Presentation<'_> {
         requirements.check(token, self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;
         // Last: only a request that passes uses its proof up.
-        proof.map_or(Ok(()), |(thumbprint, proof)| self.take(thumbprint, &proof))
+        proof.map_or(Ok(()), |(thumbprint, proof)| {
+            let memory = &self.gateway.bearer.memory;
+            memory
+                .proofs
+                .take(thumbprint, &proof.jti, self.gateway.clock.now_ms())
+        })
     }
 
     /// The proof, if it is for this request and this token; it may have been used before.
     fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, TokenRefusal> {
         let now_ms = self.gateway.clock.now_ms();
-        if self.request.method.is_empty() {
+        if self.method.is_empty() {
             tracing::warn!(
                 "a bound access token does not pass: the proxy does not tell the method (X-Forwarded-Method), which its proof is for"
             );
             return Err(DpopProofError::Method.into());
         }
-        let proof = presented::proof(self.request.headers).ok_or(DpopProofError::Malformed)?;
-        let url = Url::parse(&format!("{}{}", self.request.origin, self.request.path));
+        let proof = request::text(self.headers, PROOF.as_str()).ok_or(DpopProofError::Malformed)?;
+        let url = Url::parse(&format!("{}{}", self.origin, self.path));
         let url = url.map_err(|_unreadable| DpopProofError::Address)?;
-        let memory = self.gateway.bearer.memory();
+        let memory = &self.gateway.bearer.memory;
         self.may_cost(&memory.forged, now_ms)?;
         let expected = ExpectedProof {
-            method: self.request.method,
+            method: self.method,
             url: &url,
             access_token: raw,
             thumbprint,
@@ -229,16 +246,5 @@ impl Presentation<'_> {
             }
         })?;
         Ok(verified)
-    }
-
-    /// Uses a proof up.
-    fn take(&self, thumbprint: &str, proof: &VerifiedProof) -> Result<(), TokenRefusal> {
-        let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
-        let taken = memory.proofs.take(thumbprint, &proof.jti, now_ms);
-        taken.map_err(|not_taken| match not_taken {
-            NotTaken::Replay => TokenRefusal::Replay,
-            NotTaken::TooMany(retry_after_secs) => TokenRefusal::TooMany { retry_after_secs },
-            NotTaken::Full => TokenRefusal::Overloaded,
-        })
     }
 }

@@ -17,24 +17,20 @@ mod refusal;
 pub(crate) mod resource;
 mod verified_tokens;
 
-use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
-use axum::http::HeaderMap;
 use axum::response::Response;
 use oidc::{SigningAlgorithm, VerifiedAccessToken};
 use prometheus::IntCounterVec;
+use ring::digest;
 
-use self::judging::Presentation;
 use self::presented::PresentedToken;
 use self::proofs_seen::ProofsSeen;
 use self::verified_tokens::VerifiedTokens;
-use crate::gateway::Gateway;
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::route_table::Route;
-use crate::route_table::bearer::BearerRule;
 
 pub(super) use self::cross_origin::{let_other_origins_read, other_origins_may_read};
+pub(super) use self::judging::Presentation;
 pub(super) use self::presented::{PROOF, presented};
 pub(super) use self::refusal::invite;
 pub(super) use self::resource::Resource;
@@ -46,14 +42,11 @@ const FORGED_PER_MINUTE: u64 = 1_200;
 /// retries.
 const UNKNOWN_PER_MINUTE: u64 = 120;
 
-/// What judges access tokens. Clones share it.
-#[derive(Clone)]
-pub(crate) struct BearerTokens(Arc<BearerState>);
-
-struct BearerState {
+/// What judges access tokens.
+pub(crate) struct BearerTokens {
     verdicts_counted: IntCounterVec,
     /// Made by the first token: where none come, it takes no memory.
-    memory: OnceLock<TokenMemory>,
+    memory: LazyLock<TokenMemory>,
 }
 
 struct TokenMemory {
@@ -67,23 +60,19 @@ impl BearerTokens {
     /// Has seen no token yet.
     #[must_use]
     pub(crate) fn new(verdicts_counted: IntCounterVec) -> Self {
-        Self(Arc::new(BearerState {
+        Self {
             verdicts_counted,
-            memory: OnceLock::new(),
-        }))
-    }
-
-    fn memory(&self) -> &TokenMemory {
-        self.0.memory.get_or_init(|| TokenMemory {
-            tokens: VerifiedTokens::new(),
-            proofs: ProofsSeen::new(),
-            forged: RateLimiter::new(FORGED_PER_MINUTE),
-            unknown: RateLimiter::new(UNKNOWN_PER_MINUTE),
-        })
+            memory: LazyLock::new(|| TokenMemory {
+                tokens: VerifiedTokens::new(),
+                proofs: ProofsSeen::new(),
+                forged: RateLimiter::new(FORGED_PER_MINUTE),
+                unknown: RateLimiter::new(UNKNOWN_PER_MINUTE),
+            }),
+        }
     }
 
     fn count(&self, outcome: &str) {
-        self.0.verdicts_counted.with_label_values(&[outcome]).inc();
+        self.verdicts_counted.with_label_values(&[outcome]).inc();
     }
 }
 
@@ -93,53 +82,39 @@ fn proof_algorithms() -> Vec<&'static str> {
     all.map(|algorithm| algorithm.name()).collect()
 }
 
-/// A request that presents a token, as its client has sent it.
-pub(super) struct ShownRequest<'a> {
-    /// Its headers.
-    pub(super) headers: &'a HeaderMap,
-    /// Who opened the connection.
-    pub(super) peer: IpAddr,
-    /// Its method; empty where nobody tells, which no proof is for.
-    pub(super) method: &'a str,
-    /// Scheme, host and port by which the client knows the resource.
-    pub(super) origin: &'a str,
-    /// The path as it came.
-    pub(super) path: &'a str,
-    /// What it is for.
-    pub(super) resource: &'a Resource<'a>,
+/// A hash of texts, each with its length before it, so that no two lists of texts are the same bytes.
+fn digest_of(parts: &[&str]) -> [u8; 32] {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut digest = [0; 32];
+    digest.copy_from_slice(hash.finish().as_ref());
+    digest
 }
 
 /// Authorizes a request by the token it presents, or answers it.
 pub(super) async fn authorize(
-    gateway: &Gateway,
-    route: &Route,
-    rule: &BearerRule,
-    request: &ShownRequest<'_>,
+    presentation: &Presentation<'_>,
     presented: PresentedToken<'_>,
 ) -> Result<Arc<VerifiedAccessToken>, Response> {
-    let presentation = Presentation {
-        gateway,
-        route,
-        rule,
-        request,
-        address: gateway
-            .trusted_proxies
-            .client_address(request.peer, request.headers),
-    };
+    let (counts, route) = (&presentation.gateway.bearer, presentation.route);
     match presentation.judge(presented).await {
         Ok(token) => {
-            gateway.bearer.count("accepted");
+            counts.count("accepted");
             Ok(token)
         }
         Err(refusal) => {
-            gateway.bearer.count(refusal.reason());
+            let (reason, _) = refusal.told();
+            counts.count(reason);
             tracing::info!(
                 http.route = &*route.name,
-                reason = refusal.reason(),
+                reason,
                 error = &refusal as &dyn std::error::Error,
                 "an access token was refused"
             );
-            Err(refusal.into_response(route, rule, request.resource, presented.scheme))
+            Err(refusal.into_response(presentation, presented.scheme))
         }
     }
 }

@@ -13,8 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use oidc::PROOF_WINDOW_SECS;
-use ring::digest;
 
+use super::digest_of;
+use super::refusal::TokenRefusal;
 use crate::http::protect::rate_limit::RateLimiter;
 
 /// How long a generation of proofs is added to: from the earliest to the latest a proof may be shown. The one before it is kept
@@ -26,17 +27,6 @@ const MAX_PROOFS: usize = 200_000;
 /// Proofs of one key in a minute: a hundred a second.
 const OF_ONE_KEY: u64 = 6_000;
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Why a proof does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
-    /// It was used before.
-    Replay,
-    /// Its key has used up its share; so many seconds until the next one is welcome.
-    TooMany(u64),
-    /// There is no room to remember it.
-    Full,
-}
 
 #[derive(Default)]
 struct Generations {
@@ -60,7 +50,7 @@ impl ProofsSeen {
     }
 
     /// Uses up the proof `jti` of the key of this thumbprint.
-    pub(super) fn take(&self, thumbprint: &str, jti: &str, now_ms: u64) -> Result<(), NotTaken> {
+    pub(super) fn take(&self, thumbprint: &str, jti: &str, now_ms: u64) -> Result<(), TokenRefusal> {
         let name = name(thumbprint, jti);
         let mut seen = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         let age_ms = now_ms.saturating_sub(seen.began_ms);
@@ -74,14 +64,13 @@ impl ProofsSeen {
             seen.began_ms = now_ms;
         }
         if seen.before.contains(&name) || seen.current.contains(&name) {
-            return Err(NotTaken::Replay);
+            return Err(TokenRefusal::Replay);
         }
         if seen.current.len() >= MAX_PROOFS {
-            return Err(NotTaken::Full);
+            return Err(TokenRefusal::Overloaded);
         }
         // Only what takes room counts for the share: whoever repeats a proof of somebody's uses none of it up.
-        let limited = self.of_key.check(thumbprint, now_ms);
-        limited.map_err(|too_many| NotTaken::TooMany(too_many.retry_after_secs))?;
+        self.of_key.check(thumbprint, now_ms)?;
         seen.current.insert(name);
         Ok(())
     }
@@ -89,13 +78,8 @@ impl ProofsSeen {
 
 /// What a proof is remembered by: `jti` is unique for its key alone.
 fn name(thumbprint: &str, jti: &str) -> [u8; 16] {
-    let mut hash = digest::Context::new(&digest::SHA256);
-    for part in [thumbprint, jti] {
-        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
     let mut name = [0; 16];
-    name.copy_from_slice(&hash.finish().as_ref()[..16]);
+    name.copy_from_slice(&digest_of(&[thumbprint, jti])[..16]);
     name
 }
 
@@ -110,15 +94,12 @@ mod tests {
         // Whenever in a generation it comes.
         for first in [0, 1, 60_000, GENERATION_MS - 1, GENERATION_MS, GENERATION_MS + 1] {
             let seen = ProofsSeen::new();
-            assert_eq!(seen.take("key", "before", START), Ok(()));
+            assert!(seen.take("key", "before", START).is_ok());
             let at = START + first;
-            assert_eq!(seen.take("key", "one", at), Ok(()));
+            assert!(seen.take("key", "one", at).is_ok());
             for later in [0, 60_000, GENERATION_MS - 1] {
-                assert_eq!(
-                    seen.take("key", "one", at + later),
-                    Err(NotTaken::Replay),
-                    "{first} {later}"
-                );
+                let again = seen.take("key", "one", at + later);
+                assert!(matches!(again, Err(TokenRefusal::Replay)), "{first} {later}");
             }
         }
     }
@@ -127,18 +108,21 @@ mod tests {
     fn another_key_may_use_the_same_name_and_no_two_pairs_are_one() {
         let seen = ProofsSeen::new();
         for (thumbprint, jti) in [("a", "bc"), ("ab", "c"), ("", "abc"), ("b", "bc")] {
-            assert_eq!(seen.take(thumbprint, jti, START), Ok(()), "{thumbprint} {jti}");
+            assert!(seen.take(thumbprint, jti, START).is_ok(), "{thumbprint} {jti}");
         }
     }
 
     #[test]
     fn a_proof_that_is_repeated_uses_up_none_of_its_keys_share() {
         let seen = ProofsSeen::new();
-        assert_eq!(seen.take("key", "one", START), Ok(()));
+        assert!(seen.take("key", "one", START).is_ok());
         for _ in 0..7_000 {
-            assert_eq!(seen.take("key", "one", START), Err(NotTaken::Replay));
+            assert!(matches!(
+                seen.take("key", "one", START),
+                Err(TokenRefusal::Replay)
+            ));
         }
-        assert_eq!(seen.take("key", "another", START), Ok(()));
+        assert!(seen.take("key", "another", START).is_ok());
     }
 
     #[test]
@@ -148,19 +132,19 @@ mod tests {
             let mut all = (0..count).map(|number| seen.take(key, &number.to_string(), START));
             all.find(Result::is_err).unwrap_or(Ok(()))
         };
-        assert_eq!(taken("greedy", 6_000), Ok(()));
+        assert!(taken("greedy", 6_000).is_ok());
         assert!(matches!(
             seen.take("greedy", "more", START),
-            Err(NotTaken::TooMany(_))
+            Err(TokenRefusal::TooMany(_))
         ));
         let full = (0..100).map(|key| taken(&format!("key-{key}"), 6_000));
-        let mut full = full.filter(|taken| *taken == Err(NotTaken::Full));
+        let mut full = full.filter(|taken| matches!(taken, Err(TokenRefusal::Overloaded)));
         assert!(full.next().is_some());
-        assert_eq!(
-            seen.take("greedy", "0", START + 60_000),
-            Err(NotTaken::Replay),
+        let again = seen.take("greedy", "0", START + 60_000);
+        assert!(
+            matches!(again, Err(TokenRefusal::Replay)),
             "none is forgotten for it"
         );
-        assert_eq!(seen.take("another", "one", START + GENERATION_MS), Ok(()));
+        assert!(seen.take("another", "one", START + GENERATION_MS).is_ok());
     }
 }

@@ -8,11 +8,12 @@ use axum::response::{IntoResponse as _, Response};
 use oidc::{AccessTokenError, DpopProofError};
 use session_proto::v1::ErrorReason;
 
+use super::judging::Presentation;
 use super::presented::Scheme;
 use super::resource::Resource;
 use crate::gateway::challenge;
 use crate::http::errors::{HttpError, Limit};
-use crate::route_table::Route;
+use crate::http::protect::rate_limit::TooMany;
 use crate::route_table::bearer::BearerRule;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 
@@ -60,10 +61,7 @@ pub(super) enum TokenRefusal {
     StepUp,
     /// Too much was refused of late.
     #[error("too many tokens or proofs from there")]
-    TooMany {
-        /// Seconds until the next one is welcome.
-        retry_after_secs: u64,
-    },
+    TooMany(#[from] TooMany),
     /// More questions to providers are open than may be, or more proofs came than can be remembered.
     #[error("there is no room to judge one more token")]
     Overloaded,
@@ -82,93 +80,79 @@ impl From<Missing> for TokenRefusal {
     }
 }
 
+/// Error code, status and words of a standard's answer.
+type StandardAnswer = (&'static str, StatusCode, &'static str);
+
 impl TokenRefusal {
-    /// A short name that stays, for logs and metrics.
-    pub(super) fn reason(&self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed_header",
-            Self::Token(error) => error.reason(),
-            Self::Opaque => "opaque",
-            Self::Issuer => "iss",
-            Self::WithoutProof => "without_proof",
-            Self::NotBound => "not_bound",
-            Self::Proof(_) => "proof",
-            Self::Replay => "replay",
-            Self::Scope => "scope",
-            Self::AuthorizationDetails => "authorization_details",
-            Self::Connection => "connection",
-            Self::Missing(_) => "requirement",
-            Self::StepUp => "step_up",
-            Self::TooMany { .. } => "rate_limited",
-            Self::Overloaded => "overloaded",
-        }
-    }
-
-    /// Code, status and words; none where the answer is another one than the standard's.
-    fn error(&self) -> Option<(&'static str, StatusCode, &'static str)> {
+    /// A short name that stays, for logs and metrics; and the standard's answer, if it has one for this.
+    pub(super) fn told(&self) -> (&'static str, Option<StandardAnswer>) {
         let invalid = |words| Some(("invalid_token", StatusCode::UNAUTHORIZED, words));
+        let proof = |words| Some(("invalid_dpop_proof", StatusCode::UNAUTHORIZED, words));
+        let scope = |words| Some(("insufficient_scope", StatusCode::FORBIDDEN, words));
+        let step_up = |words| Some((challenge::STEP_UP, StatusCode::UNAUTHORIZED, words));
+        let request = |words| Some(("invalid_request", StatusCode::BAD_REQUEST, words));
         match self {
-            Self::Malformed => Some((
-                "invalid_request",
-                StatusCode::BAD_REQUEST,
-                "There has to be one Authorization header, with one token.",
-            )),
-            Self::Token(error) if matches!(**error, AccessTokenError::Provider(_)) => None,
-            Self::Token(error) => invalid(words(error)),
-            Self::Opaque => invalid("Only JWT access tokens are taken here."),
-            Self::Issuer => invalid("The access token is of an issuer that does not count here."),
-            Self::WithoutProof => {
-                invalid("The access token is bound to a key: present it by DPoP, with a proof.")
-            }
-            Self::NotBound => invalid(
-                "The access token is bound to no key: present it by Bearer, without a proof, where that is allowed.",
+            Self::Malformed => (
+                "malformed_header",
+                request("There has to be one Authorization header, with one token."),
             ),
-            Self::Proof(_) => Some((
-                "invalid_dpop_proof",
-                StatusCode::UNAUTHORIZED,
-                "The DPoP proof is absent, or not for this request and this token.",
-            )),
-            Self::Replay => Some((
-                "invalid_dpop_proof",
-                StatusCode::UNAUTHORIZED,
-                "The DPoP proof was used before: make one for each request.",
-            )),
-            Self::Scope => Some((
-                "insufficient_scope",
-                StatusCode::FORBIDDEN,
-                "The access token lacks a scope that is asked for.",
-            )),
-            Self::AuthorizationDetails => Some((
-                "insufficient_scope",
-                StatusCode::FORBIDDEN,
-                "The access token is narrowed by authorization_details (RFC 9396), which are not looked at here.",
-            )),
-            Self::StepUp => Some((
-                challenge::STEP_UP,
-                StatusCode::UNAUTHORIZED,
-                "A different sign-in is needed.",
-            )),
-            Self::Connection | Self::Missing(_) | Self::TooMany { .. } | Self::Overloaded => None,
+            Self::Token(error) => match **error {
+                AccessTokenError::Provider(_) => (error.reason(), None),
+                _ => (error.reason(), invalid(words(error))),
+            },
+            Self::Opaque => ("opaque", invalid("Only JWT access tokens are taken here.")),
+            Self::Issuer => (
+                "iss",
+                invalid("The access token is of an issuer that does not count here."),
+            ),
+            Self::WithoutProof => (
+                "without_proof",
+                invalid("The access token is bound to a key: present it by DPoP, with a proof."),
+            ),
+            Self::NotBound => (
+                "not_bound",
+                invalid(
+                    "The access token is bound to no key: present it by Bearer, without a proof, where that is allowed.",
+                ),
+            ),
+            Self::Proof(_) => (
+                "proof",
+                proof("The DPoP proof is absent, or not for this request and this token."),
+            ),
+            Self::Replay => (
+                "replay",
+                proof("The DPoP proof was used before: make one for each request."),
+            ),
+            Self::Scope => (
+                "scope",
+                scope("The access token lacks a scope that is asked for."),
+            ),
+            Self::AuthorizationDetails => (
+                "authorization_details",
+                scope(
+                    "The access token is narrowed by authorization_details (RFC 9396), which are not looked at here.",
+                ),
+            ),
+            Self::StepUp => ("step_up", step_up("A different sign-in is needed.")),
+            Self::Connection => ("connection", None),
+            Self::Missing(_) => ("requirement", None),
+            Self::TooMany(_) => ("rate_limited", None),
+            Self::Overloaded => ("overloaded", None),
         }
     }
 
-    /// The answer.
-    pub(super) fn into_response(
-        self,
-        route: &Route,
-        rule: &BearerRule,
-        resource: &Resource<'_>,
-        scheme: Scheme,
-    ) -> Response {
-        if let Some((code, status, words)) = self.error() {
+    /// The answer to a client that used this scheme.
+    pub(super) fn into_response(self, presented: &Presentation<'_>, scheme: Scheme) -> Response {
+        if let (_, Some((code, status, words))) = self.told() {
             let mut response = HttpError::AccessToken { code, status, words }.into_response();
             let mut parameters = vec![
                 ("error", code.to_owned()),
                 ("error_description", words.to_owned()),
             ];
             if matches!(self, Self::StepUp) {
-                parameters.extend(challenge::step_up_parameters(&route.requirements));
+                parameters.extend(challenge::step_up_parameters(&presented.route.requirements));
             }
+            let (rule, resource) = (presented.rule, presented.resource);
             challenge_with(&mut response, rule, resource, Some(scheme), &parameters);
             return response;
         }
@@ -176,7 +160,7 @@ impl TokenRefusal {
             Self::Token(_) => HttpError::session(ErrorReason::ErrProviderUnavailable),
             Self::Connection => WRONG_CONNECTION,
             Self::Missing(failure) => failure,
-            Self::TooMany { retry_after_secs } => HttpError::RateLimited {
+            Self::TooMany(TooMany { retry_after_secs }) => HttpError::RateLimited {
                 retry_after_secs,
                 limit: Limit::AccessTokens,
             },

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use oidc::{AccessTokenError, VerifiedAccessToken};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use ring::digest;
 use serde_json::{Map, Value};
+
+use super::digest_of;
 
 /// Memory of all verdicts together, in bytes: about two thousand tokens with the usual claims.
 const WEIGHT_MAX: u64 = 16 * 1024 * 1024;
@@ -49,19 +50,11 @@ pub(super) type VerdictKey = [u8; 32];
 
 /// The key of a token of this provider.
 pub(super) fn key(by: JudgedBy, provider: &str, token: &str) -> VerdictKey {
-    let label: &[u8] = match by {
-        JudgedBy::Signature => b"vestibule access token signature v1",
-        JudgedBy::Provider => b"vestibule access token introspection v1",
+    let label = match by {
+        JudgedBy::Signature => "vestibule access token signature v1",
+        JudgedBy::Provider => "vestibule access token introspection v1",
     };
-    let mut hash = digest::Context::new(&digest::SHA256);
-    // Each with its length before it, so that no two pairs are the same text.
-    for part in [label, provider.as_bytes(), token.as_bytes()] {
-        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        hash.update(part);
-    }
-    let mut key = [0; 32];
-    key.copy_from_slice(hash.finish().as_ref());
-    key
+    digest_of(&[label, provider, token])
 }
 
 /// What a token is, or why it is nothing.
