@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{FromRef as _, Path, Request, State};
 use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
@@ -95,10 +95,8 @@ pub fn router(app: App) -> Router {
 
 /// Envoy's external authorization by gRPC, decided by the routes of [`router`].
 pub fn ext_authz(app: App) -> Router {
-    let sign_in = app.sign_in();
-    let (cookies, pending, people) = (&sign_in.cookies, &sign_in.pending, &sign_in.people);
-    let own = (cookies.clone(), pending.clone(), people.clone());
-    gateway::ext_authz::routes(own, router(app))
+    let behind = Arc::from_ref(&app);
+    gateway::ext_authz::routes(behind, router(app))
 }
 
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.

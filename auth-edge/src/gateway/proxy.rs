@@ -335,11 +335,6 @@ impl Proxy {
 /// Makes an upstream's headers fit for the browser.
 fn strip(gateway: &Gateway, headers: &mut HeaderMap) {
     headers::strip_response(headers, gateway.sessions.binds_devices(), |name| {
-        is_ours(gateway, name)
+        gateway.owns_cookie(name)
     });
-}
-
-/// Whether a cookie of this name belongs to the edge.
-fn is_ours(gateway: &Gateway, name: &str) -> bool {
-    gateway.cookies.owns(name) || gateway.pending.owns(name) || gateway.kept_forms.people.owns(name)
 }

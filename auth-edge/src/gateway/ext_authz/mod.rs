@@ -20,7 +20,8 @@ mod check_response;
 #[path = "gen/mod.rs"]
 mod generated;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
@@ -34,9 +35,7 @@ use tower::ServiceExt as _;
 use url::form_urlencoded;
 
 use self::generated::envoy::config::core::v3::address;
-use crate::kept_form::person_cookie::PersonCookies;
-use crate::sessions::cookies::SessionCookies;
-use crate::sign_in::pending::PendingSignIns;
+use crate::gateway::Gateway;
 use crate::values::forwarded::{self, OriginalRequest, describes_origin};
 use crate::values::header_name::folded;
 
@@ -58,27 +57,16 @@ const MAX_QUESTION_BYTES: usize = 256 * 1024;
 const PARAMETERS: [&str; 4] = ["redirect", "audience", "resource", "scope"];
 
 /// The service, over the edge's own router.
-pub(crate) fn routes(
-    (cookies, pending, people): (SessionCookies, PendingSignIns, PersonCookies),
-    router: Router,
-) -> Router {
-    let authorizer = ExtAuthz {
-        router,
-        cookies,
-        pending,
-        people,
-    };
-    let service = AuthorizationServer::new(authorizer)
+pub(crate) fn routes(gateway: Arc<Gateway>, router: Router) -> Router {
+    let service = AuthorizationServer::new(ExtAuthz { gateway, router })
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(MAX_QUESTION_BYTES);
     Routes::new(service).into_axum_router()
 }
 
 struct ExtAuthz {
+    gateway: Arc<Gateway>,
     router: Router,
-    cookies: SessionCookies,
-    pending: PendingSignIns,
-    people: PersonCookies,
 }
 
 #[tonic::async_trait]
@@ -92,8 +80,7 @@ impl Authorization for ExtAuthz {
             Ok(answered) => answered,
             Err(impossible) => match impossible {},
         };
-        let is_ours =
-            |name: &str| self.cookies.owns(name) || self.pending.owns(name) || self.people.owns(name);
+        let is_ours = |name: &str| self.gateway.owns_cookie(name);
         Ok(Response::new(
             check_response::of(answered, &headers, is_ours).await,
         ))
@@ -138,7 +125,7 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
         Some(address::Address::SocketAddress(socket)) => socket.address.parse().ok(),
         None => None,
     };
-    let peer: IpAddr = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let peer: IpAddr = peer.unwrap_or(forwarded::UNKNOWN);
     request
         .extensions_mut()
         .insert(PeerAddress(SocketAddr::new(peer, 0)));

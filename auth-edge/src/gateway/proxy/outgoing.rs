@@ -16,7 +16,7 @@ use chassis::audit::RequestId;
 use http_body::Body as HttpBody;
 
 use super::upgrade;
-use super::{ProxyContext, is_ours, proof, trace};
+use super::{ProxyContext, proof, trace};
 use crate::gateway::assertion;
 use crate::gateway::headers::{self, AddressMap};
 use crate::http::errors::HttpError;
@@ -90,7 +90,7 @@ impl<'a> OutgoingRequest<'a> {
             &table.told,
             may_override_method,
             is_from_trusted,
-            |name| is_ours(gateway, name),
+            |name| gateway.owns_cookie(name),
         );
         headers::add_identity(&mut head.headers, context.authorized);
         headers::add_told(&mut head.headers, gateway, context.route, context.authorized);
