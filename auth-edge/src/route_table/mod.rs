@@ -94,13 +94,13 @@ impl Routes {
     /// Whether a rule keeps forms.
     #[must_use]
     pub(crate) fn keep_forms(&self) -> bool {
-        self.0.with(|table| table.keeps_forms)
+        self.0.with(|table| table.facts.keeps_forms)
     }
 
     /// The names by which applications are told who somebody is.
     #[must_use]
     pub(crate) fn told_names(&self) -> ToldNames {
-        self.0.with(|table| table.told.clone())
+        self.0.with(|table| table.facts.told.clone())
     }
 
     /// The rule a visitor lands on after sign-in, for who comes back to a kept form the one it was sent to: one of the edge's
@@ -201,7 +201,7 @@ impl Server {
         let mut parts = uri::Parts::default();
         parts.scheme = self.scheme.clone();
         // A copy of its own: one that is shared is counted by all cores.
-        parts.authority = self.authority()?.parse().ok();
+        parts.authority = self.authority.as_deref()?.parse().ok();
         parts.path_and_query = Some(path);
         Uri::from_parts(parts).ok()
     }
@@ -209,11 +209,7 @@ impl Server {
     /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
     #[must_use]
     pub(crate) fn host(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(self.authority()?).ok()
-    }
-
-    fn authority(&self) -> Option<&str> {
-        self.authority.as_deref()
+        HeaderValue::from_str(self.authority.as_deref()?).ok()
     }
 
     /// Scheme, host and port, as assertions name the server they are for.
@@ -321,9 +317,8 @@ pub(crate) struct RouteTable {
     pub(crate) routes: Rules,
     /// For what other proxies ask about.
     pub(crate) checks: Rules,
-    told: ToldNames,
+    facts: TableFacts,
     names_hosts: bool,
-    keeps_forms: bool,
     checks_by_method: bool,
 }
 
@@ -331,19 +326,18 @@ impl RouteTable {
     /// The table of these rules, of both kinds.
     pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>) -> Self {
         let all = || routes.iter().chain(&checks);
-        let table = TableFacts {
+        let facts = TableFacts {
             told: ToldNames::of(all().map(|route| &route.headers)),
             by_method: routes.iter().any(|route| !route.methods.is_empty()),
             keeps_forms: routes.iter().any(|route| route.keep_form),
         };
         for route in &mut routes {
-            route.table = table.clone();
+            route.table = facts.clone();
         }
         Self {
             names_hosts: routes.iter().any(|route| !route.hosts.is_empty()),
-            keeps_forms: table.keeps_forms,
             checks_by_method: checks.iter().any(|route| !route.methods.is_empty()),
-            told: table.told,
+            facts,
             routes: Rules::new(routes),
             checks: Rules::new(checks),
         }

@@ -65,8 +65,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
 pub(crate) struct AllowedParameter {
     /// Its name.
     pub(crate) name: String,
-    /// The values it may have; `None` allows all that fit.
-    pattern: Option<ValuePattern>,
+    /// The values it may have: alternatives separated by `|`, in each of which `*` stands for any characters. `None` allows all that
+    /// fit.
+    pattern: Option<String>,
 }
 
 impl AllowedParameter {
@@ -76,10 +77,7 @@ impl AllowedParameter {
     /// What is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, pattern) = match text.split_once('=') {
-            Some((name, pattern)) => (
-                name.trim_end(),
-                Some(ValuePattern(pattern.trim_start().to_owned())),
-            ),
+            Some((name, pattern)) => (name.trim_end(), Some(pattern.trim_start().to_owned())),
             None => (text, None),
         };
         check_name(name).map_err(|problem| format!("{name:?} {problem}"))?;
@@ -92,18 +90,8 @@ impl AllowedParameter {
     /// Whether the query may set it to this value.
     #[must_use]
     pub(crate) fn allows(&self, value: &str) -> bool {
-        let matches = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(value));
-        matches && fits(&self.name, value)
-    }
-}
-
-/// Alternatives separated by `|`; in each, `*` stands for any characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ValuePattern(String);
-
-impl ValuePattern {
-    fn matches(&self, value: &str) -> bool {
-        self.0.split('|').any(|one| matches_one(one, value))
+        let matches = |pattern: &String| pattern.split('|').any(|one| matches_one(one, value));
+        self.pattern.as_ref().is_none_or(matches) && fits(&self.name, value)
     }
 }
 
