@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 use chassis::secret::Secret;
 use percent_encoding::percent_decode_str;
+use url::Url;
 
 /// Prefix of every key of this service, so that an engine can be shared.
 const DEFAULT_PREFIX: &str = "vestibule";
@@ -98,85 +99,56 @@ pub(crate) struct TlsSettings {
 }
 
 /// What is wrong with a store's address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreUrlError {
-    /// The scheme is none of ours.
-    #[error(
-        "starts with no known scheme: use memory:, file:PATH, redis://, rediss://, redis-sentinel:// or redis-cluster:// (rediss-… for TLS)"
-    )]
-    Scheme,
-    /// `memory:` with something behind it.
-    #[error("memory: takes nothing behind the colon")]
-    Memory,
-    /// `file:` without a path.
-    #[error("file: needs a path, as in file:/var/lib/vestibule/sessions")]
-    File,
-    /// A host is empty or its port is not a number.
-    #[error("a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)")]
-    Server,
-    /// A '/' or '?' in front of an '@': the user name or password is cut there.
-    #[error(
-        "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')"
-    )]
-    NotEncoded,
-    /// Several servers where there can be one.
-    #[error("redis:// takes one server; several need redis-sentinel:// or redis-cluster://")]
-    SeveralServers,
-    /// Sentinel without the master's name.
-    #[error(
-        "redis-sentinel:// needs the master's name behind the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster"
-    )]
-    Master,
-    /// The database is not a number.
-    #[error("the database is not a whole number")]
-    Database,
-    /// A cluster has one database.
-    #[error("redis-cluster:// takes no path: a cluster has only database 0")]
-    ClusterPath,
-    /// Text that is not UTF-8 once decoded.
-    #[error("the user name, password or a parameter is not percent-encoded UTF-8")]
-    Encoding,
-    /// TLS files without TLS.
-    #[error(
-        "ca_file, cert_file and key_file need TLS: use rediss://, rediss-sentinel:// or rediss-cluster://"
-    )]
-    TlsWithoutTls,
-    /// A certificate without its key or the other way round.
-    #[error("cert_file and key_file go together")]
-    CertificateWithoutKey,
-    /// A key prefix that would break hash tags or be hard to read.
-    #[error("prefix takes 1 to 32 letters, digits, '-', '_', '.' or ':'")]
-    Prefix,
-    /// A parameter nobody knows, or one that has no meaning here.
-    #[error(
-        "has an unknown parameter: ca_file, cert_file, key_file, prefix, and for Sentinel db, sentinel_user, sentinel_password are known"
-    )]
-    Parameter,
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreUrlError(&'static str);
+
+const SCHEME: StoreUrlError = StoreUrlError(
+    "starts with no known scheme: use memory:, file:PATH, redis://, rediss://, redis-sentinel:// or redis-cluster:// (rediss-… for TLS)",
+);
+const MEMORY: StoreUrlError = StoreUrlError("memory: takes nothing behind the colon");
+const FILE: StoreUrlError = StoreUrlError("file: needs a path, as in file:/var/lib/vestibule/sessions");
+const SERVER: StoreUrlError =
+    StoreUrlError("a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)");
+/// A '/' or '?' in front of an '@': the user name or password is cut there.
+const NOT_ENCODED: StoreUrlError = StoreUrlError(
+    "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')",
+);
+const SEVERAL_SERVERS: StoreUrlError =
+    StoreUrlError("redis:// takes one server; several need redis-sentinel:// or redis-cluster://");
+const MASTER: StoreUrlError = StoreUrlError(
+    "redis-sentinel:// needs the master's name behind the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster",
+);
+const DATABASE: StoreUrlError = StoreUrlError("the database is not a whole number");
+const CLUSTER_PATH: StoreUrlError =
+    StoreUrlError("redis-cluster:// takes no path: a cluster has only database 0");
+const ENCODING: StoreUrlError =
+    StoreUrlError("the user name, password or a parameter is not percent-encoded UTF-8");
+const TLS_WITHOUT_TLS: StoreUrlError = StoreUrlError(
+    "ca_file, cert_file and key_file need TLS: use rediss://, rediss-sentinel:// or rediss-cluster://",
+);
+const CERTIFICATE_WITHOUT_KEY: StoreUrlError = StoreUrlError("cert_file and key_file go together");
+/// A key prefix that would break hash tags or be hard to read.
+const PREFIX: StoreUrlError = StoreUrlError("prefix takes 1 to 32 letters, digits, '-', '_', '.' or ':'");
+const PARAMETER: StoreUrlError = StoreUrlError(
+    "has an unknown parameter: ca_file, cert_file, key_file, prefix, and for Sentinel db, sentinel_user, sentinel_password are known",
+);
 
 impl FromStr for StoreSettings {
     type Err = StoreUrlError;
 
     fn from_str(text: &str) -> Result<Self, StoreUrlError> {
-        if let Some(rest) = text.strip_prefix("memory:") {
-            return if rest.is_empty() {
-                Ok(Self::Memory)
-            } else {
-                Err(StoreUrlError::Memory)
-            };
+        match text.split_once(':') {
+            Some(("memory", "")) => return Ok(Self::Memory),
+            Some(("memory", _)) => return Err(MEMORY),
+            Some(("file", "")) => return Err(FILE),
+            Some(("file", path)) => {
+                let absolute = path.strip_prefix("//").filter(|path| path.starts_with('/'));
+                return Ok(Self::File(absolute.unwrap_or(path).into()));
+            }
+            _ => {}
         }
-        if let Some(path) = text.strip_prefix("file:") {
-            let path = path
-                .strip_prefix("//")
-                .filter(|path| path.starts_with('/'))
-                .unwrap_or(path);
-            return if path.is_empty() {
-                Err(StoreUrlError::File)
-            } else {
-                Ok(Self::File(path.into()))
-            };
-        }
-        let (scheme, rest) = text.split_once("://").ok_or(StoreUrlError::Scheme)?;
+        let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
         let (kind, tls) = match scheme {
             "redis" => (TopologyKind::Single, false),
             "rediss" => (TopologyKind::Single, true),
@@ -184,14 +156,12 @@ impl FromStr for StoreSettings {
             "rediss-sentinel" => (TopologyKind::Sentinel, true),
             "redis-cluster" => (TopologyKind::Cluster, false),
             "rediss-cluster" => (TopologyKind::Cluster, true),
-            _ => return Err(StoreUrlError::Scheme),
+            _ => return Err(SCHEME),
         };
-        match redis(kind, tls, rest) {
+        match parse_redis(kind, tls, rest) {
             Ok(settings) => Ok(Self::Redis(Box::new(settings))),
             // A cut password is read as a port or a parameter.
-            Err(StoreUrlError::Server | StoreUrlError::Parameter) if is_cut_login(rest) => {
-                Err(StoreUrlError::NotEncoded)
-            }
+            Err(SERVER | PARAMETER) if is_cut_login(rest) => Err(NOT_ENCODED),
             Err(error) => Err(error),
         }
     }
@@ -204,58 +174,88 @@ enum TopologyKind {
     Cluster,
 }
 
-fn redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
+fn parse_redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     if path.contains('@') {
-        return Err(StoreUrlError::NotEncoded);
+        return Err(NOT_ENCODED);
     }
-    let (login, servers) = match authority.rsplit_once('@') {
-        Some((login, servers)) => (parse_login(login)?, servers),
-        None => (Login::default(), authority),
+    let (login, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let default_port = match kind {
+        TopologyKind::Sentinel => SENTINEL_PORT,
+        TopologyKind::Single | TopologyKind::Cluster => REDIS_PORT,
     };
-    let mut parameters = Parameters::parse(kind, query)?;
-    let default_port = if kind == TopologyKind::Sentinel {
-        SENTINEL_PORT
-    } else {
-        REDIS_PORT
-    };
-    let mut servers = servers
-        .split(',')
-        .map(|server| parse_server(server, default_port));
-    let mut database = parameters.database;
+    let servers = servers.split(',');
+    let mut servers = servers.map(|server| parse_server(server, default_port));
     let topology = match kind {
         TopologyKind::Single => {
-            let server = servers.next().ok_or(StoreUrlError::Server)??;
+            let server = servers.next().ok_or(SERVER)??;
             if servers.next().is_some() {
-                return Err(StoreUrlError::SeveralServers);
+                return Err(SEVERAL_SERVERS);
             }
-            database = if path.is_empty() { 0 } else { parse_database(path)? };
             Topology::Single(server)
         }
         TopologyKind::Sentinel => {
             let master = decode(path)?;
             if master.is_empty() || master.contains('/') {
-                return Err(StoreUrlError::Master);
+                return Err(MASTER);
             }
-            let login = std::mem::take(&mut parameters.sentinel_login);
             Topology::Sentinel {
                 sentinels: servers.collect::<Result<_, _>>()?,
                 master,
-                login,
+                login: Login::default(),
             }
         }
-        TopologyKind::Cluster if !path.is_empty() => return Err(StoreUrlError::ClusterPath),
+        TopologyKind::Cluster if !path.is_empty() => return Err(CLUSTER_PATH),
         TopologyKind::Cluster => Topology::Cluster(servers.collect::<Result<_, _>>()?),
     };
-    let tls = parameters.tls(tls)?;
-    Ok(RedisSettings {
+    let mut settings = RedisSettings {
         topology,
-        login,
-        database,
-        tls,
-        prefix: parameters.prefix,
-    })
+        login: parse_login(login)?,
+        database: 0,
+        tls: None,
+        prefix: DEFAULT_PREFIX.to_owned(),
+    };
+    if kind == TopologyKind::Single && !path.is_empty() {
+        settings.database = parse_database(path)?;
+    }
+    let files = settings.read_parameters(query)?;
+    if !tls && files != TlsSettings::default() {
+        return Err(TLS_WITHOUT_TLS);
+    }
+    if files.cert_file.is_some() != files.key_file.is_some() {
+        return Err(CERTIFICATE_WITHOUT_KEY);
+    }
+    settings.tls = tls.then_some(files);
+    Ok(settings)
+}
+
+impl RedisSettings {
+    /// Sets what the query says; gives the files it names.
+    fn read_parameters(&mut self, query: &str) -> Result<TlsSettings, StoreUrlError> {
+        let mut files = TlsSettings::default();
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) = parameter.split_once('=').ok_or(PARAMETER)?;
+            let value = decode(value)?;
+            match (name, &mut self.topology) {
+                ("ca_file", _) => files.ca_file = Some(value.into()),
+                ("cert_file", _) => files.cert_file = Some(value.into()),
+                ("key_file", _) => files.key_file = Some(value.into()),
+                ("prefix", _) => self.prefix = value,
+                ("db", Topology::Sentinel { .. }) => self.database = parse_database(&value)?,
+                ("sentinel_user", Topology::Sentinel { login, .. }) => login.user = Some(value),
+                ("sentinel_password", Topology::Sentinel { login, .. }) => {
+                    login.password = Some(Secret::new(value));
+                }
+                _ => return Err(PARAMETER),
+            }
+        }
+        let plain = |character: char| character.is_ascii_alphanumeric() || "-_.:".contains(character);
+        match (1..=32).contains(&self.prefix.len()) && self.prefix.chars().all(plain) {
+            true => Ok(files),
+            false => Err(PREFIX),
+        }
+    }
 }
 
 fn is_cut_login(address: &str) -> bool {
@@ -265,107 +265,37 @@ fn is_cut_login(address: &str) -> bool {
 }
 
 fn decode(text: &str) -> Result<String, StoreUrlError> {
-    Ok(percent_decode_str(text)
-        .decode_utf8()
-        .map_err(|_| StoreUrlError::Encoding)?
-        .into_owned())
+    let decoded = percent_decode_str(text).decode_utf8();
+    Ok(decoded.map_err(|_| ENCODING)?.into_owned())
 }
 
 fn parse_login(text: &str) -> Result<Login, StoreUrlError> {
-    let (user, password) = text
-        .split_once(':')
-        .map_or((text, None), |(user, password)| (user, Some(password)));
-    let user = decode(user)?;
-    let password = password
-        .map(decode)
-        .transpose()?
-        .filter(|password| !password.is_empty());
+    let (user, password) = text.split_once(':').unwrap_or((text, ""));
+    let (user, password) = (decode(user)?, decode(password)?);
     Ok(Login {
         user: Some(user).filter(|user| !user.is_empty()),
-        password: password.map(Secret::new),
+        password: Some(password)
+            .filter(|password| !password.is_empty())
+            .map(Secret::new),
     })
 }
 
 fn parse_server(text: &str, default_port: u16) -> Result<ServerAddress, StoreUrlError> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']').ok_or(StoreUrlError::Server)?;
-            let port = if after.is_empty() {
-                None
-            } else {
-                after.strip_prefix(':').or(Some(""))
-            };
-            (host, port)
-        }
-        None => text
-            .split_once(':')
-            .map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port
-        .map_or(Ok(default_port), str::parse)
-        .map_err(|_| StoreUrlError::Server)?;
-    if host.is_empty() || port == 0 || host.contains(|character: char| character.is_whitespace()) {
-        return Err(StoreUrlError::Server);
+    let url = Url::parse(&format!("redis://{text}")).map_err(|_| SERVER)?;
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().unwrap_or(default_port);
+    if host.is_empty() || port == 0 || url.fragment().is_some() {
+        return Err(SERVER);
     }
     Ok(ServerAddress {
-        host: host.to_owned(),
+        host: host.trim_matches(['[', ']']).to_owned(),
         port,
     })
 }
 
 fn parse_database(text: &str) -> Result<i64, StoreUrlError> {
-    text.parse::<u16>()
-        .map(i64::from)
-        .map_err(|_| StoreUrlError::Database)
-}
-
-struct Parameters {
-    files: TlsSettings,
-    prefix: String,
-    database: i64,
-    sentinel_login: Login,
-}
-
-impl Parameters {
-    fn parse(kind: TopologyKind, query: &str) -> Result<Self, StoreUrlError> {
-        let mut parsed = Self {
-            files: TlsSettings::default(),
-            prefix: DEFAULT_PREFIX.to_owned(),
-            database: 0,
-            sentinel_login: Login::default(),
-        };
-        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-            let (name, value) = parameter.split_once('=').ok_or(StoreUrlError::Parameter)?;
-            let value = decode(value)?;
-            match (name, kind) {
-                ("ca_file", _) => parsed.files.ca_file = Some(value.into()),
-                ("cert_file", _) => parsed.files.cert_file = Some(value.into()),
-                ("key_file", _) => parsed.files.key_file = Some(value.into()),
-                ("prefix", _) => parsed.prefix = value,
-                ("db", TopologyKind::Sentinel) => parsed.database = parse_database(&value)?,
-                ("sentinel_user", TopologyKind::Sentinel) => parsed.sentinel_login.user = Some(value),
-                ("sentinel_password", TopologyKind::Sentinel) => {
-                    parsed.sentinel_login.password = Some(Secret::new(value))
-                }
-                _ => return Err(StoreUrlError::Parameter),
-            }
-        }
-        let plain = |character: char| character.is_ascii_alphanumeric() || "-_.:".contains(character);
-        if parsed.prefix.is_empty() || parsed.prefix.len() > 32 || !parsed.prefix.chars().all(plain) {
-            return Err(StoreUrlError::Prefix);
-        }
-        Ok(parsed)
-    }
-
-    fn tls(&self, used: bool) -> Result<Option<TlsSettings>, StoreUrlError> {
-        match (used, &self.files) {
-            (false, files) if *files != TlsSettings::default() => Err(StoreUrlError::TlsWithoutTls),
-            (_, files) if files.cert_file.is_some() != files.key_file.is_some() => {
-                Err(StoreUrlError::CertificateWithoutKey)
-            }
-            (used, files) => Ok(used.then(|| files.clone())),
-        }
-    }
+    let number: u16 = text.parse().map_err(|_| DATABASE)?;
+    Ok(number.into())
 }
 
 #[cfg(test)]
