@@ -90,7 +90,7 @@ impl Keeper {
             let bytes = self.read_listed(whose, part, &mut listed).await?;
             *budget = budget.saturating_sub(bytes);
             if *budget == 0 && parts.peek().is_some() {
-                return Ok((listed, part.last().map(|entry| entry.cursor.clone())));
+                return Ok((listed, part.last().map(Entry::cursor)));
             }
         }
         Ok((listed, listing.next))
@@ -146,7 +146,7 @@ impl Keeper {
             };
             listed.push(Listed {
                 shown,
-                cursor: entry.cursor.clone(),
+                cursor: entry.cursor(),
             });
         }
         Ok(bytes)

@@ -182,7 +182,7 @@ impl Keeper {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
         let ended = young_name(session.handle);
-        let inserted = self.store.insert_unless(ended, record, change).await?;
+        let inserted = self.store.insert_unless(Some(ended), record, change).await?;
         self.count_inserted(inserted);
         Ok(inserted)
     }

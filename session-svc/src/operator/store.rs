@@ -10,10 +10,9 @@ use ring::rand::SystemRandom;
 use tokio::time::timeout;
 
 use crate::session::SessionId;
-use crate::store::fact::{Assessment, Fact};
 use crate::store::file::FileError;
 use crate::store::url::{StoreSettings, Topology};
-use crate::store::{LeaseName, OpenError, Record, SessionStore, StoreError, open};
+use crate::store::{OpenError, Record, SessionStore, StoreError, open};
 
 /// How long each check may take: several connections, each with a deadline of its own.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -166,7 +165,7 @@ async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
     // Watchers skip an event that is empty.
     store.insert(probe.clone(), Vec::new()).await.map_err(described)?;
     let written = store.load(name).await.map_err(described)?;
-    let lease = LeaseName::Named(name);
+    let lease = name;
     let lease = store.acquire_lease(lease, "check", PROBE_KEPT).await;
     if let Some(lease) = lease.map_err(described)? {
         store.release_lease(&lease).await.map_err(described)?;
@@ -191,7 +190,7 @@ fn clock(store: &dyn SessionStore) -> Finding {
 
 async fn facts(store: &dyn SessionStore) -> Vec<Check> {
     let why = match timeout(CHECK_TIMEOUT, store.facts()).await {
-        Ok(Ok(facts)) => return facts.into_iter().map(judge).collect(),
+        Ok(Ok(facts)) => return facts,
         Ok(Err(error)) => chain(&error),
         Err(_elapsed) => "no answer in time".to_owned(),
     };
@@ -200,13 +199,4 @@ async fn facts(store: &dyn SessionStore) -> Vec<Check> {
         "engine",
         Finding::unknown(found).advise("to have them judged here, allow +info"),
     )]
-}
-
-fn judge(fact: Fact) -> Check {
-    let finding = match fact.standing {
-        Assessment::Fine => Finding::fits(fact.value),
-        Assessment::Warning(advice) => Finding::warning(fact.value, advice),
-        Assessment::Problem(advice) => Finding::problem(fact.value, advice),
-    };
-    (fact.name, finding)
 }

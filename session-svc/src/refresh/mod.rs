@@ -63,7 +63,6 @@ use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Sessio
 use crate::sessions::ports::{
     RevocationNote, SignalOutbox, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
 };
-use crate::store::RememberedName;
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
@@ -193,10 +192,7 @@ impl Refresher {
         }
         let generation = seen.tokens.access_generation().to_be_bytes();
         let name = index::hashed(&[b"replaced subject token", seen.handle.as_bytes()]);
-        let remembered =
-            self.keeper
-                .store()
-                .remember(RememberedName::Named(name), &generation, REPLACED_PAUSE);
+        let remembered = self.keeper.store().remember(name, &generation, REPLACED_PAUSE);
         match remembered.await {
             Err(_) => Err(TokenRefreshError::StoreUnavailable),
             Ok(Some(replaced)) if replaced != generation => Err(TokenRefreshError::SubjectRefused),

@@ -10,8 +10,7 @@ use tokio::sync::Semaphore;
 use super::Refresher;
 use super::pauses::{OF_REVALIDATIONS_MS, RefreshPauses};
 use super::wanted::Wanted;
-use crate::session::{Cause, Session, SessionState};
-use crate::store::RememberedName;
+use crate::session::{Cause, Session, SessionState, index};
 
 /// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
 /// the calls.
@@ -55,7 +54,7 @@ impl Refresher {
         let Ok(_permit) = permits.try_acquire() else {
             return "no_room";
         };
-        let name = RememberedName::Ahead(seen.handle);
+        let name = index::hashed(&[b"refreshed ahead", seen.handle.as_bytes()]);
         match self.keeper.store().remember(name, &[1], PAUSE).await {
             Ok(None) => {}
             Ok(Some(_)) => return "tried_before",

@@ -22,7 +22,7 @@ use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, Name, RevocableToken, SessionId, TokenKind, index};
 use crate::sessions::ports::RevocationNote;
-use crate::store::{LeaseName, Listing, LoadedRecord, Record};
+use crate::store::{Listing, LoadedRecord, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
 const KEPT_MS: u64 = 86_400_000;
@@ -202,7 +202,7 @@ impl Refresher {
             return Ok(());
         }
         // Refused where the store is full: then two replicas may ask, which does no harm.
-        let lease = match store.acquire_lease(LeaseName::Named(list()), holder, LEASE).await {
+        let lease = match store.acquire_lease(list(), holder, LEASE).await {
             Ok(None) => return Ok(()),
             Ok(lease) => lease,
             Err(_no_room) => None,

@@ -2,7 +2,6 @@
 
 use crate::session::{ApiTarget, ApiTokenSource, Handle, Name, Session, SessionState, index};
 use crate::sessions::ports::TokenRefreshError;
-use crate::store::LeaseName;
 
 /// Separates these names from all others.
 const EXCHANGE: &str = "api token";
@@ -52,12 +51,10 @@ impl Wanted {
     }
 
     /// The lease it takes: one for all that use the refresh token, and one for each exchange.
-    pub(super) fn lease(&self, session: Handle) -> LeaseName {
+    pub(super) fn lease(&self, session: Handle) -> Name {
         match &self.api {
-            Some((target, ApiTokenSource::AccessToken)) => {
-                LeaseName::Named(name_of(target, session.as_bytes()))
-            }
-            Some((_, ApiTokenSource::RefreshToken)) | None => LeaseName::Refresh(session),
+            Some((target, ApiTokenSource::AccessToken)) => name_of(target, session.as_bytes()),
+            Some((_, ApiTokenSource::RefreshToken)) | None => session.name(),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::session::{
     AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
     index,
 };
-use crate::store::{Inserted, RememberedName};
+use crate::store::Inserted;
 
 /// How long ago tokens may have been received: while every mark that was left since is kept, with time to spare for the writes of a
 /// creation.
@@ -236,12 +236,7 @@ impl Sessions {
     ) -> Result<Option<Reserved>, SessionsError> {
         let name = index::hashed(&[REQUEST.as_bytes(), request_id.as_bytes()]);
         let sealed = self.keeper.seal().seal_note(REQUEST, name, &reserved.to_note())?;
-        let Some(before) = self
-            .keeper
-            .store()
-            .remember(RememberedName::Named(name), &sealed, kept)
-            .await?
-        else {
+        let Some(before) = self.keeper.store().remember(name, &sealed, kept).await? else {
             return Ok(None);
         };
         let note = self.keeper.seal().open_note(REQUEST, name, &before)?;

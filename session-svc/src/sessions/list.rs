@@ -81,7 +81,7 @@ impl Sessions {
     }
 
     fn write_token(&self, index: Name, cursor: &Cursor) -> Result<String, SessionsError> {
-        let sealed = self.keeper.seal().seal_note(PURPOSE, index, cursor.as_bytes())?;
+        let sealed = self.keeper.seal().seal_note(PURPOSE, index, &cursor.to_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 

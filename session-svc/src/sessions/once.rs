@@ -14,7 +14,7 @@ use crate::keeper::SealError;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::{ARRIVAL, MARK};
 use crate::session::{Name, index};
-use crate::store::{Inserted, Record, RememberedName, StoreError};
+use crate::store::{Inserted, Record, StoreError};
 
 /// How long a use is remembered at most: a day, more than any logout token lives.
 const KEPT_MAX_MS: u64 = 86_400_000;
@@ -89,7 +89,7 @@ impl Sessions {
         kept: Duration,
     ) -> Result<Option<u64>, StoreError> {
         let store = self.keeper.store();
-        let before = match store.remember(RememberedName::Named(name), sealed, kept).await {
+        let before = match store.remember(name, sealed, kept).await {
             Err(StoreError::Full) => None,
             before => before?,
         };
@@ -102,7 +102,6 @@ impl Sessions {
         let keeper = self.keeper.clone();
         tokio::spawn(async move {
             let until = Instant::now() + LATE;
-            let name = RememberedName::Named(name);
             while Instant::now() < until && keeper.store().remember(name, &sealed, kept).await.is_err() {
                 sleep(PAUSE).await;
             }

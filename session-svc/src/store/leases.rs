@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Lease, LeaseName, StoreError};
+use super::{Lease, Name, StoreError};
 
 /// Leases granted by one process.
 pub(super) struct Leases {
@@ -17,7 +17,7 @@ pub(super) struct Leases {
 
 struct GrantedLeases {
     serial: u64,
-    held: HashMap<LeaseName, (Lease, u64)>,
+    held: HashMap<Name, (Lease, u64)>,
 }
 
 impl Leases {
@@ -38,7 +38,7 @@ impl Leases {
 
     pub(super) fn acquire(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
         now_ms: u64,

@@ -8,8 +8,8 @@ use futures_util::stream::BoxStream;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use super::{
-    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
-    SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    StoreUpdate,
 };
 
 /// Bounds of the histogram, in seconds: an engine nearby answers in a fraction of a millisecond, and a failover takes seconds.
@@ -75,17 +75,13 @@ impl SessionStore for MeasuredStore {
         self.store.now_ms()
     }
 
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
-        self.timed("insert", self.store.insert(record, event)).await
-    }
-
     async fn insert_unless(
         &self,
-        barrier: Name,
+        barrier: Option<Name>,
         record: Record,
         event: Vec<u8>,
     ) -> Result<Inserted, StoreError> {
-        self.timed("insert_unless", self.store.insert_unless(barrier, record, event))
+        self.timed("insert", self.store.insert_unless(barrier, record, event))
             .await
     }
 
@@ -120,14 +116,9 @@ impl SessionStore for MeasuredStore {
         self.timed("load_many", self.store.load_many(names)).await
     }
 
-    async fn may_have_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
-        self.timed("may_have_more_than", self.store.may_have_more_than(index, count))
-            .await
-    }
-
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -144,12 +135,7 @@ impl SessionStore for MeasuredStore {
         self.timed("release_lease", self.store.release_lease(lease)).await
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         self.timed("remember", self.store.remember(name, value, ttl))
             .await
     }

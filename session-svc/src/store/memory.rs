@@ -24,8 +24,8 @@ use tokio::sync::watch;
 use super::follow::{self, EventLog, KEPT_EVENTS};
 use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, LeaseName, Listing, LoadedRecord, Name, Record,
-    RememberedName, Replaced, SessionStore, StoreError, StoreUpdate,
+    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced,
+    SessionStore, StoreError, StoreUpdate,
 };
 
 /// Records a memory store keeps at most: about 200 MB of usual sessions.
@@ -56,8 +56,8 @@ struct MemoryState {
     records: HashMap<Name, Record>,
     indexes: HashMap<Name, BTreeSet<(u64, Name)>>,
     expiring: BTreeSet<(u64, Name)>,
-    remembered: HashMap<RememberedName, (u64, Vec<u8>)>,
-    forgetting: BTreeSet<(u64, RememberedName)>,
+    remembered: HashMap<Name, (u64, Vec<u8>)>,
+    forgetting: BTreeSet<(u64, Name)>,
     events: VecDeque<(u64, Vec<u8>)>,
 }
 
@@ -169,9 +169,18 @@ impl MemoryState {
     }
 }
 
-impl MemoryStore {
-    /// Keeps a new record, unless it is there or `barrier` is.
-    fn put(&self, record: Record, event: Vec<u8>, barrier: Option<Name>) -> Result<Inserted, StoreError> {
+#[async_trait]
+impl SessionStore for MemoryStore {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    async fn insert_unless(
+        &self,
+        barrier: Option<Name>,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
         let now_ms = self.now_ms();
         let mut state = self.kept.state();
         state.sweep(now_ms, CLEARED_PER_WRITE);
@@ -191,26 +200,6 @@ impl MemoryStore {
         state.put(record);
         self.kept.publish(&mut state, event);
         Ok(Inserted::Done)
-    }
-}
-
-#[async_trait]
-impl SessionStore for MemoryStore {
-    fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
-    }
-
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
-        self.put(record, event, None)
-    }
-
-    async fn insert_unless(
-        &self,
-        barrier: Name,
-        record: Record,
-        event: Vec<u8>,
-    ) -> Result<Inserted, StoreError> {
-        self.put(record, event, Some(barrier))
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
@@ -255,21 +244,14 @@ impl SessionStore for MemoryStore {
         let Some(entries) = state.indexes.get(&index) else {
             return Ok(Listing::default());
         };
-        let older = after.map_or(Unbounded, |after| {
-            let (created_at_ms, name) = after.position();
-            Excluded((created_at_ms, name.unwrap_or(Name::FIRST)))
-        });
+        let older = after.map_or(Unbounded, |after| Excluded((after.created_at_ms, after.name)));
         let mut listing = Listing::default();
         let mut entries = entries.range((Unbounded, older)).rev().peekable();
         for &(created_at_ms, name) in entries.by_ref().take(limit.min(LOOKED_AT)) {
-            let cursor = Cursor::behind(created_at_ms, name);
-            listing.next = Some(cursor.clone());
+            let entry = Entry { name, created_at_ms };
+            listing.next = Some(entry.cursor());
             if state.live(name, now_ms).is_some() {
-                listing.entries.push(Entry {
-                    name,
-                    created_at_ms,
-                    cursor,
-                });
+                listing.entries.push(entry);
             }
         }
         listing.next = listing.next.filter(|_| entries.peek().is_some());
@@ -288,7 +270,7 @@ impl SessionStore for MemoryStore {
 
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -304,12 +286,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let now_ms = self.now_ms();
         let mut state = self.kept.state();
         state.sweep(now_ms, CLEARED_PER_WRITE);

@@ -10,13 +10,11 @@
 //! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
 
 mod codec;
-pub mod fact;
 pub mod file;
 mod follow;
 mod leases;
 mod measured;
 pub mod memory;
-mod names;
 mod open;
 pub(crate) mod redis;
 pub mod url;
@@ -25,11 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chassis::findings::Check;
 use futures_util::stream::BoxStream;
 
-use self::fact::Fact;
 pub(crate) use self::measured::MeasuredStore;
-pub use self::names::{LeaseName, RememberedName};
 pub(crate) use self::open::check;
 pub use self::open::{OpenError, open, open_from};
 
@@ -75,47 +72,48 @@ pub enum Inserted {
     Barred,
 }
 
-/// Where a list goes on. Made by the store, and by [`Cursor::behind`] for lists in the order of creation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor(Vec<u8>);
-
-/// Bytes of a creation time at the beginning of a cursor.
-const TIME_BYTES: usize = 8;
+/// Where a list goes on: behind this entry, also when that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    created_at_ms: u64,
+    name: Name,
+}
 
 impl Cursor {
     /// Behind the record of this creation time and name.
     pub fn behind(created_at_ms: u64, name: Name) -> Self {
-        Self([&created_at_ms.to_be_bytes()[..], name.digits().as_bytes()].concat())
+        Self { created_at_ms, name }
     }
 
-    /// Read back from [`Cursor::as_bytes`]; `None` if these are not a cursor's.
+    /// Reads what [`Cursor::to_bytes`] wrote; `None` if it is something else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        (bytes.len() >= TIME_BYTES).then(|| Self(bytes.to_vec()))
+        let (created_at_ms, name) = bytes.split_first_chunk()?;
+        Some(Self {
+            created_at_ms: u64::from_be_bytes(*created_at_ms),
+            name: Name::from_bytes(name.try_into().ok()?),
+        })
     }
 
-    /// To be handed to whoever goes on with the list.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The creation time and the name it stands behind; no name where it is a cursor of another kind.
-    fn position(&self) -> (u64, Option<Name>) {
-        match self.0.split_first_chunk() {
-            Some((time, name)) => (u64::from_be_bytes(*time), Name::parse(name).ok()),
-            None => (0, None),
-        }
+    /// For a client that continues the list.
+    pub fn to_bytes(self) -> Vec<u8> {
+        [&self.created_at_ms.to_be_bytes()[..], self.name.as_bytes()].concat()
     }
 }
 
 /// An entry of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Which record.
     pub name: Name,
     /// When it was created, in milliseconds since the Unix epoch by the store's clock.
     pub created_at_ms: u64,
-    /// Goes on behind it.
-    pub cursor: Cursor,
+}
+
+impl Entry {
+    /// Continues the list behind it.
+    pub fn cursor(&self) -> Cursor {
+        Cursor::behind(self.created_at_ms, self.name)
+    }
 }
 
 /// A part of a list.
@@ -142,7 +140,7 @@ pub enum LoadedRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// What is held.
-    pub name: LeaseName,
+    pub name: Name,
     /// Tells the leases of one holder apart when one is given back: grows with every lease ever granted on this name.
     /// No write is compared with it; what a late holder writes is refused by the record's version.
     pub serial: u64,
@@ -192,21 +190,18 @@ pub trait SessionStore: Send + Sync + 'static {
     fn now_ms(&self) -> u64;
 
     /// Keeps a new record and publishes `event`.
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError>;
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.insert_unless(None, record, event).await
+    }
 
     /// Keeps a new record and publishes `event`, unless the record `barrier` is there: in one step where one server has both. Where it
     /// does not, a barrier that appears between the two steps is overlooked, so the caller looks for it again.
     async fn insert_unless(
         &self,
-        barrier: Name,
+        barrier: Option<Name>,
         record: Record,
         event: Vec<u8>,
-    ) -> Result<Inserted, StoreError> {
-        match self.load(barrier).await? {
-            Some(_) => Ok(Inserted::Barred),
-            None => self.insert(record, event).await,
-        }
-    }
+    ) -> Result<Inserted, StoreError>;
 
     /// Reads a record; `None` once it has expired or was removed. One round trip.
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError>;
@@ -231,26 +226,19 @@ pub trait SessionStore: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Entries of an index whose records are there, at most `limit`, after `after`. Those of a record's first index come
-    /// first, the newest first; what else leads to records of the index follows in no order. One call looks at a bounded number of
-    /// entries, and so may find fewer than there are. What stays from beginning to end is found at least once; a record that was moved
-    /// to other lists may be found still, and says so.
+    /// Entries of an index, the newest first, at most `limit`, behind `after`. One call looks at a bounded number of entries, and so
+    /// may find fewer than there are. What stays from beginning to end is found once. An entry proves nothing: its record may be gone
+    /// by now, or may have moved to other lists, which it says itself.
     async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
 
     /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
     async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError>;
 
-    /// Whether a list may have more than `count` entries. True where counting costs as much as listing does; entries that are in no
-    /// order of creation do not count.
-    async fn may_have_more_than(&self, _index: Name, _count: usize) -> Result<bool, StoreError> {
-        Ok(true)
-    }
-
     /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
     /// been done, or be done yet: of its leases the last one acquired can be given back.
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
@@ -263,12 +251,7 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there
     /// before. For idempotent requests and replay guards.
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError>;
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Everything published after `after` (or from now on), across replicas; of two records in any order. Ends with an error when the
     /// store's events cannot be read; never silently loses one: a gap is sent as `Missed`.
@@ -284,7 +267,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn check(&self) -> Result<(), StoreError>;
 
     /// What the servers of a shared store say of themselves.
-    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+    async fn facts(&self) -> Result<Vec<Check>, StoreError> {
         Ok(Vec::new())
     }
 }

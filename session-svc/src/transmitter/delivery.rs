@@ -20,7 +20,7 @@ use super::measures::SignalOutcome;
 use super::note::{KEPT_MS, SignalNote, list_of};
 use super::receiver::Receiver;
 use crate::session::{Name, SessionId};
-use crate::store::{Lease, LeaseName, LoadedRecord, StoreError};
+use crate::store::{Lease, LoadedRecord, StoreError};
 
 /// How often a replica looks for notes.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
@@ -310,9 +310,7 @@ impl Deliverer {
         }
         let began = Instant::now();
         let (store, name) = (self.context.keeper.store(), list_of(&self.receiver));
-        let acquired = store
-            .acquire_lease(LeaseName::Named(name), &self.holder, LEASE)
-            .await;
+        let acquired = store.acquire_lease(name, &self.holder, LEASE).await;
         self.held = match acquired {
             Ok(lease) => lease.map(|lease| (began, Some(lease))),
             Err(StoreError::Full) => Some((began, None)),

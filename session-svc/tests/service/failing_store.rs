@@ -10,8 +10,8 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
-    SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    StoreUpdate,
 };
 
 use crate::support::*;
@@ -103,7 +103,17 @@ impl SessionStore for FailingStore {
         self.inner.now_ms()
     }
 
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+    async fn insert_unless(
+        &self,
+        barrier: Option<Name>,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        if let Some(barrier) = barrier
+            && self.load(barrier).await?.is_some()
+        {
+            return Ok(Inserted::Barred);
+        }
         self.step(|fails| match fails {
             Fails::Insert(left) => Some((left, Fails::Insert(left.saturating_sub(1)))),
             Fails::Load(_) | Fails::Lists | Fails::Nothing => None,
@@ -179,7 +189,7 @@ impl SessionStore for FailingStore {
 
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -194,12 +204,7 @@ impl SessionStore for FailingStore {
         self.inner.release_lease(lease).await
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.remember(name, value, ttl).await
     }
 

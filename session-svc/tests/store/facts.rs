@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chassis::clock::SystemClock;
-use session_svc::store::fact::{Assessment, Fact};
+use chassis::findings::{Check, Finding, Verdict};
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open as open_store};
 
@@ -17,8 +17,9 @@ async fn opened(url: &str) -> Arc<dyn SessionStore> {
     open_store(&settings, Arc::new(SystemClock)).await.unwrap()
 }
 
-fn fact<'a>(facts: &'a [Fact], name: &str) -> &'a Fact {
-    facts.iter().find(|fact| fact.name == name).unwrap()
+fn fact<'a>(facts: &'a [Check], name: &str) -> &'a Finding {
+    let (_, finding) = facts.iter().find(|(id, _)| *id == name).unwrap();
+    finding
 }
 
 #[tokio::test]
@@ -27,19 +28,16 @@ async fn a_redis_server_says_how_it_stands() {
     let store = opened(&format!("redis://127.0.0.1:{}", server.port)).await;
     let facts = store.facts().await.unwrap();
     assert!(
-        fact(&facts, "server_version").value.starts_with("redis ")
-            || fact(&facts, "server_version").value.starts_with("valkey ")
+        fact(&facts, "server_version").found.starts_with("redis ")
+            || fact(&facts, "server_version").found.starts_with("valkey ")
     );
-    assert!(matches!(
-        fact(&facts, "maxmemory_policy").standing,
-        Assessment::Problem(_)
-    ));
-    assert_eq!(fact(&facts, "persistence").value, "not appended");
+    assert_eq!(fact(&facts, "maxmemory_policy").verdict, Verdict::Problem);
+    assert_eq!(fact(&facts, "persistence").found, "not appended");
     server.ask("CONFIG SET maxmemory-policy noeviction");
     server.ask("CONFIG SET appendonly yes");
     let facts = store.facts().await.unwrap();
-    assert_eq!(fact(&facts, "maxmemory_policy").standing, Assessment::Fine);
-    assert_eq!(fact(&facts, "persistence").value, "appendonly");
+    assert_eq!(fact(&facts, "maxmemory_policy").verdict, Verdict::Fits);
+    assert_eq!(fact(&facts, "persistence").found, "appendonly");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,20 +46,17 @@ async fn every_master_of_a_cluster_is_judged() {
     let store = opened(&cluster.url()).await;
     let facts = store.facts().await.unwrap();
     for name in ["server_version", "role", "persistence", "maxmemory_policy"] {
-        let judged = facts.iter().filter(|fact| fact.name == name);
-        let judged: BTreeSet<&str> = judged.map(server).collect();
+        let judged = facts.iter().filter(|(id, _)| *id == name);
+        let judged: BTreeSet<&str> = judged.map(|(_, finding)| server(finding)).collect();
         assert_eq!(judged.len(), cluster.nodes.len(), "{name}: {judged:?}");
     }
     // None of them has a replica.
-    assert!(matches!(
-        fact(&facts, "connected_replicas").standing,
-        Assessment::Warning(_)
-    ));
+    assert_eq!(fact(&facts, "connected_replicas").verdict, Verdict::Warning);
 }
 
 /// The server a fact names.
-fn server(fact: &Fact) -> &str {
-    fact.value.rsplit_once(" on ").map_or("", |(_, server)| server)
+fn server(fact: &Finding) -> &str {
+    fact.found.rsplit_once(" on ").map_or("", |(_, server)| server)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,10 +64,7 @@ async fn behind_sentinels_the_master_is_judged() {
     let servers = Sentinels::start(Engine::Redis);
     let store = opened(&servers.url()).await;
     let facts = store.facts().await.unwrap();
-    assert_eq!(fact(&facts, "role").value, "master");
+    assert_eq!(fact(&facts, "role").found, "master");
     // One replica, which no write waits for.
-    assert!(matches!(
-        fact(&facts, "connected_replicas").standing,
-        Assessment::Warning(_)
-    ));
+    assert_eq!(fact(&facts, "connected_replicas").verdict, Verdict::Warning);
 }

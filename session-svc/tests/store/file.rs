@@ -8,9 +8,7 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use redb::ReadableDatabase as _;
 use session_svc::store::file::{FileError, FileStore};
-use session_svc::store::{
-    Holdings, Inserted, LeaseName, RememberedName, Replaced, SessionStore, StoreUpdate,
-};
+use session_svc::store::{Holdings, Inserted, Replaced, SessionStore, StoreUpdate};
 
 use crate::contract::{Bench, eventually, fresh_name, named, next, numbered, received, record, said};
 use crate::lists::listed;
@@ -63,15 +61,11 @@ async fn everything_acknowledged_is_there_after_a_restart() {
         Some(two)
     );
     first
-        .remember(
-            RememberedName::Named(named("request")),
-            b"answer",
-            Duration::from_secs(60),
-        )
+        .remember(named("request"), b"answer", Duration::from_secs(60))
         .await
         .unwrap();
     let lease = first
-        .acquire_lease(LeaseName::Named(named("refresh")), "one", Duration::from_secs(60))
+        .acquire_lease(named("refresh"), "one", Duration::from_secs(60))
         .await
         .unwrap()
         .unwrap();
@@ -86,11 +80,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     );
     assert_eq!(
         second
-            .remember(
-                RememberedName::Named(named("request")),
-                b"other",
-                Duration::from_secs(60)
-            )
+            .remember(named("request"), b"other", Duration::from_secs(60))
             .await
             .unwrap(),
         Some(b"answer".to_vec())
@@ -99,7 +89,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     assert_eq!(received(&mut resumed).await.0, b"created");
     assert_eq!(received(&mut resumed).await.0, b"ended");
     let taken = second
-        .acquire_lease(LeaseName::Named(named("refresh")), "two", Duration::from_secs(60))
+        .acquire_lease(named("refresh"), "two", Duration::from_secs(60))
         .await
         .unwrap();
     assert!(taken.expect("the holder died with its process").serial > lease.serial);
@@ -148,10 +138,7 @@ async fn rounds_of_created_and_expired_sessions_leave_nothing_and_the_file_stops
                     store.insert(one.clone(), vec![7; 100]).await.unwrap();
                     if number % 6 == 0 {
                         let ttl = Duration::from_millis(1_000);
-                        store
-                            .remember(RememberedName::Named(one.name), b"x", ttl)
-                            .await
-                            .unwrap();
+                        store.remember(one.name, b"x", ttl).await.unwrap();
                     }
                 })
             });

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
-use session_svc::store::{
-    Holdings, Inserted, LeaseName, RememberedName, SessionStore, StoreError, StoreUpdate,
-};
+use session_svc::store::{Holdings, Inserted, SessionStore, StoreError, StoreUpdate};
 
 use crate::contract::{Bench, fresh_name, named, numbered, record, said};
 
@@ -53,8 +51,8 @@ async fn a_full_store_says_so_until_something_expires() {
 async fn remembered_values_and_leases_are_bounded_too() {
     let (store, clock) = memory(3);
     let ttl = Duration::from_millis(1_000);
-    let remember = async |name| store.remember(RememberedName::Named(name), b"x", ttl).await;
-    let acquire = async |name| store.acquire_lease(LeaseName::Named(name), "one", ttl).await;
+    let remember = async |name| store.remember(name, b"x", ttl).await;
+    let acquire = async |name| store.acquire_lease(name, "one", ttl).await;
     for _ in 0..3 {
         let name = fresh_name();
         assert_eq!(remember(name).await.unwrap(), None);
@@ -91,11 +89,7 @@ async fn fifty_thousand_created_and_expired_leave_nothing_behind() {
         let one = record(&store, 1_000 + number % 900, &[subject, fresh_name()]);
         store.insert(one, Vec::new()).await.unwrap();
         store
-            .remember(
-                RememberedName::Named(fresh_name()),
-                b"x",
-                Duration::from_millis(1_000),
-            )
+            .remember(fresh_name(), b"x", Duration::from_millis(1_000))
             .await
             .unwrap();
     }

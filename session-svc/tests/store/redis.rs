@@ -8,8 +8,7 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use futures_util::StreamExt as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{
-    Inserted, LeaseName, Record, RememberedName, Replaced, SessionStore, StoreError, StoreUpdate,
-    open as open_store,
+    Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate, open as open_store,
 };
 
 use crate::contract::{
@@ -118,17 +117,11 @@ async fn fifty_thousand_created_and_expired_leave_no_key_but_the_events() {
                     1 => drop(store.remove(one.name, Vec::new()).await.unwrap()),
                     2 => {
                         let ttl = Duration::from_millis(300);
-                        store
-                            .acquire_lease(LeaseName::Named(one.name), "one", ttl)
-                            .await
-                            .unwrap();
+                        store.acquire_lease(one.name, "one", ttl).await.unwrap();
                     }
                     3 => {
                         let ttl = Duration::from_millis(300);
-                        store
-                            .remember(RememberedName::Named(one.name), b"x", ttl)
-                            .await
-                            .unwrap();
+                        store.remember(one.name, b"x", ttl).await.unwrap();
                     }
                     _ => {}
                 }
@@ -219,7 +212,7 @@ async fn each_operation_is_one_round_trip() {
     store.remove(two.name, b"ended".to_vec()).await.unwrap().unwrap();
     assert_eq!(monitor.received().await, ["EVALSHA"], "removal");
     let lease = store
-        .acquire_lease(LeaseName::Named(fresh_name()), "one", Duration::from_secs(9))
+        .acquire_lease(fresh_name(), "one", Duration::from_secs(9))
         .await
         .unwrap()
         .unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Record, RememberedName, SessionStore, StoreError, open as open_store};
+use session_svc::store::{Inserted, Record, SessionStore, StoreError, open as open_store};
 
 use crate::cluster::Cluster;
 use crate::contract::{Bench, Pass, eventually, fresh_name, named, numbered, record};
@@ -52,11 +52,7 @@ async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
             let one = record(&*store, 300 + number % 300, &[numbered(number % 7), fresh_name()]);
             store.insert(one, Vec::new()).await.unwrap();
             store
-                .remember(
-                    RememberedName::Named(fresh_name()),
-                    b"x",
-                    Duration::from_millis(300),
-                )
+                .remember(fresh_name(), b"x", Duration::from_millis(300))
                 .await
                 .unwrap();
         })

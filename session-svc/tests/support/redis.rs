@@ -315,23 +315,19 @@ pub(crate) fn ask(port: u16, command: &str) -> String {
 /// The key of a record, for `ask`: names are written as the bytes their digits stand for.
 pub(crate) fn record_key(name: impl Display) -> String {
     let name = name.to_string();
-    quoted("s", &name, name.len())
+    let pairs = name.as_bytes().chunks(2);
+    let bytes: String = pairs
+        .map(|pair| format!("\\x{}", std::str::from_utf8(pair).unwrap()))
+        .collect();
+    format!("\"vestibule:s{bytes}\"")
 }
 
 /// The key of the sorted set an index is in, for `ask`.
 pub(crate) fn index_key(index: impl Display) -> String {
-    quoted("i", &index.to_string(), 4)
+    format!("vestibule:i{{{}}}", &index.to_string()[..4])
 }
 
 /// The key of the sorted set that orders an index by creation, for `ask`.
 pub(crate) fn order_key(index: impl Display) -> String {
-    quoted("o", &index.to_string(), 4)
-}
-
-fn quoted(letter: &str, name: &str, digits: usize) -> String {
-    let pairs = name.as_bytes()[..digits].chunks(2);
-    let bytes: String = pairs
-        .map(|pair| format!("\\x{}", std::str::from_utf8(pair).unwrap()))
-        .collect();
-    format!("\"vestibule:{letter}{bytes}\"")
+    format!("vestibule:o{{{}}}", &index.to_string()[..4])
 }

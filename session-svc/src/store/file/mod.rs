@@ -35,8 +35,8 @@ use self::writer::{Kind, Writer};
 use super::follow::{self, EventLog};
 use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, LeaseName, Listing, LoadedRecord, Name, Record,
-    RememberedName, Replaced, SessionStore, StoreError, StoreUpdate, codec,
+    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced,
+    SessionStore, StoreError, StoreUpdate, codec,
 };
 
 /// Leases held at a time: one for each session that is refreshing.
@@ -189,12 +189,9 @@ fn list(
 ) -> Result<Listing, StoreError> {
     let records = reading.open_table(RECORDS).map_err(store_error)?;
     let entries = reading.open_table(INDEX).map_err(store_error)?;
-    let position = after.map(Cursor::position);
-    let digits = position.and_then(|(_, name)| name).map(Name::digits);
-    let (created_at_ms, name) = match position {
-        Some((created_at_ms, _)) => (created_at_ms, digits.as_deref().unwrap_or_default()),
-        None => (u64::MAX, tables::PAST_ANY_NAME),
-    };
+    let digits = after.map(|after| after.name.digits());
+    let created_at_ms = after.map_or(u64::MAX, |after| after.created_at_ms);
+    let name = digits.as_deref().unwrap_or(tables::PAST_ANY_NAME);
     let index = index.digits();
     let range = entries
         .range((&*index, 0, "")..(&*index, created_at_ms, name))
@@ -205,17 +202,13 @@ fn list(
         let (key, _) = entry.map_err(store_error)?;
         let (_, created_at_ms, digits) = key.value();
         let Ok(name) = Name::parse(digits) else { continue };
-        let cursor = Cursor::behind(created_at_ms, name);
-        listing.next = Some(cursor.clone());
+        let found = Entry { name, created_at_ms };
+        listing.next = Some(found.cursor());
         // Written together; without its record an entry is what removing an unreadable record left.
         let record = records.get(digits).map_err(store_error)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
         if record.is_some_and(|record| is_live(record.value())) {
-            listing.entries.push(Entry {
-                name,
-                created_at_ms,
-                cursor,
-            });
+            listing.entries.push(found);
         }
     }
     listing.next = listing.next.filter(|_| range.next().is_some());
@@ -252,13 +245,17 @@ impl EventLog for FileContents {
     }
 }
 
-impl FileStore {
-    /// Keeps a new record, unless it is there or `barrier` is.
-    async fn put(
+#[async_trait]
+impl SessionStore for FileStore {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    async fn insert_unless(
         &self,
+        barrier: Option<Name>,
         record: Record,
         event: Vec<u8>,
-        barrier: Option<Name>,
     ) -> Result<Inserted, StoreError> {
         // A mark is in no list.
         let kind = if record.indexes.is_empty() {
@@ -269,26 +266,6 @@ impl FileStore {
         self.writer
             .write(kind, move |tables| tables.insert(&record, &event, barrier))
             .await
-    }
-}
-
-#[async_trait]
-impl SessionStore for FileStore {
-    fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
-    }
-
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
-        self.put(record, event, None).await
-    }
-
-    async fn insert_unless(
-        &self,
-        barrier: Name,
-        record: Record,
-        event: Vec<u8>,
-    ) -> Result<Inserted, StoreError> {
-        self.put(record, event, Some(barrier)).await
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
@@ -329,7 +306,7 @@ impl SessionStore for FileStore {
 
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -347,12 +324,7 @@ impl SessionStore for FileStore {
         Ok(())
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let (name, value) = (name.to_string(), value.to_vec());
         self.writer
             .write(Kind::Addition, move |tables| tables.remember(&name, &value, ttl))

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use chassis::findings::{Check, Finding};
+
 use super::{RedisStore, unavailable};
 use crate::store::StoreError;
-use crate::store::fact::{Assessment, Fact};
 
 /// Less room than this part of `maxmemory` is worth a look: sign-ins are refused when there is none.
 const ROOM_PART: u64 = 5;
@@ -23,7 +24,7 @@ const LITTLE_ROOM: &str = "less than a fifth of maxmemory is left, and without r
 
 impl RedisStore {
     /// Asks the only server, or every master of a cluster.
-    pub(super) async fn ask_facts(&self) -> Result<Vec<Fact>, StoreError> {
+    pub(super) async fn ask_facts(&self) -> Result<Vec<Check>, StoreError> {
         let question = redis::cmd("INFO");
         let servers: BTreeMap<String, String> = if self.shared.scattered {
             self.connection.read(&question).await.map_err(unavailable)?
@@ -31,16 +32,16 @@ impl RedisStore {
             let info = self.connection.read(&question).await.map_err(unavailable)?;
             BTreeMap::from([(String::new(), info)])
         };
-        let judged = servers.iter().map(|(name, info)| {
-            let mut facts = judge(&ServerInfo(info), self.shared.needs_replicas);
+        let judged = servers.iter().flat_map(|(name, info)| {
+            let mut checks = judge(&ServerInfo(info), self.shared.needs_replicas);
             if !name.is_empty() {
-                for fact in &mut facts {
-                    fact.value = format!("{} on {name}", fact.value);
+                for (_, finding) in &mut checks {
+                    finding.found = format!("{} on {name}", finding.found);
                 }
             }
-            facts
+            checks
         });
-        Ok(judged.flatten().collect())
+        Ok(judged.collect())
     }
 }
 
@@ -60,81 +61,101 @@ impl ServerInfo<'_> {
     }
 }
 
-fn judge(info: &ServerInfo<'_>, needs_replicas: bool) -> Vec<Fact> {
+fn judge(info: &ServerInfo<'_>, needs_replicas: bool) -> Vec<Check> {
     let (engine, version) = match info.value("valkey_version") {
         Some(version) => ("valkey", version),
         None => ("redis", info.value("redis_version").unwrap_or_default()),
     };
     let role = info.value("role").unwrap_or_default();
-    let appends = info.value("aof_enabled") == Some("1");
-    let persistence = if appends { "appendonly" } else { "not appended" };
     let (used, limit) = (info.number("used_memory"), info.number("maxmemory"));
-    let mut facts = vec![
-        Fact::new("server_version", format!("{engine} {version}"), Assessment::Fine),
-        Fact::new(
+    let mut checks = vec![
+        ("server_version", Finding::fits(format!("{engine} {version}"))),
+        (
             "role",
-            role,
-            fine_if(role == "master", Assessment::Problem(NOT_MASTER)),
+            match role {
+                "master" => Finding::fits(role),
+                _ => Finding::problem(role, NOT_MASTER),
+            },
         ),
-        replicas(info, needs_replicas),
-        eviction(info.value("maxmemory_policy").unwrap_or_default(), limit),
-        Fact::new(
+        ("connected_replicas", replicas(info, needs_replicas)),
+        (
+            "maxmemory_policy",
+            eviction(info.value("maxmemory_policy").unwrap_or_default(), limit),
+        ),
+        (
             "persistence",
-            persistence,
-            fine_if(appends, Assessment::Warning(NOT_APPENDED)),
+            match info.value("aof_enabled") {
+                Some("1") => Finding::fits("appendonly"),
+                _ => Finding::warning("not appended", NOT_APPENDED),
+            },
         ),
-        Fact::new("used_memory_bytes", used.to_string(), Assessment::Fine),
-        Fact::new(
-            "maxmemory_bytes",
-            limit.to_string(),
-            fine_if(limit > 0, Assessment::Warning(NO_LIMIT)),
-        ),
+        ("used_memory_bytes", Finding::fits(used.to_string())),
     ];
-    if limit > 0 {
-        // The buffers of replicas and of the append-only file do not count.
-        let counted = used.saturating_sub(info.number("mem_not_counted_for_evict"));
-        let left = limit.saturating_sub(counted);
-        let has_room = left >= limit / ROOM_PART;
-        let standing = fine_if(has_room, Assessment::Warning(LITTLE_ROOM));
-        facts.push(Fact::new("memory_left_bytes", left.to_string(), standing));
+    if limit == 0 {
+        checks.push(("maxmemory_bytes", Finding::warning("0", NO_LIMIT)));
+        return checks;
     }
-    facts
-}
-
-fn fine_if(is_fine: bool, otherwise: Assessment) -> Assessment {
-    if is_fine { Assessment::Fine } else { otherwise }
+    checks.push(("maxmemory_bytes", Finding::fits(limit.to_string())));
+    // The buffers of replicas and of the append-only file do not count.
+    let counted = used.saturating_sub(info.number("mem_not_counted_for_evict"));
+    let left = limit.saturating_sub(counted);
+    let room = match left >= limit / ROOM_PART {
+        true => Finding::fits(left.to_string()),
+        false => Finding::warning(left.to_string(), LITTLE_ROOM),
+    };
+    checks.push(("memory_left_bytes", room));
+    checks
 }
 
 /// The server says how many of its replicas are good only if it refuses writes without them.
-fn replicas(info: &ServerInfo<'_>, needs_replicas: bool) -> Fact {
+fn replicas(info: &ServerInfo<'_>, needs_replicas: bool) -> Finding {
     let connected = info.value("connected_slaves").unwrap_or("0");
-    let standing = match (connected, needs_replicas) {
-        ("0", false) => Assessment::Fine,
-        ("0", true) => Assessment::Warning(NO_REPLICA),
-        _ if info.value("min_slaves_good_slaves").is_none() => Assessment::Warning(REPLICAS_NOT_NEEDED),
-        _ => Assessment::Fine,
-    };
-    Fact::new("connected_replicas", connected, standing)
+    match connected {
+        "0" if needs_replicas => Finding::warning(connected, NO_REPLICA),
+        "0" => Finding::fits(connected),
+        _ if info.value("min_slaves_good_slaves").is_none() => {
+            Finding::warning(connected, REPLICAS_NOT_NEEDED)
+        }
+        _ => Finding::fits(connected),
+    }
 }
 
-fn eviction(policy: &str, limit: u64) -> Fact {
-    let standing = match (policy, limit) {
-        ("noeviction", _) => Assessment::Fine,
+fn eviction(policy: &str, limit: u64) -> Finding {
+    match (policy, limit) {
+        ("noeviction", _) => Finding::fits(policy),
         // Without a limit the server evicts nothing until an operator sets one.
-        (_, 0) => Assessment::Warning(EVICTION),
-        _ => Assessment::Problem(EVICTION),
-    };
-    Fact::new("maxmemory_policy", policy, standing)
+        (_, 0) => Finding::warning(policy, EVICTION),
+        _ => Finding::problem(policy, EVICTION),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use chassis::findings::Verdict;
+
     use super::*;
 
-    fn standing(about: &str, needs_replicas: bool, name: &str) -> Assessment {
+    const FITS: (Verdict, Option<&str>) = (Verdict::Fits, None);
+
+    /// How a fact stands, and its advice.
+    fn standing(about: &str, needs_replicas: bool, name: &str) -> (Verdict, Option<&'static str>) {
         let about = about.replace(' ', "\r\n");
-        let facts = judge(&ServerInfo(&about), needs_replicas);
-        facts.into_iter().find(|fact| fact.name == name).unwrap().standing
+        let checks = judge(&ServerInfo(&about), needs_replicas);
+        let (_, found) = checks.into_iter().find(|(id, _)| *id == name).unwrap();
+        let known = [
+            NOT_MASTER,
+            REPLICAS_NOT_NEEDED,
+            NO_REPLICA,
+            EVICTION,
+            NOT_APPENDED,
+            NO_LIMIT,
+            LITTLE_ROOM,
+        ];
+        let advice = found.advice.as_deref();
+        (
+            found.verdict,
+            known.into_iter().find(|known| advice == Some(known)),
+        )
     }
 
     #[test]
@@ -143,40 +164,37 @@ mod tests {
             let about = format!("role:master maxmemory:{limit} maxmemory_policy:{policy}");
             standing(&about, false, "maxmemory_policy")
         };
-        assert_eq!(judged("noeviction", "1000"), Assessment::Fine);
-        assert_eq!(judged("allkeys-lru", "0"), Assessment::Warning(EVICTION));
-        assert_eq!(judged("allkeys-lru", "1000"), Assessment::Problem(EVICTION));
+        assert_eq!(judged("noeviction", "1000"), FITS);
+        assert_eq!(judged("allkeys-lru", "0"), (Verdict::Warning, Some(EVICTION)));
+        assert_eq!(judged("allkeys-lru", "1000"), (Verdict::Problem, Some(EVICTION)));
     }
 
     #[test]
     fn a_master_that_writes_without_replicas_is_warned_of() {
         let judged = |about: &str, needs| standing(about, needs, "connected_replicas");
-        assert_eq!(judged("connected_slaves:0", false), Assessment::Fine);
+        assert_eq!(judged("connected_slaves:0", false), FITS);
         assert_eq!(
             judged("connected_slaves:0", true),
-            Assessment::Warning(NO_REPLICA)
+            (Verdict::Warning, Some(NO_REPLICA))
         );
         assert_eq!(
             judged("connected_slaves:2", false),
-            Assessment::Warning(REPLICAS_NOT_NEEDED)
+            (Verdict::Warning, Some(REPLICAS_NOT_NEEDED))
         );
-        assert_eq!(
-            judged("connected_slaves:1 min_slaves_good_slaves:1", true),
-            Assessment::Fine
-        );
+        assert_eq!(judged("connected_slaves:1 min_slaves_good_slaves:1", true), FITS);
     }
 
     #[test]
     fn a_replica_is_a_problem_and_a_server_that_appends_nothing_a_warning() {
-        assert_eq!(standing("role:master", false, "role"), Assessment::Fine);
+        assert_eq!(standing("role:master", false, "role"), FITS);
         assert_eq!(
             standing("role:slave", false, "role"),
-            Assessment::Problem(NOT_MASTER)
+            (Verdict::Problem, Some(NOT_MASTER))
         );
-        assert_eq!(standing("aof_enabled:1", false, "persistence"), Assessment::Fine);
+        assert_eq!(standing("aof_enabled:1", false, "persistence"), FITS);
         assert_eq!(
             standing("aof_enabled:0", false, "persistence"),
-            Assessment::Warning(NOT_APPENDED)
+            (Verdict::Warning, Some(NOT_APPENDED))
         );
     }
 
@@ -186,10 +204,10 @@ mod tests {
             let about = format!("used_memory:{used} mem_not_counted_for_evict:{apart} maxmemory:1000");
             standing(&about, false, "memory_left_bytes")
         };
-        assert_eq!(left(800, 0), Assessment::Fine);
-        assert_eq!(left(801, 0), Assessment::Warning(LITTLE_ROOM));
-        assert_eq!(left(900, 100), Assessment::Fine);
+        assert_eq!(left(800, 0), FITS);
+        assert_eq!(left(801, 0), (Verdict::Warning, Some(LITTLE_ROOM)));
+        assert_eq!(left(900, 100), FITS);
         let unlimited = standing("used_memory:1 maxmemory:0", false, "maxmemory_bytes");
-        assert_eq!(unlimited, Assessment::Warning(NO_LIMIT));
+        assert_eq!(unlimited, (Verdict::Warning, Some(NO_LIMIT)));
     }
 }

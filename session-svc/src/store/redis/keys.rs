@@ -1,16 +1,15 @@
 //! Names of keys, and what stands in index entries and leases.
 //!
-//! Names are written as their bytes, which take half the memory of their digits. Leases and remembered values that have no such name
-//! are named by text, below another letter.
+//! Names are written as their bytes, which take half the memory of their digits.
 //!
 //! An index has no key of its own, which would take more than its one usual entry. The first bits of its name say which of 65,536
 //! sorted sets it shares, the others begin its entries. A set has thirty entries at a million sessions and stays a compact list.
 //!
-//! What is in a large set is in a second one as well, beside the shared one, that orders entries by creation: all scored
+//! What is in a large set is in a second one as well, on the same node of a cluster, that orders entries by creation: all scored
 //! alike, so that a page is a range of their bytes (see `docs/decisions/lists.md`).
 
 use super::partitions;
-use crate::store::{Lease, LeaseName, Name, Record, RememberedName};
+use crate::store::{Entry, Lease, Name, Record};
 
 /// Makes key names below one prefix.
 #[derive(Clone)]
@@ -19,12 +18,12 @@ pub(super) struct KeyNames {
     events: Vec<u8>,
 }
 
-/// Letters of keys; of leases and remembered values two, upper case where the name is text.
+/// Letters of keys.
 const RECORD: u8 = b's';
 const INDEX: u8 = b'i';
 const ORDER: u8 = b'o';
-const LEASE: [u8; 2] = [b'l', b'L'];
-const REMEMBERED: [u8; 2] = [b'm', b'M'];
+const LEASE: u8 = b'l';
+const REMEMBERED: u8 = b'm';
 const EVENTS: u8 = b'e';
 const PROBE: u8 = b'w';
 
@@ -68,24 +67,21 @@ impl KeyNames {
 
     /// Where entries of an index are.
     pub(super) fn index(&self, name: Name) -> IndexLocation {
-        let (set, begins) = name.as_bytes().split_at(SET_BYTES);
+        let set = format!("{{{}}}", &name.digits()[..2 * SET_BYTES]);
         IndexLocation {
-            key: self.key(INDEX, set),
-            order: self.key(ORDER, set),
-            begins: begins.to_vec(),
+            key: self.key(INDEX, set.as_bytes()),
+            order: self.key(ORDER, set.as_bytes()),
+            begins: name.as_bytes()[SET_BYTES..].to_vec(),
         }
     }
 
-    pub(super) fn lease(&self, name: LeaseName) -> Vec<u8> {
-        match name {
-            LeaseName::Named(name) => self.key(LEASE[0], name.as_bytes()),
-            LeaseName::Refresh(_) => self.key(LEASE[1], name.to_string().as_bytes()),
-        }
+    pub(super) fn lease(&self, name: Name) -> Vec<u8> {
+        self.key(LEASE, name.as_bytes())
     }
 
     /// A lease's key that nobody ever writes.
     pub(super) fn nobodys_lease(&self) -> Vec<u8> {
-        self.key(LEASE[1], b"nobody's")
+        self.key(LEASE, b"nobody's")
     }
 
     /// Keys without a value, for replicas to acknowledge a write: in a cluster one beside each stream of events.
@@ -98,11 +94,8 @@ impl KeyNames {
         }
     }
 
-    pub(super) fn remembered(&self, name: RememberedName) -> Vec<u8> {
-        match name {
-            RememberedName::Named(name) => self.key(REMEMBERED[0], name.as_bytes()),
-            RememberedName::Ahead(_) => self.key(REMEMBERED[1], name.to_string().as_bytes()),
-        }
+    pub(super) fn remembered(&self, name: Name) -> Vec<u8> {
+        self.key(REMEMBERED, name.as_bytes())
     }
 
     /// The stream of events, of a server or behind Sentinels.
@@ -125,8 +118,10 @@ fn in_partitions(begins: &[u8]) -> Vec<Vec<u8>> {
 
 const CREATED_BYTES: usize = 8;
 
+/// Sorts behind the end of every entry.
+pub(super) const PAST_ANY_MEMBER: [u8; CREATED_BYTES + 1] = [u8::MAX; CREATED_BYTES + 1];
+
 /// The end of an index entry: creation time, and the record's key without the prefix. Entries are ordered by it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct IndexMember(pub(super) Vec<u8>);
 
 impl IndexMember {
@@ -143,15 +138,14 @@ impl IndexMember {
         .concat()
     }
 
-    /// When the record was created; `None` if this is no entry of ours.
-    pub(super) fn created_at_ms(&self) -> Option<u64> {
-        self.0.first_chunk().map(|time| u64::from_be_bytes(*time))
-    }
-
-    /// Name of the record; `None` if this is no entry of ours.
-    pub(super) fn name(&self) -> Option<Name> {
-        let name = self.0.get(CREATED_BYTES..)?.strip_prefix(&[RECORD])?;
-        name.try_into().ok().map(Name::from_bytes)
+    /// What it says; `None` if this is no entry of ours.
+    pub(super) fn entry(&self) -> Option<Entry> {
+        let (created_at_ms, name) = self.0.split_first_chunk()?;
+        let name = name.strip_prefix(&[RECORD])?;
+        Some(Entry {
+            name: Name::from_bytes(name.try_into().ok()?),
+            created_at_ms: u64::from_be_bytes(*created_at_ms),
+        })
     }
 }
 
@@ -165,7 +159,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::session::Handle;
 
     fn any_name() -> impl Strategy<Value = Name> {
         any::<[u8; 16]>().prop_map(Name::from_bytes)
@@ -175,8 +168,9 @@ mod tests {
         #[test]
         fn an_entry_names_its_record(created: u64, name in any_name()) {
             let entry = IndexMember::new(created, name);
-            prop_assert_eq!(entry.name(), Some(name));
-            prop_assert_eq!(entry.created_at_ms(), Some(created));
+            let created_at_ms = created;
+            prop_assert_eq!(entry.entry(), Some(Entry { name, created_at_ms }));
+            prop_assert!(entry.0 < PAST_ANY_MEMBER.to_vec());
         }
 
         #[test]
@@ -194,36 +188,21 @@ mod tests {
             if one != other {
                 prop_assert_ne!(keys.record(one), keys.record(other));
             }
-            prop_assert_ne!(keys.record(one), keys.lease(LeaseName::Named(one)));
+            prop_assert_ne!(keys.record(one), keys.lease(one));
         }
     }
 
     #[test]
     fn keys_are_these() {
-        let (name, handle) = (
-            Name::from_bytes(*b"0123456789abcdef"),
-            Handle::from_bytes([0xab; 16]),
-        );
+        let name = Name::from_bytes(*b"0123456789abcdef");
         let keys = KeyNames::new("v");
-        let digits = "ab".repeat(16);
         for (key, expected) in [
             (keys.record(name), "v:s0123456789abcdef"),
-            (keys.index(name).key, "v:i01"),
-            (keys.index(name).order, "v:o01"),
+            (keys.index(name).key, "v:i{3031}"),
+            (keys.index(name).order, "v:o{3031}"),
             (keys.index(name).begins, "23456789abcdef"),
-            (keys.lease(LeaseName::Named(name)), "v:l0123456789abcdef"),
-            (
-                keys.lease(LeaseName::Refresh(handle)),
-                &format!("v:Lrefresh:{digits}"),
-            ),
-            (
-                keys.remembered(RememberedName::Named(name)),
-                "v:m0123456789abcdef",
-            ),
-            (
-                keys.remembered(RememberedName::Ahead(handle)),
-                &format!("v:Mahead:{digits}"),
-            ),
+            (keys.lease(name), "v:l0123456789abcdef"),
+            (keys.remembered(name), "v:m0123456789abcdef"),
         ] {
             assert_eq!(String::from_utf8(key).unwrap(), expected);
         }
@@ -234,7 +213,7 @@ mod tests {
         let name = Name::parse("0123456789abcdef0123456789abcdef").unwrap();
         let keys = KeyNames::new("vestibule");
         assert!(keys.record(name).len() < 31);
-        assert_eq!(keys.index(name).key.len(), 13);
+        assert_eq!(keys.index(name).key.len(), 17);
         assert_eq!(keys.index(name).begins.len(), 14);
     }
 }

@@ -3,8 +3,8 @@
 //! Keys, all below one prefix:
 //! ```text
 //! sNAME   a record as `codec` writes it, expiring at its time
-//! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
-//! oXX     the entries of a large one in the order of creation
+//! i{XXXX} the indexes whose names begin with these digits: sorted set of entries scored by their record's expiry, see `keys`
+//! o{XXXX} the entries of a large one in the order of creation
 //! lNAME   a lease: "serial:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
@@ -14,19 +14,18 @@
 //!
 //! Invariants
 //! - One round trip for a load, a page of a list and each write. In a cluster, where keys live on different nodes,
-//!   a list and the writes that touch indexes take more.
+//!   the writes that touch indexes take more.
 //! - On one server or behind Sentinels a write, its index entries and its event are one script: all or nothing.
 //! - The time is the server's: keys expire by it, and `now_ms` follows it (see `clock`).
 //! - An index cannot leak: entries are scored by their record's expiry, every write to their set trims what is
-//!   past, and the set itself expires with its last entry. It cannot lie: a listing looks for each record.
+//!   past, and the set itself expires with its last entry.
 //! - A list costs a page: a small set is read at once, and in a large one the entries of a list are a range of the set that orders them.
-//!   That set is an aid: what is missing in it is found in the order of expiry.
 //! - Fences come from the server's clock in microseconds; they grow unless that clock is set back, and
 //!   every write is refused by its version anyway.
 //!
 //! In a cluster a record and its indexes live on different nodes, so there is no common script.
 //! Entries are written (or prolonged) before their record and removed after it: what a crash leaves is
-//! an entry without a record, which listings skip and expiry clears, never a record without its entry.
+//! an entry without a record, which readers of the list skip and expiry clears, never a record without its entry.
 //! The event is published by the script of the write, in a stream on the same node. Where that node has none of the streams the event
 //! may stand in (slots in many pieces, or on their way to another node), it follows the write; should its node be away it is retried for
 //! a while, during which listeners are cut off from the same node and know that they receive nothing. If the answer to a write was
@@ -41,11 +40,9 @@ mod entries;
 mod events;
 mod facts;
 mod keys;
-mod lists;
 mod partitions;
 mod pool;
 mod positions;
-mod reads;
 mod reload;
 mod scripts;
 mod sentinels;
@@ -60,6 +57,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::clock::Clock;
+use chassis::findings::Check;
 use chassis::tls::ShownCertificate;
 use futures_util::stream::BoxStream;
 use redis::RedisError;
@@ -70,17 +68,15 @@ use tracing::Instrument as _;
 use self::acknowledged::Acknowledgements;
 use self::clock::ServerClock;
 use self::events::EventFeed;
-use self::keys::KeyNames;
+use self::keys::{IndexMember, KeyNames, PAST_ANY_MEMBER};
 use self::pool::WorkerConnection;
-use self::reads::RecordReads;
 use self::source::ConnectionSource;
 pub(crate) use self::source::{SetupError, check};
 use self::writes::Writes;
-use super::fact::Fact;
 use super::url::{RedisSettings, Topology};
 use super::{
-    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
-    SessionStore, StoreError, StoreUpdate, millis,
+    Cursor, Entry, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore,
+    StoreError, StoreUpdate, codec, millis,
 };
 
 /// How long `open` waits for a first connection, so that the server's time has been read; the store opens anyway.
@@ -90,7 +86,6 @@ const FIRST_CONTACT: Duration = Duration::from_secs(2);
 pub(crate) struct RedisStore {
     shared: RedisShared,
     connection: WorkerConnection,
-    reads: RecordReads,
     writes: Arc<Writes>,
 }
 
@@ -157,16 +152,9 @@ impl RedisStore {
             keys: shared.keys.clone(),
             scattered: shared.scattered,
         };
-        let reads = RecordReads {
-            connection: connection.clone(),
-            clock: Arc::clone(&shared.clock),
-            keys: shared.keys.clone(),
-            scattered: shared.scattered,
-        };
         Self {
             shared,
             connection,
-            reads,
             writes: Arc::new(writes),
         }
     }
@@ -215,30 +203,28 @@ impl SessionStore for RedisStore {
         self.shared.clock.now_ms()
     }
 
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
-        let writes = Arc::clone(&self.writes);
-        self.whole(async move { writes.insert(&record, event, None).await })
-            .await
-    }
-
     async fn insert_unless(
         &self,
-        barrier: Name,
+        mut barrier: Option<Name>,
         record: Record,
         event: Vec<u8>,
     ) -> Result<Inserted, StoreError> {
-        let barrier = match self.writes.scattered {
-            true if self.load(barrier).await?.is_some() => return Ok(Inserted::Barred),
-            true => None,
-            false => Some(barrier),
-        };
+        if self.shared.scattered
+            && let Some(elsewhere) = barrier.take()
+            && self.load(elsewhere).await?.is_some()
+        {
+            return Ok(Inserted::Barred);
+        }
         let writes = Arc::clone(&self.writes);
         self.whole(async move { writes.insert(&record, event, barrier).await })
             .await
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
-        self.reads.load(name).await
+        let mut command = redis::cmd("GET");
+        command.arg(self.shared.keys.record(name));
+        let bytes: Option<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
+        bytes.map(|bytes| codec::decode(name, &bytes)).transpose()
     }
 
     async fn replace(
@@ -262,20 +248,48 @@ impl SessionStore for RedisStore {
     }
 
     async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
-        self.reads.list(index, after, limit).await
+        let limit = limit.clamp(1, LOOKED_AT);
+        let location = self.shared.keys.index(index);
+        let after = after.map_or(PAST_ANY_MEMBER.to_vec(), |after| {
+            IndexMember::new(after.created_at_ms, after.name).0
+        });
+        let call = scripts::LIST.call().key(location.key).key(location.order);
+        let call = call.arg(location.begins).arg(after.as_slice()).arg(limit + 1);
+        let (is_small, mut ends): (bool, Vec<Vec<u8>>) = call.read(&self.connection).await?;
+        if is_small {
+            ends.retain(|end| *end < after);
+            ends.sort_unstable_by(|one, other| other.cmp(one));
+        }
+        let has_more = ends.len() > limit;
+        ends.truncate(limit);
+        let entries = ends.into_iter().filter_map(|end| IndexMember(end).entry());
+        let entries: Vec<Entry> = entries.collect();
+        let last = entries.last().map(Entry::cursor);
+        Ok(Listing {
+            next: last.filter(|_| has_more),
+            entries,
+        })
     }
 
     async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
-        self.reads.load_many(names).await
-    }
-
-    async fn may_have_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
-        self.reads.has_more_than(index, count).await
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut command = redis::cmd("MGET");
+        for name in names {
+            command.arg(self.shared.keys.record(*name));
+        }
+        let records: Vec<Option<Vec<u8>>> = self.connection.read(&command).await.map_err(unavailable)?;
+        let loaded = names.iter().zip(records).map(|(&name, bytes)| match bytes {
+            None => LoadedRecord::Gone,
+            Some(bytes) => codec::decode(name, &bytes).map_or(LoadedRecord::Unreadable, LoadedRecord::Record),
+        });
+        Ok(loaded.collect())
     }
 
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -308,12 +322,7 @@ impl SessionStore for RedisStore {
         call.run(&self.connection).await
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let call = scripts::REMEMBER
             .call()
             .key(self.shared.keys.remembered(name))
@@ -333,7 +342,7 @@ impl SessionStore for RedisStore {
         self.shared.events.position().await
     }
 
-    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+    async fn facts(&self) -> Result<Vec<Check>, StoreError> {
         self.ask_facts().await
     }
 

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use super::answers::{Consequence, consequence};
 use super::partitions::slot_number;
 use super::source::{ANSWER_TIMEOUT, ConnectionSource, SetupError, Wire, is_master, not_the_master};
-use super::span::{self, Named};
+use super::span;
 use crate::store::url::ServerAddress;
 
 /// Longest wait for everything one call does, connecting again included.
@@ -162,24 +162,15 @@ impl WorkerConnection {
 
     /// Sends a command that may be repeated.
     pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
-        self.read_by(command, None).await
+        match self.once(command).await {
+            Err(error) if consequence(&error) == Consequence::LetGo => self.once(command).await,
+            answer => answer,
+        }
     }
 
     /// Sends a command once.
     pub(super) async fn once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         self.once_by(command, None).await
-    }
-
-    /// Sends a command that may be repeated, which runs this script.
-    pub(super) async fn read_by<T: FromRedisValue>(
-        &self,
-        command: &Cmd,
-        script: Option<&'static str>,
-    ) -> RedisResult<T> {
-        match self.once_by(command, script).await {
-            Err(error) if consequence(&error) == Consequence::LetGo => self.once_by(command, script).await,
-            answer => answer,
-        }
     }
 
     /// Sends a command once, which runs this script.
@@ -189,13 +180,12 @@ impl WorkerConnection {
         script: Option<&'static str>,
     ) -> RedisResult<T> {
         let answer = bounded(self.send(async |wire| command.query_async(wire).await));
-        span::traced(|| Named::by(command, script), answer).await
+        span::traced(command, script, answer).await
     }
 
     /// Sends several commands once, in one round trip.
     pub(super) async fn together<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        let answer = bounded(self.send(async |wire| pipeline.query_async(wire).await));
-        span::traced(|| Named::batch(pipeline.len()), answer).await
+        bounded(self.send(async |wire| pipeline.query_async(wire).await)).await
     }
 
     /// Reports that a connection broke: those of other workers are checked before their next use.

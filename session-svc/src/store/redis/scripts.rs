@@ -11,58 +11,40 @@ use redis::{self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErr
 
 use crate::store::StoreError;
 
+use super::answers::{Consequence, consequence};
 use super::pool::WorkerConnection;
 use super::unavailable;
 
 /// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
-/// `mode` is a condition of ZADD or empty. Gives what was trimmed, the last expiry, and what is to be ordered by creation as well: nothing
-/// in a small set, which is read at once; all of it when it has just become a large one; from then on each that is entered.
+/// `mode` is a condition of ZADD or empty. The set that orders entries by creation gets nothing while the first is small. It gets all
+/// entries when the first becomes large, and from then on each new one.
 const ENTER_INDEX: &str = r"
 local small = 128
-local function enter(key, mode, expires, member)
+local function enter(key, order, mode, expires, member)
   local is_new = (mode == '' and redis.call('ZADD', key, expires, member) or redis.call('ZADD', key, mode, expires, member)) == 1
   local time = redis.call('TIME')
   local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
   local past = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
-  if #past > 0 then redis.call('ZREM', key, unpack(past)) end
+  if #past > 0 then
+    redis.call('ZREM', key, unpack(past))
+    redis.call('ZREM', order, unpack(past))
+  end
   local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
-  last = last and string.format('%.0f', last)
-  if last then redis.call('PEXPIREAT', key, last) end
+  if not last then return end
+  last = string.format('%.0f', last)
+  redis.call('PEXPIREAT', key, last)
   local beyond = redis.call('ZRANGE', key, small, small + 1)
-  if #beyond == 0 then return past, last, {} end
-  if #beyond == 1 and is_new then return past, last, redis.call('ZRANGE', key, 0, -1) end
-  return past, last, {member}
-end
-";
-
-/// Does the same to the set that orders an index by creation.
-const ORDER_INDEX: &str = r"
-local function order(key, members, past, last)
-  for _, member in ipairs(members) do redis.call('ZADD', key, 0, member) end
-  if #past > 0 then redis.call('ZREM', key, unpack(past)) end
-  if last and #members > 0 then redis.call('PEXPIREAT', key, last) end
+  if #beyond == 0 then return end
+  local ordered = #beyond == 1 and is_new and redis.call('ZRANGE', key, 0, -1) or {member}
+  for _, one in ipairs(ordered) do redis.call('ZADD', order, 0, one) end
+  redis.call('PEXPIREAT', order, last)
 end
 ";
 
 /// Enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at `ARGV[at]`.
 const ENTER_ALL: &str = r"
 local function enter_all(expires, at)
-  for i = 3, #KEYS, 2 do
-    local past, last, ordered = enter(KEYS[i], '', expires, ARGV[at + (i - 3) / 2])
-    order(KEYS[i + 1], ordered, past, last)
-  end
-end
-";
-
-/// All entries of a list in a small set, without what they begin with; false if the set is a large one.
-const WHOLE_LIST: &str = r"
-local function whole_list(key, begins)
-  local all, own = redis.call('ZRANGE', key, 0, 128), {}
-  if #all > 128 then return false end
-  for _, entry in ipairs(all) do
-    if string.sub(entry, 1, #begins) == begins then own[#own + 1] = string.sub(entry, #begins + 1) end
-  end
-  return own
+  for i = 3, #KEYS, 2 do enter(KEYS[i], KEYS[i + 1], '', expires, ARGV[at + (i - 3) / 2]) end
 end
 ";
 
@@ -85,7 +67,6 @@ pub(super) static INSERT: Stored = Stored::new(
     "insert",
     &[
         ENTER_INDEX,
-        ORDER_INDEX,
         ENTER_ALL,
         PUBLISH,
         r"
@@ -106,7 +87,6 @@ pub(super) static REPLACE: Stored = Stored::new(
     "replace",
     &[
         ENTER_INDEX,
-        ORDER_INDEX,
         ENTER_ALL,
         PUBLISH,
         r"
@@ -134,10 +114,10 @@ local function leave(value)
   if string.byte(value, 1) ~= 1 then return end
   local ends, at = string.sub(value, 18, 25) .. ARGV[4], 27
   for _ = 1, string.byte(value, 26) or 0 do
-    local high, low = string.byte(value, at, at + 1)
-    if not low then return end
+    local high, low, one, other = string.byte(value, at, at + 3)
+    if not other then return end
     local length = high % 128 * 256 + low
-    local set, begins = string.sub(value, at + 2, at + 3), string.sub(value, at + 4, at + 1 + length)
+    local set, begins = string.format('{%02x%02x}', one, other), string.sub(value, at + 4, at + 1 + length)
     redis.call('ZREM', ARGV[3] .. 'i' .. set, begins .. ends)
     redis.call('ZREM', ARGV[3] .. 'o' .. set, begins .. ends)
     at = at + 2 + length
@@ -152,123 +132,33 @@ return {value, publish(KEYS[2], ARGV[1], ARGV[2], 5) and 1 or 0}
     ],
 );
 
-/// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of the entry to go on after
-/// in the order of creation, or nothing; how many; prefix of keys; and to go on in the order of expiry the score and the member
-/// after which, or nothing; how many members of that order to look at.
-///
-/// Gives 'o' and the end of an entry, or 'x' with a score and a member, to go on after, or '' at the end of all; then entries' ends,
-/// each with its score if it was found in the order of expiry. Entries whose records are gone are taken out.
-///
-/// Strings are compared byte by byte: Lua's own comparison goes by the server's locale.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of an entry that those wanted
+/// stand behind; how many. Gives 1 and the ends of all unexpired entries of a list in a small set, in the order of expiry; or 0 and
+/// those wanted, the newest first.
 pub(super) static LIST: Stored = Stored::new(
     "list",
-    &[
-        WHOLE_LIST,
-        r"
-local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local score, member, looked_at = ARGV[5], ARGV[6], math.max(ARGV[7], 1)
-local function is_behind(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then return x > y end
-  end
-  return #a > #b
+    &[r"
+local begins, small = ARGV[1], 128
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local found = redis.call('ZRANGE', KEYS[1], '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, small + 1)
+local is_small = #found <= small
+if not is_small then
+  found = redis.call('ZRANGE', KEYS[2], '(' .. begins .. ARGV[2], '[' .. begins, 'BYLEX', 'REV', 'LIMIT', 0, ARGV[3])
 end
--- Of some entries those whose records are there; the others are taken out.
-local function leading_on(entries)
-  local records = {}
-  for i, entry in ipairs(entries) do records[i] = prefix .. string.sub(entry, #begins + 9) end
-  if #entries == 0 or redis.call('EXISTS', unpack(records)) == #entries then return entries end
-  local there = {}
-  for i, entry in ipairs(entries) do
-    if redis.call('EXISTS', records[i]) == 1 then there[#there + 1] = entry
-    else for _, key in ipairs(KEYS) do redis.pcall('ZREM', key, entry) end end
-  end
-  return there
+local ends = {}
+for _, entry in ipairs(found) do
+  if string.sub(entry, 1, #begins) == begins then ends[#ends + 1] = string.sub(entry, #begins + 1) end
 end
-local found, ordered = {}, nil
-local function is_ordered(entry)
-  if ordered then return ordered[entry] end
-  return #redis.call('ZRANGE', KEYS[2], '[' .. entry, '[' .. entry, 'BYLEX') == 1
-end
-local function find(entries, scores)
-  for _, entry in ipairs(leading_on(entries)) do
-    found[#found + 1] = string.sub(entry, #begins + 1)
-    found[#found + 1] = scores[entry] or ''
-  end
-end
-local whole = score == '' and whole_list(KEYS[1], begins)
-if whole then
-  -- Newest first, which a small set is not kept in.
-  table.sort(whole, is_behind)
-  local page, at = {}, 1
-  while whole[at] and after ~= '' and not is_behind(after, whole[at]) do at = at + 1 end
-  for i = at, math.min(at + limit - 1, #whole) do page[#page + 1] = begins .. whole[i] end
-  find(page, {})
-  local next = whole[at + limit] and string.sub(page[#page], #begins + 1)
-  return {next and 'o' or '', next or '', '', unpack(found)}
-end
-if score == '' then
-  local from = begins .. (after == '' and string.rep('\255', 9) or after)
-  local page = redis.call('ZRANGE', KEYS[2], '(' .. from, '[' .. begins, 'BYLEX', 'REV', 'LIMIT', 0, limit)
-  find(page, {})
-  if #page >= limit then return {'o', string.sub(page[#page], #begins + 1), '', unpack(found)} end
-  limit, score = limit - #page, '-inf'
-end
-local members, at, count = {}, 1, looked_at
-repeat
-  members, at = redis.call('ZRANGE', KEYS[1], score, '+inf', 'BYSCORE', 'LIMIT', 0, count, 'WITHSCORES'), 1
-  while members[at] and tonumber(members[at + 1]) == tonumber(score) and not is_behind(members[at], member) do at = at + 2 end
-  -- As many may share a score: look further, or the list would never go on.
-  local is_all = #members < 2 * count
-  count = 2 * count
-until members[at] or is_all
-local is_last = #members < count
-if not ordered then
-  local from, past = '[' .. begins, '(' .. begins .. string.rep('\255', 9)
-  if #redis.call('ZRANGE', KEYS[2], from, past, 'BYLEX', 'LIMIT', 0, 1) == 0 then ordered = {} end
-end
-local entries, scores = {}, {}
-while members[at] and #entries < limit do
-  local entry = members[at]
-  score, member, at = members[at + 1], entry, at + 2
-  if string.sub(entry, 1, #begins) == begins and not is_ordered(entry) then
-    entries[#entries + 1], scores[entry] = entry, score
-  end
-end
-find(entries, scores)
-if members[at] then is_last = false end
-return {is_last and '' or 'x', score, member, unpack(found)}
-",
-    ],
+return {is_small and 1 or 0, ends}
+"],
 );
 
-/// KEYS: the set of an index by expiry. ARGV: what its entries begin with. Gives the ends of all entries of a list in a small set;
-/// nothing if it is a large one.
-pub(super) static WHOLE: Stored = Stored::new("whole", &[WHOLE_LIST, "return whole_list(KEYS[1], ARGV[1])"]);
-
-/// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on. Gives the last
-/// expiry, how many were trimmed, these, and what is to be ordered.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters; an entry's expiry is only ever
+/// moved on.
 pub(super) static ENTER: Stored = Stored::new(
     "enter",
-    &[
-        ENTER_INDEX,
-        r"
-local past, last, ordered = enter(KEYS[1], 'GT', ARGV[1], ARGV[2])
-local answer = {last or '', tostring(#past), unpack(past)}
-for _, member in ipairs(ordered) do answer[#answer + 1] = member end
-return answer
-",
-    ],
-);
-
-/// KEYS: the set that orders an index. ARGV: what `ENTER` gave. For clusters.
-pub(super) static ORDER: Stored = Stored::new(
-    "order",
-    &[
-        ORDER_INDEX,
-        "order(KEYS[1], {unpack(ARGV, 3 + ARGV[2])}, {unpack(ARGV, 3, 2 + ARGV[2])}, ARGV[1] ~= '' and ARGV[1])",
-    ],
+    &[ENTER_INDEX, "enter(KEYS[1], KEYS[2], 'GT', ARGV[1], ARGV[2])"],
 );
 
 /// The holder's name in the value of a lease, which is "serial:holder"; nothing if there is no lease.
@@ -394,15 +284,7 @@ impl ScriptCall {
         &self,
         connection: &WorkerConnection,
     ) -> Result<T, StoreError> {
-        let (text, script) = self.script.made();
-        let name = Some(self.script.name);
-        let mut answer = connection
-            .once_by(&self.command("EVALSHA", script.get_hash()), name)
-            .await;
-        if is_unknown(&answer) {
-            answer = connection.once_by(&self.command("EVAL", text), name).await;
-        }
-        answer.map_err(unavailable)
+        self.once(connection).await.map_err(unavailable)
     }
 
     /// Runs one that only reads, and so may be repeated.
@@ -410,15 +292,21 @@ impl ScriptCall {
         &self,
         connection: &WorkerConnection,
     ) -> Result<T, StoreError> {
+        match self.once(connection).await {
+            Err(error) if consequence(&error) == Consequence::LetGo => self.run(connection).await,
+            answer => answer.map_err(unavailable),
+        }
+    }
+
+    async fn once<T: FromRedisValue>(&self, connection: &WorkerConnection) -> RedisResult<T> {
         let (text, script) = self.script.made();
         let name = Some(self.script.name);
-        let mut answer = connection
-            .read_by(&self.command("EVALSHA", script.get_hash()), name)
-            .await;
+        let known = self.command("EVALSHA", script.get_hash());
+        let answer = connection.once_by(&known, name).await;
         if is_unknown(&answer) {
-            answer = connection.read_by(&self.command("EVAL", text), name).await;
+            return connection.once_by(&self.command("EVAL", text), name).await;
         }
-        answer.map_err(unavailable)
+        answer
     }
 }
 

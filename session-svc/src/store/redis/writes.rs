@@ -128,26 +128,13 @@ impl Writes {
     /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
         if self.scattered {
-            let locations = self.locations(record);
-            try_join_all(locations.map(|location| self.enter_at(record, location))).await?;
-        }
-        Ok(())
-    }
-
-    async fn enter_at(&self, record: &Record, location: IndexLocation) -> Result<(), StoreError> {
-        let member = IndexMember::member(record, &location);
-        let call = scripts::ENTER.call().arg(expiry(record)).arg(member.as_slice());
-        let entered: Vec<Vec<u8>> = call.key(location.key).run(&self.connection).await?;
-        if entered.len() <= NOTHING_TO_ORDER {
-            return Ok(());
-        }
-        let call = scripts::ORDER.call().arg(entered);
-        if let Err(error) = call.key(location.order).run::<()>(&self.connection).await {
-            // It is found all the same, behind those that are in order.
-            tracing::debug!(
-                error = &error as &dyn std::error::Error,
-                "an index entry has no place in the order of creation"
-            );
+            let entered = self.locations(record).map(async |location| {
+                let call = scripts::ENTER.call().arg(expiry(record));
+                let call = call.arg(IndexMember::member(record, &location));
+                let call = call.key(location.key).key(location.order);
+                call.run::<()>(&self.connection).await
+            });
+            try_join_all(entered).await?;
         }
         Ok(())
     }
@@ -171,9 +158,6 @@ impl Writes {
         }
     }
 }
-
-/// Parts of the answer to an entry that has nothing to be done in the order of creation.
-const NOTHING_TO_ORDER: usize = 2;
 
 /// The last instant the server counts exactly, some 285,000 years from now: scores are doubles.
 const LATEST_MS: u64 = (1 << 53) - 1;

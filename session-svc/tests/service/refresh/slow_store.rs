@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
-    SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    StoreUpdate,
 };
 use tokio::sync::watch;
 
@@ -93,7 +93,17 @@ impl SessionStore for SlowStore {
         self.inner.now_ms()
     }
 
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+    async fn insert_unless(
+        &self,
+        barrier: Option<Name>,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        if let Some(barrier) = barrier
+            && self.load(barrier).await?.is_some()
+        {
+            return Ok(Inserted::Barred);
+        }
         self.inner.insert(record, event).await
     }
 
@@ -129,7 +139,7 @@ impl SessionStore for SlowStore {
 
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -147,12 +157,7 @@ impl SessionStore for SlowStore {
         self.inner.release_lease(lease).await
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.remember(name, value, ttl).await
     }
 

@@ -16,8 +16,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
-    SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    StoreUpdate,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -223,7 +223,17 @@ impl SessionStore for TurnStore {
         self.inner.now_ms()
     }
 
-    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+    async fn insert_unless(
+        &self,
+        barrier: Option<Name>,
+        record: Record,
+        event: Vec<u8>,
+    ) -> Result<Inserted, StoreError> {
+        if let Some(barrier) = barrier
+            && self.load(barrier).await?.is_some()
+        {
+            return Ok(Inserted::Barred);
+        }
         self.turn.wait().await;
         self.inner.insert(record, event).await
     }
@@ -265,7 +275,7 @@ impl SessionStore for TurnStore {
 
     async fn acquire_lease(
         &self,
-        name: LeaseName,
+        name: Name,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -282,12 +292,7 @@ impl SessionStore for TurnStore {
         self.inner.release_lease(lease).await
     }
 
-    async fn remember(
-        &self,
-        name: RememberedName,
-        value: &[u8],
-        ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         self.turn.wait().await;
         self.inner.remember(name, value, ttl).await
     }

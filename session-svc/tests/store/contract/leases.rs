@@ -9,15 +9,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use session_svc::store::{LeaseName, RememberedName};
+use session_svc::store::Name;
 
 use super::{Bench, SHORT_MS, WAIT_MAX, fresh_name};
 
 const SHORT: Duration = Duration::from_millis(SHORT_MS);
 const LONG: Duration = Duration::from_secs(60);
 
-fn fresh_lease() -> LeaseName {
-    LeaseName::Named(fresh_name())
+fn fresh_lease() -> Name {
+    fresh_name()
 }
 
 pub(crate) async fn a_lease_is_held_by_one(bench: &Bench) {
@@ -124,32 +124,13 @@ pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_ref
 pub(crate) async fn a_lease_and_a_value_may_last_no_time_or_for_ever(bench: &Bench) {
     let (short, long) = (fresh_name(), fresh_name());
     for (name, ttl) in [(short, Duration::ZERO), (long, Duration::MAX)] {
-        let lease = bench
-            .store
-            .acquire_lease(LeaseName::Named(name), "one", ttl)
-            .await
-            .unwrap();
+        let lease = bench.store.acquire_lease(name, "one", ttl).await.unwrap();
         assert!(lease.is_some(), "{ttl:?}");
-        let known = bench
-            .store
-            .remember(RememberedName::Named(name), b"one", ttl)
-            .await
-            .unwrap();
+        let known = bench.store.remember(name, b"one", ttl).await.unwrap();
         assert_eq!(known, None, "{ttl:?}");
     }
-    assert_eq!(
-        bench
-            .other
-            .acquire_lease(LeaseName::Named(long), "two", LONG)
-            .await
-            .unwrap(),
-        None
-    );
-    let known = bench
-        .other
-        .remember(RememberedName::Named(long), b"two", LONG)
-        .await
-        .unwrap();
+    assert_eq!(bench.other.acquire_lease(long, "two", LONG).await.unwrap(), None);
+    let known = bench.other.remember(long, b"two", LONG).await.unwrap();
     assert_eq!(known.as_deref(), Some(&b"one"[..]));
 }
 

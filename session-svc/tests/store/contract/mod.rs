@@ -140,7 +140,6 @@ macro_rules! cases {
             indexes: expiry_leaves_the_index,
             indexes: a_replacement_moves_a_record_to_the_lists_it_names,
             indexes: a_list_goes_on_behind_each_of_its_entries,
-            indexes: a_list_with_more_entries_than_asked_about_says_so,
             indexes: a_list_that_shrinks_while_it_is_read_loses_nothing_that_stays,
             indexes: several_records_are_read_in_the_order_of_their_names,
             indexes: an_index_outlives_its_first_member_when_another_is_prolonged,

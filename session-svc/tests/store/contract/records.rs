@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use session_svc::store::{Inserted, Record, RememberedName, Replaced, SessionStore};
+use session_svc::store::{Inserted, Record, Replaced, SessionStore};
 
 use super::{Bench, SHORT_MS, eventually, fresh_name, next, record};
 use crate::lists::listed;
@@ -39,7 +39,7 @@ pub(crate) async fn a_record_is_kept_out_while_its_barrier_is_there(bench: &Benc
     let insert = || {
         bench
             .other
-            .insert_unless(barrier.name, one.clone(), b"created".to_vec())
+            .insert_unless(Some(barrier.name), one.clone(), b"created".to_vec())
     };
     kept(&bench.store, &barrier).await;
     assert_eq!(insert().await.unwrap(), Inserted::Barred);
@@ -299,7 +299,7 @@ pub(crate) async fn of_a_removal_and_writers_the_removal_stays(bench: &Bench) {
 }
 
 pub(crate) async fn a_value_is_remembered_until_its_time(bench: &Bench) {
-    let name = RememberedName::Named(fresh_name());
+    let name = fresh_name();
     let ttl = Duration::from_millis(SHORT_MS);
     assert_eq!(bench.store.remember(name, b"\0first", ttl).await.unwrap(), None);
     assert_eq!(
@@ -323,7 +323,7 @@ pub(crate) async fn a_value_is_remembered_until_its_time(bench: &Bench) {
 }
 
 pub(crate) async fn of_concurrent_rememberers_one_is_first(bench: &Bench) {
-    let name = RememberedName::Named(fresh_name());
+    let name = fresh_name();
     let rememberers = (0..16_u8).map(|number| {
         let store = Arc::clone(if number % 2 == 0 {
             &bench.store

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chassis::clock::{Clock as _, SystemClock};
 use proptest::prelude::*;
 use session_svc::session::Cause;
-use session_svc::store::{Cursor, Inserted, Lease, LeaseName, Name, Record, RememberedName, StoreError};
+use session_svc::store::{Cursor, Inserted, Lease, Name, Record, StoreError};
 
 use super::server::Server;
 use super::support::*;
@@ -97,13 +97,13 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
                     .await,
             )?;
             let ttl = Duration::from_millis(one);
-            let lease = store.acquire_lease(LeaseName::Named(name), &text, ttl).await;
+            let lease = store.acquire_lease(name, &text, ttl).await;
             if let Ok(Some(lease)) = &lease {
                 defined(store.renew_lease(lease, Duration::MAX).await)?;
             }
             defined(lease)?;
             let never = Lease {
-                name: LeaseName::Named(name),
+                name,
                 serial: one,
                 // A lease is its holder's, whichever it took: this one has none.
                 holder: format!("not {text}"),
@@ -112,11 +112,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
             defined(store.release_lease(&never).await)?;
             defined(
                 store
-                    .remember(
-                        RememberedName::Named(name),
-                        &record.payload,
-                        Duration::from_millis(two),
-                    )
+                    .remember(name, &record.payload, Duration::from_millis(two))
                     .await,
             )?;
             defined(store.published(Some(text.clone())).await.map(|_| ()))?;
@@ -158,7 +154,7 @@ fn scripts_called_with_anything_answer_or_refuse() {
         let ttl = Duration::from_secs(60);
         let lease = server
             .store
-            .acquire_lease(LeaseName::Named(other.handle.name()), "holder", ttl)
+            .acquire_lease(other.handle.name(), "holder", ttl)
             .await
             .unwrap()
             .unwrap();
@@ -166,7 +162,7 @@ fn scripts_called_with_anything_answer_or_refuse() {
         server.store.release_lease(&lease).await.unwrap();
         server
             .store
-            .remember(RememberedName::Named(other.handle.name()), b"value", ttl)
+            .remember(other.handle.name(), b"value", ttl)
             .await
             .unwrap();
         let mut scripts: Vec<String> = monitor.lines().await;

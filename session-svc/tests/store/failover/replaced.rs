@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use session_svc::store::{Name, Record, RememberedName, SessionStore};
+use session_svc::store::{Name, Record, SessionStore};
 
 use super::{connect, eventually};
 use crate::contract::{named, numbered};
@@ -67,10 +67,7 @@ async fn a_planned_failover_undoes_nothing_and_refuses_for_two_seconds_at_most()
     let servers = Sentinels::start_apart(2, &settings);
     let stores = [connect(&servers.url()).await, connect(&servers.url()).await];
     eventually("a write", async || {
-        stores[0]
-            .remember(RememberedName::Named(numbered(0)), b"x", PAUSE)
-            .await
-            .is_ok()
+        stores[0].remember(numbered(0), b"x", PAUSE).await.is_ok()
     })
     .await;
     let over = Arc::new(AtomicBool::new(false));

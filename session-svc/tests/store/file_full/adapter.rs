@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::file::FileStore;
-use session_svc::store::{Inserted, LeaseName, Record, Replaced, SessionStore as _, StoreError};
+use session_svc::store::{Inserted, Record, Replaced, SessionStore as _, StoreError};
 
 use super::disk::Disk;
 use crate::contract::{eventually, next, numbered, record};
@@ -116,7 +116,7 @@ async fn sessions_are_rewritten_while_the_disk_is_full_and_none_is_lost() {
     let kept = filled_up(&store, &disk).await;
     for session in kept.iter().take(100) {
         let lease = store
-            .acquire_lease(LeaseName::Named(session.name), "holder", Duration::from_secs(10))
+            .acquire_lease(session.name, "holder", Duration::from_secs(10))
             .await
             .unwrap()
             .expect("an outcome can be kept");
@@ -144,7 +144,7 @@ async fn no_lease_is_given_once_an_outcome_cannot_be_kept() {
     }
     assert!(grown < kept.len(), "the room for rewriting is bounded");
     let lease = store
-        .acquire_lease(LeaseName::Named(numbered(0)), "holder", Duration::from_secs(10))
+        .acquire_lease(numbered(0), "holder", Duration::from_secs(10))
         .await;
     assert!(matches!(lease, Err(StoreError::Full)), "{lease:?}");
     for session in &kept {
