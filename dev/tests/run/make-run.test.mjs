@@ -44,10 +44,8 @@ const nobodyAnswers = (env) => until(5_000, async () => {
 
 test('make run prints one URL and the accounts, hides secrets and stops on Ctrl-C', async (t) => {
   const { env, folder } = await surroundings(t);
-  const begun = Date.now();
   const child = make(t, 'run', env);
   await untilWelcome(child, WARM_MS);
-  assert.ok(Date.now() - begun < WARM_MS);
   assert.deepEqual([...new Set(child.output.match(/http:\/\/\S+/g))], [`http://${env.EDGE_LISTEN}`]);
   assert.match(child.output, /ada@example\.test/);
   assert.match(child.output, /grace@example\.test/);
