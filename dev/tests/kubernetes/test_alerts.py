@@ -145,7 +145,8 @@ class Alerts(unittest.TestCase):
     def test_runbooks_name_panels_and_commands_that_exist(self):
         panels = {panel["title"] for panel in json.loads((MONITORING / "vestibule.json").read_text())["panels"]}
         sources = {"auth-edge": "auth-edge/src", "session-svc": "session-svc/src"}
-        commands = {program: set(re.findall(r'Command::new\("([a-z-]+)"\)', "".join(path.read_text() for path in (ROOT / folder).rglob("*.rs")))) for program, folder in sources.items()}
+        named = r'(?:Command::new\(|ReportTool<\w+> = ReportTool \{\s+name: )"([a-z-]+)"'
+        commands = {program: set(re.findall(named, "".join(path.read_text() for path in (ROOT / folder).rglob("*.rs")))) for program, folder in sources.items()}
         anchors = {name.lower() for name in RUNBOOKS}
         for name, text in RUNBOOKS.items():
             with self.subTest(alert=name):
