@@ -97,5 +97,6 @@ test('down and up again keeps the sessions, too: they are in volumes', async () 
   // The edge answers before it has reached the session service: 503, and nobody is signed out.
   await until(UP_MS, async () => (await client.me(stack)).status !== 503, logs);
   assert.equal((await client.me(stack)).json().email, ACCOUNTS[0].email);
-  await newClient().signIn(stack);
+  // A sign-in may still find a session service that has not reached its store.
+  await until(UP_MS, () => newClient().signIn(stack).then(() => true, () => false), logs);
 });
