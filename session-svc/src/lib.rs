@@ -2,6 +2,9 @@
 //!
 //! What each module is and which may know which: `docs/architecture.md`, "session-svc".
 
+#[macro_use]
+mod named;
+
 pub mod callers;
 #[cfg(test)]
 #[path = "../tests/support/certificates.rs"]

@@ -147,8 +147,8 @@ impl World {
             let counts = self.counted.last().and_then(|(_, generation)| generation.clone());
             let counts = counts.unwrap_or_else(|| CookieGeneration::first(BEGAN_MS));
             let of_cookie = ShownGeneration {
-                id: shown.map_or([0; ID_BYTES], |shown| shown.id),
-                parent: shown.map_or([0; ID_BYTES], |shown| shown.parent),
+                id: shown.map_or_else(Vec::new, |shown| read_id(&shown.id)),
+                parent: shown.map_or_else(Vec::new, |shown| read_id(&shown.parent)),
             };
             match counts.judge(&of_cookie, now_ms, GRACE_MS) {
                 Judged::Good => {}
@@ -350,4 +350,13 @@ fn a_generation_comes_back_from_its_bytes() {
         parent: [7; ID_BYTES],
     };
     assert_eq!(Generation::from_bytes(&generation.to_bytes()), Some(generation));
+}
+
+/// A generation as the session service reads it: empty for the first one.
+fn read_id(id: &[u8; ID_BYTES]) -> Vec<u8> {
+    if *id == [0; ID_BYTES] {
+        Vec::new()
+    } else {
+        id.to_vec()
+    }
 }

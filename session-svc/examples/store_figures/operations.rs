@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use session_svc::keeper::Seal as _;
 use session_svc::session::index;
 use session_svc::store::{Inserted, Replaced};
 
@@ -22,7 +21,7 @@ impl Measured {
         let step = usize::try_from((count / SAMPLES).max(1)).unwrap();
         let numbers: Vec<u64> = (0..count).step_by(step).collect();
         self.each("load", &numbers, async |number| {
-            assert!(self.store.load(handle(number).name()).await.unwrap().is_some());
+            assert!(self.store.load(handle(number)).await.unwrap().is_some());
         })
         .await;
         self.load_at_once(&numbers).await;
@@ -34,7 +33,7 @@ impl Measured {
         })
         .await;
         self.each("roll", &numbers, async |number| {
-            let mut record = self.store.load(handle(number).name()).await.unwrap().unwrap();
+            let mut record = self.store.load(handle(number)).await.unwrap().unwrap();
             let read = record.version;
             record.version += 1;
             record.expires_at_ms = self.store.now_ms() + STAYS_MS;
@@ -45,7 +44,7 @@ impl Measured {
         })
         .await;
         self.each("re-key", &numbers, async |number| {
-            let mut record = self.store.load(handle(number).name()).await.unwrap().unwrap();
+            let mut record = self.store.load(handle(number)).await.unwrap().unwrap();
             let version = record.version;
             let session = self.opened(&record, version);
             record.payload = self.renewed.seal_session(&session).unwrap();
@@ -54,7 +53,7 @@ impl Measured {
         })
         .await;
         self.each("end", &numbers, async |number| {
-            let ended = self.store.remove(handle(number).name(), vec![7; 150]).await;
+            let ended = self.store.remove(handle(number), vec![7; 150]).await;
             assert!(ended.unwrap().is_some());
         })
         .await;
@@ -98,7 +97,7 @@ impl Measured {
                 let mut took = Vec::with_capacity(part.len());
                 for number in part {
                     let began = Instant::now();
-                    let loaded = store.load(handle(number).name()).await;
+                    let loaded = store.load(handle(number)).await;
                     took.push(began.elapsed());
                     assert!(loaded.unwrap().is_some());
                 }

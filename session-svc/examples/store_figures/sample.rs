@@ -2,7 +2,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use session_svc::keeper::Seal as _;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Scope, Session, SessionState, SessionTokens, StoredToken, index,
 };
@@ -36,7 +35,7 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
     ];
     let device = Device {
         user_agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36".to_owned(),
-        address: Some("203.0.113.7".parse().unwrap()),
+        address: "203.0.113.7".to_owned(),
         at_ms: now_ms,
     };
     let token = |text: &str| StoredToken::new(text.to_owned());
@@ -79,7 +78,7 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
         carried: Default::default(),
     };
     Record {
-        name: session.handle.name(),
+        name: session.handle,
         version: 1,
         expires_at_ms: now_ms + ttl_ms,
         created_at_ms: now_ms,

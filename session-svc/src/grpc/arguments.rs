@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use prost_types::{Duration, Timestamp};
 use session_proto::{timestamp, v1};
 
-use crate::session::cookie_generation::{FIRST, GenerationId};
+use crate::session::cookie_generation::{FIRST, GenerationId, ID_BYTES};
 use crate::session::{ApiTarget, Cause, Claims, Device, DeviceKey, Handle, SessionId, ShownGeneration};
 use crate::sessions::SessionsError;
 
@@ -87,21 +87,10 @@ pub(super) fn required_name<'a>(field: &'static str, text: &'a str) -> Read<&'a 
 
 /// Why something ends. A value this release does not have is a later release's, and ends it all the same.
 pub(super) fn cause(number: i32, default: Cause) -> Cause {
-    match v1::Cause::try_from(number) {
-        Ok(v1::Cause::Unspecified) => default,
-        Ok(v1::Cause::Logout) => Cause::Logout,
-        Ok(v1::Cause::OtherDevice) => Cause::OtherDevice,
-        Ok(v1::Cause::BackChannelLogout) => Cause::BackChannelLogout,
-        Ok(v1::Cause::FrontChannelLogout) => Cause::FrontChannelLogout,
-        Ok(v1::Cause::Operator) => Cause::Operator,
-        Ok(v1::Cause::Replaced) => Cause::Replaced,
-        Ok(v1::Cause::SessionLimit) => Cause::SessionLimit,
-        Ok(v1::Cause::TokenMismatch) => Cause::TokenMismatch,
-        Ok(v1::Cause::Abandoned) => Cause::Abandoned,
-        Ok(v1::Cause::Theft) => Cause::Theft,
-        Ok(v1::Cause::SecurityEvent) => Cause::SecurityEvent,
-        Ok(v1::Cause::Refused) => Cause::Refused,
-        Ok(v1::Cause::Other) | Err(_) => Cause::Other,
+    match u32::try_from(number) {
+        Ok(0) => default,
+        Ok(number) => Cause::of_number(number),
+        Err(_) => Cause::Other,
     }
 }
 
@@ -128,10 +117,11 @@ pub(super) fn shown_generation(request: &v1::RotateCookieRequest) -> Read<ShownG
 }
 
 fn generation_id(field: &'static str, bytes: &[u8]) -> Read<GenerationId> {
-    if bytes.is_empty() {
-        return Ok(FIRST);
+    match bytes.len() {
+        0 | ID_BYTES if bytes.iter().all(|byte| *byte == 0) => Ok(FIRST),
+        ID_BYTES => Ok(bytes.to_vec()),
+        _ => wrong(field, "has to be six bytes"),
     }
-    bytes.try_into().or_else(|_| wrong(field, "has to be six bytes"))
 }
 
 /// How long a generation of a cookie is good after another one has taken its place, in milliseconds.
@@ -231,12 +221,10 @@ pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
     };
     // The store's clock says when the browser was seen.
     time_ms("device.at", device.at.as_ref())?;
-    let address: Option<IpAddr> = match device.address.as_str() {
-        "" => None,
-        text => Some(
-            text.parse()
-                .or_else(|_| wrong("device.address", "is neither an IPv4 nor an IPv6 address"))?,
-        ),
+    let address = match device.address.parse::<IpAddr>() {
+        Ok(address) => address.to_string(),
+        Err(_) if device.address.is_empty() => String::new(),
+        Err(_) => return wrong("device.address", "is neither an IPv4 nor an IPv6 address"),
     };
     Ok(Some(Device {
         user_agent: Device::shorten_user_agent(&device.user_agent),

@@ -8,9 +8,7 @@ use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 
 use crate::keeper::Shown;
-use crate::session::change::ChangeKind;
-use crate::session::cookie_generation::{FIRST, GenerationId};
-use crate::session::{Cause, CookieGeneration, Device, Lifetime, Session, SessionState};
+use crate::session::{CookieGeneration, Device, Lifetime, Session, SessionState};
 use crate::sessions::WatchUpdate;
 
 /// The message of a session.
@@ -20,7 +18,7 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         SessionState::NeedsSignIn => WireState::NeedsSignIn,
     };
     v1::Session {
-        handle: session.handle.text(),
+        handle: session.handle.to_string(),
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
         user: session.user.text().to_owned(),
@@ -62,7 +60,7 @@ pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Life
         return session(readable, lifetime);
     }
     v1::Session {
-        handle: shown.handle().text(),
+        handle: shown.handle().to_string(),
         issuer: issuer.to_owned(),
         subject: subject.to_owned(),
         created_at: Some(from_ms(shown.created_at_ms())),
@@ -84,25 +82,16 @@ pub(super) fn event(
             ..about_none(WireKind::Heartbeat, at_ms, resume_token)
         },
         WatchUpdate::Missed => about_none(WireKind::Missed, at_ms, resume_token),
-        WatchUpdate::Change(change) => {
-            let kind = match change.kind {
-                ChangeKind::Created => WireKind::Created,
-                ChangeKind::Rolled => WireKind::Rolled,
-                ChangeKind::Refreshed => WireKind::Refreshed,
-                ChangeKind::Changed => WireKind::Changed,
-                ChangeKind::Ended => WireKind::Ended,
-            };
-            v1::SessionEvent {
-                kind: kind.into(),
-                handle: change.handle.to_string(),
-                issuer: change.issuer,
-                subject: change.subject,
-                at: Some(from_ms(at_ms)),
-                cause: change.cause.map_or(v1::Cause::Unspecified, cause).into(),
-                resume_token,
-                ..Default::default()
-            }
-        }
+        WatchUpdate::Change(change) => v1::SessionEvent {
+            kind: change.kind as i32,
+            handle: change.handle.to_string(),
+            issuer: change.issuer,
+            subject: change.subject,
+            at: Some(from_ms(at_ms)),
+            cause: change.cause.map_or(0, |cause| cause as i32),
+            resume_token,
+            ..Default::default()
+        },
     }
 }
 
@@ -130,30 +119,11 @@ fn about_none(kind: WireKind, at_ms: u64, resume_token: String) -> v1::SessionEv
     }
 }
 
-fn cause(cause: Cause) -> v1::Cause {
-    match cause {
-        Cause::Logout => v1::Cause::Logout,
-        Cause::OtherDevice => v1::Cause::OtherDevice,
-        Cause::BackChannelLogout => v1::Cause::BackChannelLogout,
-        Cause::FrontChannelLogout => v1::Cause::FrontChannelLogout,
-        Cause::Operator => v1::Cause::Operator,
-        Cause::Replaced => v1::Cause::Replaced,
-        Cause::SessionLimit => v1::Cause::SessionLimit,
-        Cause::TokenMismatch => v1::Cause::TokenMismatch,
-        Cause::Abandoned => v1::Cause::Abandoned,
-        Cause::Theft => v1::Cause::Theft,
-        Cause::SecurityEvent => v1::Cause::SecurityEvent,
-        Cause::Refused => v1::Cause::Refused,
-        Cause::Other => v1::Cause::Other,
-    }
-}
-
 /// The message of a generation of a session's cookie.
 pub fn cookie_generation(generation: &CookieGeneration) -> v1::CookieGeneration {
-    let bytes = |id: &GenerationId| if *id == FIRST { Vec::new() } else { id.to_vec() };
     v1::CookieGeneration {
-        id: bytes(&generation.id),
-        parent: bytes(&generation.parent),
+        id: generation.id.clone(),
+        parent: generation.parent.clone(),
         since: Some(from_ms(generation.since_ms)),
         settled: generation.settled,
     }
@@ -162,10 +132,31 @@ pub fn cookie_generation(generation: &CookieGeneration) -> v1::CookieGeneration 
 fn device(device: &Device) -> v1::Device {
     v1::Device {
         user_agent: device.user_agent.clone(),
-        address: device
-            .address
-            .map(|address| address.to_string())
-            .unwrap_or_default(),
+        address: device.address.clone(),
         at: Some(from_ms(device.at_ms)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Cause;
+    use crate::session::change::ChangeKind;
+
+    #[test]
+    fn causes_and_kinds_of_changes_have_the_numbers_of_the_protocol() {
+        for cause in Cause::ALL {
+            let name = v1::Cause::try_from(*cause as i32).unwrap().as_str_name();
+            assert_eq!(name, format!("CAUSE_{}", cause.name().to_uppercase()));
+        }
+        for (kind, wire) in [
+            (ChangeKind::Created, WireKind::Created),
+            (ChangeKind::Rolled, WireKind::Rolled),
+            (ChangeKind::Refreshed, WireKind::Refreshed),
+            (ChangeKind::Changed, WireKind::Changed),
+            (ChangeKind::Ended, WireKind::Ended),
+        ] {
+            assert_eq!(kind as i32, i32::from(wire));
+        }
     }
 }

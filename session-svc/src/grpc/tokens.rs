@@ -6,9 +6,9 @@ use tokio::time::Instant;
 use super::arguments;
 use super::call::Call;
 use super::service::Api;
+use crate::refresh::ports::WaitingCaller;
 use crate::session::access::good_until_ms;
 use crate::sessions::SessionsError;
-use crate::sessions::ports::WaitingCaller;
 
 pub(super) async fn get_access_token(
     api: &Api,

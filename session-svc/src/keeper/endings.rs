@@ -16,7 +16,7 @@
 use super::sealed_notes::MARK;
 use super::{Keeper, KeeperError};
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
-use crate::store::{Inserted, LoadedRecord, Record, Replaced, StoreError};
+use crate::store::{LoadedRecord, Record, StoreError};
 
 /// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
 pub(crate) const MARK_KEPT_MS: u64 = 120_000;
@@ -29,9 +29,6 @@ const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
 
 /// How long it is kept that they were told.
 const TOLD_KEPT_MS: u64 = 1_000;
-
-/// Writes of one mark; losing more often means that as many younger marks are there.
-const MARK_ATTEMPTS: usize = 5;
 
 /// The marks that concern a session that is being created, as they were at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,8 +141,10 @@ impl Keeper {
         theft: &Theft,
     ) -> Result<(), KeeperError> {
         let name = theft_name(issuer, subject);
-        let mut told = self.mark(name, &theft.at_ms.to_be_bytes(), TOLD_KEPT_MS)?;
-        told.version = theft.version.saturating_add(1);
+        let told = Record {
+            version: theft.version.saturating_add(1),
+            ..self.note(MARK, name, &theft.at_ms.to_be_bytes(), TOLD_KEPT_MS)?
+        };
         self.store().replace(told, theft.version, None).await?;
         Ok(())
     }
@@ -184,7 +183,7 @@ impl Keeper {
     /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store says when it was
     /// written: it concerns everybody.
     fn open_mark(&self, name: Name, record: &Record) -> Mark {
-        let note = self.seal().open_note(MARK, name, &record.payload).ok();
+        let note = self.vault().open_note(MARK, name, &record.payload).ok();
         let read = note.as_deref().and_then(|note| note.split_first_chunk());
         let (at_ms, subject) = match read {
             Some((time, subject)) => (u64::from_be_bytes(*time), String::from_utf8_lossy(subject)),
@@ -197,19 +196,6 @@ impl Keeper {
         }
     }
 
-    /// The first version of a mark.
-    pub(crate) fn mark(&self, name: Name, note: &[u8], kept_ms: u64) -> Result<Record, KeeperError> {
-        let now_ms = self.now_ms();
-        Ok(Record {
-            name,
-            version: 1,
-            expires_at_ms: now_ms.saturating_add(kept_ms),
-            created_at_ms: now_ms,
-            indexes: Vec::new(),
-            payload: self.seal().seal_note(MARK, name, note)?,
-        })
-    }
-
     async fn write_mark(
         &self,
         name: Name,
@@ -218,28 +204,16 @@ impl Keeper {
         kept_ms: u64,
     ) -> Result<(), KeeperError> {
         let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
-        let mut record = self.mark(name, &note, kept_ms)?;
-        for _ in 0..MARK_ATTEMPTS {
-            // An empty event: watchers pass it over.
-            record.version = 1;
-            if self.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
-                return Ok(());
-            }
-            let Some(there) = self.store().load(name).await? else {
-                continue;
-            };
+        let merge = |there: &Record| {
             // A request that was delayed for long changes nothing of a younger one.
-            let known = self.open_mark(name, &there);
-            if known.subject == subject && known.at_ms > at_ms {
-                return Ok(());
-            }
-            record.version = there.version.saturating_add(1);
-            record.created_at_ms = there.created_at_ms;
-            if self.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
-                return Ok(());
-            }
+            let known = self.open_mark(name, there);
+            (known.subject != subject || known.at_ms <= at_ms).then(|| note.clone())
+        };
+        match self.write_note(MARK, name, &note, kept_ms, merge).await {
+            // As many younger marks are there.
+            Err(KeeperError::StaleVersion) => Ok(()),
+            written => written,
         }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a session could not be read or written.
 
-use super::SealError;
 use crate::store::StoreError;
+use crate::vault::SealError;
 
 /// Why a session could not be read or written.
 #[derive(Debug, thiserror::Error)]

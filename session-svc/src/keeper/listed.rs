@@ -139,7 +139,7 @@ impl Keeper {
                 }
                 Ok(session) => Shown::Session(Box::new(session)),
                 Err(indexes) => Shown::Unreadable {
-                    handle: Handle::of_record(entry.name),
+                    handle: entry.name,
                     created_at_ms: entry.created_at_ms,
                     indexes,
                 },

@@ -36,7 +36,7 @@ impl Keeper {
         F: Future<Output = Result<(), E>> + Send + 'static,
         W: Fn() -> F + Send + 'static,
     {
-        let Ok(permit) = Arc::clone(&self.making_up().0).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.making_up.0).try_acquire_owned() else {
             tracing::error!(what, "too much could not be written: it is not made up for");
             return;
         };

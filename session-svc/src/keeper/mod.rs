@@ -12,23 +12,22 @@ mod error;
 pub(crate) mod listed;
 mod making_up;
 mod removing;
-mod seal;
 pub(crate) mod sealed_notes;
 
 use std::sync::Arc;
 
 use crate::session::change::{ChangeKind, SessionChange};
-use crate::session::{Handle, Lifetime, Name, Session, index};
+use crate::session::{Handle, Lifetime, Session, index};
 use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
+use crate::vault::Vault;
 
+pub use crate::vault::{KeyId, SealError};
 pub use counts::SessionCounts;
 pub(crate) use endings::REQUEST_KEPT_MS;
 pub use error::KeeperError;
 pub use listed::{Listed, Shown};
 pub(crate) use removing::FoundSession;
 pub use removing::Removed;
-pub(crate) use seal::KEY_ID_BYTES;
-pub use seal::{KeyId, Seal, SealError};
 
 use endings::young_name;
 use making_up::MakingUp;
@@ -40,7 +39,7 @@ const WRITE_ATTEMPTS: usize = 8;
 #[derive(Clone)]
 pub struct Keeper {
     store: Arc<dyn SessionStore>,
-    seal: Arc<dyn Seal>,
+    vault: Arc<Vault>,
     lifetime: Lifetime,
     making_up: MakingUp,
     counts: Option<SessionCounts>,
@@ -65,10 +64,10 @@ impl Edit {
 
 impl Keeper {
     /// A keeper over a store; sessions are judged by `lifetime`.
-    pub fn new(store: Arc<dyn SessionStore>, seal: Arc<dyn Seal>, lifetime: Lifetime) -> Self {
+    pub fn new(store: Arc<dyn SessionStore>, vault: Arc<Vault>, lifetime: Lifetime) -> Self {
         Self {
             store,
-            seal,
+            vault,
             lifetime,
             making_up: MakingUp::default(),
             counts: None,
@@ -120,23 +119,18 @@ impl Keeper {
     }
 
     /// What seals, for notes and events, which others than the keeper write.
-    pub(crate) fn seal(&self) -> &dyn Seal {
-        self.seal.as_ref()
-    }
-
-    /// What could not be written and is made up for.
-    fn making_up(&self) -> &MakingUp {
-        &self.making_up
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.vault
     }
 
     /// What seals, for whoever outlives this keeper.
-    pub(crate) fn shared_seal(&self) -> Arc<dyn Seal> {
-        Arc::clone(&self.seal)
+    pub(crate) fn shared_vault(&self) -> Arc<Vault> {
+        Arc::clone(&self.vault)
     }
 
     /// Reads a session; `Missing` if there is none that is valid now.
     pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
-        let record = self.store.load(handle.name()).await?;
+        let record = self.store.load(handle).await?;
         self.valid(&record.ok_or(KeeperError::Missing)?)
     }
 
@@ -146,8 +140,7 @@ impl Keeper {
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
-        let names: Vec<Name> = handles.iter().map(Handle::name).collect();
-        let loaded = self.store.load_many(&names).await?;
+        let loaded = self.store.load_many(handles).await?;
         Ok(loaded.into_iter().map(|loaded| match loaded {
             LoadedRecord::Record(record) => self.valid(&record),
             LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
@@ -164,33 +157,22 @@ impl Keeper {
         }
     }
 
-    /// Keeps a new session of version 1; `max_bytes` bounds what it takes.
-    pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, KeeperError> {
-        let record = self.record(session, Some(max_bytes))?;
-        let change = self.sealed_change(session, ChangeKind::Created)?;
-        let inserted = self.store.insert(record, change).await?;
-        self.count_inserted(inserted);
-        Ok(inserted)
-    }
-
-    /// The same, unless a session of this name ended while it was young.
-    pub(crate) async fn insert_young(
+    /// Keeps a new session of version 1; `max_bytes` bounds what it takes. If a request that creates it may be repeated, a session that
+    /// ended while it was young is kept out.
+    pub async fn insert(
         &self,
         session: &Session,
         max_bytes: usize,
+        may_be_repeated: bool,
     ) -> Result<Inserted, KeeperError> {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
-        let ended = young_name(session.handle);
-        let inserted = self.store.insert_unless(Some(ended), record, change).await?;
-        self.count_inserted(inserted);
-        Ok(inserted)
-    }
-
-    fn count_inserted(&self, inserted: Inserted) {
+        let ended = may_be_repeated.then(|| young_name(session.handle));
+        let inserted = self.store.insert_unless(ended, record, change).await?;
         if let (Some(counts), Inserted::Done) = (&self.counts, inserted) {
             counts.created.inc();
         }
+        Ok(inserted)
     }
 
     /// Edits a session that was read before and writes it as its next version, reading it again where another
@@ -237,12 +219,12 @@ impl Keeper {
     }
 
     fn open(&self, record: &Record) -> Result<Session, SealError> {
-        self.seal
+        self.vault
             .open_session(record.name, record.version, &record.payload)
     }
 
     fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, KeeperError> {
-        let payload = self.seal.seal_session(session)?;
+        let payload = self.vault.seal_session(session)?;
         if let Some(limit) = max_bytes
             && payload.len() > limit
         {
@@ -258,7 +240,7 @@ impl Keeper {
             .flatten();
         let by_email = email.map(|email| index::by_email(&session.issuer, &email));
         Ok(Record {
-            name: session.handle.name(),
+            name: session.handle,
             version: session.version,
             expires_at_ms: session.expires_at_ms(&self.lifetime),
             created_at_ms: session.created_at_ms,
@@ -271,7 +253,7 @@ impl Keeper {
     }
 
     fn sealed_change(&self, session: &Session, kind: ChangeKind) -> Result<Vec<u8>, SealError> {
-        self.seal.seal_change(&SessionChange {
+        self.vault.seal_change(&SessionChange {
             kind,
             handle: session.handle,
             issuer: session.issuer.clone(),

@@ -23,7 +23,7 @@ impl Keeper {
 
     /// What there is of a handle, valid or not, before it is removed.
     pub(crate) async fn find(&self, handle: Handle) -> Result<FoundSession, KeeperError> {
-        match self.store().load(handle.name()).await {
+        match self.store().load(handle).await {
             Ok(Some(record)) => Ok(match self.open(&record) {
                 Ok(session) => FoundSession::Session(Box::new(session)),
                 Err(_logged_when_it_is_removed) => FoundSession::Unreadable(handle),
@@ -60,7 +60,7 @@ impl Keeper {
         seen: Option<&Session>,
         cause: Cause,
     ) -> Result<Removed, KeeperError> {
-        let name = handle.name();
+        let name = handle;
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
         let change = SessionChange {
             kind: ChangeKind::Ended,
@@ -70,7 +70,7 @@ impl Keeper {
             at_ms: self.now_ms(),
             cause: Some(cause),
         };
-        let event = self.seal().seal_change(&change)?;
+        let event = self.vault().seal_change(&change)?;
         let mut removed = self.store().remove(name, event.clone()).await;
         if let Err(StoreError::Unavailable(_)) = &removed {
             removed = match (self.store().load(name).await, seen) {

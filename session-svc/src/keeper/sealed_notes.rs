@@ -1,4 +1,8 @@
-//! Purposes of the notes that are kept sealed next to the sessions. The purpose keeps one kind of note apart from another.
+//! Notes that are kept sealed next to the sessions. The purpose keeps one kind of note apart from another.
+
+use super::{Keeper, KeeperError};
+use crate::session::Name;
+use crate::store::{Inserted, Record, Replaced};
 
 /// Marks of endings (`endings`), and of what is good once.
 pub(crate) const MARK: &str = "mark";
@@ -17,3 +21,63 @@ pub(crate) const REQUEST: &str = "request";
 
 /// When what is good once arrived first, or an event acted first.
 pub(crate) const ARRIVAL: &str = "arrival";
+
+/// Writes of one note; losing more often means that as many others were written.
+const NOTE_ATTEMPTS: usize = 8;
+
+impl Keeper {
+    /// The first version of the record of a note.
+    pub(crate) fn note(
+        &self,
+        purpose: &str,
+        name: Name,
+        note: &[u8],
+        kept_ms: u64,
+    ) -> Result<Record, KeeperError> {
+        let now_ms = self.now_ms();
+        Ok(Record {
+            name,
+            version: 1,
+            expires_at_ms: now_ms.saturating_add(kept_ms),
+            created_at_ms: now_ms,
+            indexes: Vec::new(),
+            payload: self.vault().seal_note(purpose, name, note)?,
+        })
+    }
+
+    /// Writes a note. If there is one, `merge` gives the note to write in its place; `None` leaves it.
+    pub(super) async fn write_note<F>(
+        &self,
+        purpose: &str,
+        name: Name,
+        note: &[u8],
+        kept_ms: u64,
+        merge: F,
+    ) -> Result<(), KeeperError>
+    where
+        F: Fn(&Record) -> Option<Vec<u8>> + Send + Sync,
+    {
+        let first = self.note(purpose, name, note, kept_ms)?;
+        for _ in 0..NOTE_ATTEMPTS {
+            // An empty event: watchers pass it over.
+            if self.store().insert(first.clone(), Vec::new()).await? == Inserted::Done {
+                return Ok(());
+            }
+            let Some(there) = self.store().load(name).await? else {
+                continue;
+            };
+            let Some(merged) = merge(&there) else {
+                return Ok(());
+            };
+            let record = Record {
+                version: there.version.saturating_add(1),
+                created_at_ms: there.created_at_ms,
+                ..self.note(purpose, name, &merged, kept_ms)?
+            };
+            if self.store().replace(record, there.version, None).await? == Replaced::Done {
+                return Ok(());
+            }
+        }
+        Err(KeeperError::StaleVersion)
+    }
+}

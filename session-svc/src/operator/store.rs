@@ -152,7 +152,7 @@ async fn rights(store: &dyn SessionStore) -> Finding {
 async fn try_rights(store: &dyn SessionStore) -> Result<(), String> {
     let described = |error: StoreError| chain(&error);
     let name = SessionId::random(&SystemRandom::new()).map_err(|error| error.to_string())?;
-    let name = name.handle().name();
+    let name = name.handle();
     let now_ms = store.now_ms();
     let probe = Record {
         name,

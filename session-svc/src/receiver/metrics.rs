@@ -2,42 +2,22 @@
 
 use prometheus::{IntCounterVec, Opts, Registry};
 
-/// What became of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventResult {
-    /// It ended or changed sessions.
-    Acted,
-    /// It matched no session.
-    Nobody,
-    /// It was only noted.
-    Noted,
-    /// It had acted earlier.
-    Repeated,
-    /// It was wrong.
-    Refused,
-    /// There was no verdict, or it could not be applied: its transmitter sends it again.
-    Undecided,
-}
-
-impl EventResult {
-    const ALL: [Self; 6] = [
-        Self::Acted,
-        Self::Nobody,
-        Self::Noted,
-        Self::Repeated,
-        Self::Refused,
-        Self::Undecided,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Acted => "acted",
-            Self::Nobody => "nobody",
-            Self::Noted => "noted",
-            Self::Repeated => "repeated",
-            Self::Refused => "refused",
-            Self::Undecided => "undecided",
-        }
+named! {
+    all;
+    /// What became of one.
+    pub(super) enum EventResult {
+        /// It ended or changed sessions.
+        Acted => "acted",
+        /// It matched no session.
+        Nobody => "nobody",
+        /// It was only noted.
+        Noted => "noted",
+        /// It had acted earlier.
+        Repeated => "repeated",
+        /// It was wrong.
+        Refused => "refused",
+        /// There was no verdict, or it could not be applied: its transmitter sends it again.
+        Undecided => "undecided",
     }
 }
 

@@ -12,13 +12,13 @@ use tokio::time::{Instant, timeout};
 
 use super::RefreshProvider;
 use super::flight::{LeadOutcome, LeaseExpiry, RefreshFlight};
-use super::grant::{Saved, apply_id_token};
+use super::grant::{Saved, access_token, apply_id_token, rotate};
 use super::measures::FlightOutcome;
+use super::ports::TokenRefreshError;
 use super::validation::{UNSAVED_MAX, validate};
 use crate::session::access::still_good;
 use crate::session::change::ChangeKind;
-use crate::session::{AccessToken, ApiTarget, ApiToken, ApiTokenSource, Scope, Session, StoredToken};
-use crate::sessions::ports::TokenRefreshError;
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Scope, Session, StoredToken};
 
 impl RefreshFlight {
     /// Requests a token for an API and saves it before anyone sees it.
@@ -154,7 +154,7 @@ impl RefreshFlight {
                 self.end_mismatched(session, Some(&tokens), &error).await
             }
             Ok(Err(_)) | Err(_) => {
-                let edit = |session: &mut Session| rotate(session, &tokens);
+                let edit = |session: &mut Session| rotate_alone(session, &tokens);
                 let saved = self
                     .save_answer(session, ChangeKind::Changed, &tokens, edit)
                     .await?;
@@ -178,7 +178,7 @@ impl RefreshFlight {
         let now_ms = self.refresher.keeper.now_ms();
         let edit = |session: &mut Session| {
             if self.wanted.rotates() {
-                rotate(session, tokens);
+                rotate_alone(session, tokens);
             }
             if let Some(id_token) = id_token {
                 apply_id_token(session, tokens, id_token);
@@ -227,23 +227,14 @@ fn granted(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> A
     };
     ApiToken {
         target: target.clone(),
-        access: AccessToken {
-            value: StoredToken::new(tokens.access_token.clone()),
-            token_type: tokens.token_type.clone(),
-            expires_at_ms: tokens.expires_at.saturating_mul(1_000),
-            lifetime_ms: AccessToken::kept_lifetime_ms(tokens.lifetime_secs),
-        },
+        access: access_token(tokens),
         scope,
         version: session.version.saturating_add(1),
     }
 }
 
-/// Takes over the rotated refresh token. The generation moves on, so that a late outcome of the token before is not saved;
-/// the session's own access token is as it was.
-fn rotate(session: &mut Session, tokens: &RefreshedTokens) {
-    if let Some(rotated) = &tokens.refresh_token {
-        session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
-    }
-    session.tokens.generation = session.tokens.generation.saturating_add(1);
+/// Counts a grant that leaves the session's own access token as it was.
+fn rotate_alone(session: &mut Session, tokens: &RefreshedTokens) {
+    rotate(session, tokens);
     session.tokens.other_grants = session.tokens.other_grants.saturating_add(1);
 }

@@ -9,11 +9,11 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
+use super::ports::TokenRefreshError;
 use super::record::RefreshRecord;
 use super::wanted::Wanted;
 use crate::keeper::{KeeperError, SealError};
 use crate::session::{Handle, Session};
-use crate::sessions::ports::TokenRefreshError;
 use crate::store::{Lease, StoreError};
 
 /// A lease is prolonged this many times within its life: all but one may fail.

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::Span;
 
+use super::ports::TokenRefreshError;
 use super::wanted::Wanted;
 use crate::session::{Handle, Session};
-use crate::sessions::ports::TokenRefreshError;
 
 /// What a flight comes to.
 pub(super) type FlightResult = Result<Arc<Session>, TokenRefreshError>;

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::RefreshProvider;
 use super::flight::{LeadError, LeadOutcome, LeaseExpiry, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
+use super::ports::TokenRefreshError;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
 use crate::session::change::ChangeKind;
@@ -20,7 +21,6 @@ use crate::session::id_token::claims_of;
 use crate::session::{
     AccessToken, Cause, Claims, RevocableToken, Scope, Session, SessionState, StoredToken, TokenKind,
 };
-use crate::sessions::ports::TokenRefreshError;
 
 /// Pauses between two tries to save: the first, and the longest.
 const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
@@ -285,22 +285,33 @@ fn needs_sign_in(session: &mut Session) {
     session.tokens.generation = session.tokens.generation.saturating_add(1);
 }
 
-/// Takes over what the answer says; what it does not say stays.
-fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdToken>) {
-    let tokens = &mut session.tokens;
-    tokens.access = Some(AccessToken {
+/// The access token of an answer.
+pub(super) fn access_token(answer: &RefreshedTokens) -> AccessToken {
+    AccessToken {
         value: StoredToken::new(answer.access_token.clone()),
         token_type: answer.token_type.clone(),
         expires_at_ms: answer.expires_at.saturating_mul(1_000),
         lifetime_ms: AccessToken::kept_lifetime_ms(answer.lifetime_secs),
-    });
+    }
+}
+
+/// Takes over the rotated refresh token, if the answer has one. The generation moves on, so that a late outcome of the token before is not
+/// saved.
+pub(super) fn rotate(session: &mut Session, answer: &RefreshedTokens) {
+    if let Some(rotated) = &answer.refresh_token {
+        session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
+    }
+    session.tokens.generation = session.tokens.generation.saturating_add(1);
+}
+
+/// Takes over what the answer says; what it does not say stays.
+fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdToken>) {
+    rotate(session, answer);
+    let tokens = &mut session.tokens;
+    tokens.access = Some(access_token(answer));
     if let Some(scope) = &answer.scope {
         tokens.scope = Scope::parse(scope);
     }
-    if let Some(rotated) = &answer.refresh_token {
-        tokens.refresh = Some(StoredToken::new(rotated.clone()));
-    }
-    tokens.generation = tokens.generation.saturating_add(1);
     tokens.other_grants = 0;
     tokens.pending = None;
     session.state = SessionState::Active;

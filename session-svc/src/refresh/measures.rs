@@ -13,54 +13,35 @@ const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
 ];
 
-/// What became of a flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum FlightOutcome {
-    /// This replica was granted new tokens, and saved them.
-    Refreshed,
-    /// Another replica had done it, or had been refused.
-    Joined,
-    /// This replica was granted new tokens too late: another one's outcome stands.
-    Superseded,
-    /// The provider refused the refresh token for good: the session needs a sign-in.
-    Refused,
-    /// The provider refused this client, or something else that another try may mend.
-    Rejected,
-    /// The provider's answer had no token in it that could be used.
-    Unusable,
-    /// The provider issues no token for this API, or not with this scope.
-    Target,
-    /// The provider could not be reached; nothing is lost.
-    Transient,
-    /// The answer's ID token cannot be validated yet: the answer is pending, and nobody sees its tokens.
-    Unjudged,
-    /// The answer was about somebody else: the session was ended.
-    Mismatched,
-    /// The session ended meanwhile.
-    Ended,
-    /// The store could not be reached.
-    Store,
-    /// A fault of the service.
-    Fault,
-}
-
-impl FlightOutcome {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Refreshed => "refreshed",
-            Self::Joined => "joined",
-            Self::Superseded => "superseded",
-            Self::Refused => "refused",
-            Self::Rejected => "rejected",
-            Self::Unusable => "unusable",
-            Self::Target => "target",
-            Self::Transient => "transient",
-            Self::Unjudged => "unjudged",
-            Self::Mismatched => "mismatched",
-            Self::Ended => "ended",
-            Self::Store => "store",
-            Self::Fault => "fault",
-        }
+named! {
+    /// What became of a flight.
+    pub(super) enum FlightOutcome {
+        /// This replica was granted new tokens, and saved them.
+        Refreshed => "refreshed",
+        /// Another replica had done it, or had been refused.
+        Joined => "joined",
+        /// This replica was granted new tokens too late: another one's outcome stands.
+        Superseded => "superseded",
+        /// The provider refused the refresh token for good: the session needs a sign-in.
+        Refused => "refused",
+        /// The provider refused this client, or something else that another try may mend.
+        Rejected => "rejected",
+        /// The provider's answer had no token in it that could be used.
+        Unusable => "unusable",
+        /// The provider issues no token for this API, or not with this scope.
+        Target => "target",
+        /// The provider could not be reached; nothing is lost.
+        Transient => "transient",
+        /// The answer's ID token cannot be validated yet: the answer is pending, and nobody sees its tokens.
+        Unjudged => "unjudged",
+        /// The answer was about somebody else: the session was ended.
+        Mismatched => "mismatched",
+        /// The session ended meanwhile.
+        Ended => "ended",
+        /// The store could not be reached.
+        Store => "store",
+        /// A fault of the service.
+        Fault => "fault",
     }
 }
 

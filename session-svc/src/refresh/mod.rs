@@ -31,6 +31,7 @@ mod flights;
 mod grant;
 mod measures;
 mod pauses;
+pub mod ports;
 mod provider;
 mod record;
 mod revalidation;
@@ -43,7 +44,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chassis::audit::carried;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -55,14 +55,12 @@ pub use provider::{RefreshProvider, RefreshProviders};
 use self::flight::RefreshFlight;
 use self::flights::{FlightResult, FlightWaiter, Flights};
 use self::pauses::{OF_TARGETS_MS, OF_WAITING_CALLERS_MS, RefreshPauses};
+use self::ports::{RevocationNote, SignalOutbox, TokenRefreshError, WaitingCaller};
 use self::record::RefreshRecord;
 use self::revalidation::Revalidations;
 use self::wanted::Wanted;
 use crate::keeper::Keeper;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Session, SessionState, index};
-use crate::sessions::ports::{
-    RevocationNote, SignalOutbox, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
-};
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
@@ -203,14 +201,15 @@ impl Refresher {
 
     /// Whether a session is no larger than one may be. What cannot be sealed is told when it is written.
     fn fits(&self, session: &Session) -> bool {
-        let sealed = self.keeper.seal().seal_session(session);
+        let sealed = self.keeper.vault().seal_session(session);
         sealed.is_ok_and(|sealed| sealed.len() <= self.max_bytes)
     }
 }
 
-#[async_trait]
-impl TokenRefresh for Refresher {
-    async fn refresh(
+impl Refresher {
+    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made.
+    /// A call waits for as long as the provider has for an answer at most; what comes later is there for the next one.
+    pub async fn refresh(
         &self,
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
@@ -224,14 +223,16 @@ impl TokenRefresh for Refresher {
         Ok(Session::clone(&session))
     }
 
-    fn api_token_source(&self, issuer: &str) -> ApiTokenSource {
+    /// What tokens for single APIs are requested with at this issuer.
+    pub(crate) fn api_token_source(&self, issuer: &str) -> ApiTokenSource {
         let provider = self.providers.of(issuer);
         provider.map_or(ApiTokenSource::AccessToken, |provider| {
             provider.api_token_source()
         })
     }
 
-    async fn api_token(
+    /// Gives a token for an API newer than the one in the session `seen`; however many calls wait, one grant is made.
+    pub async fn api_token(
         &self,
         seen: &Session,
         target: &ApiTarget,
@@ -265,18 +266,18 @@ impl TokenRefresh for Refresher {
             .ok_or(TokenRefreshError::Internal)
     }
 
-    fn refresh_later(&self, seen: Session, caller: &str) {
-        self.refresh_in_background(seen, caller.to_owned());
-    }
-}
-
-#[async_trait]
-impl TokenRevocation for Refresher {
-    async fn note_revocation(&self, session: &Session, tokens: Vec<RevocableToken>) -> RevocationNote {
+    /// Notes in the store that tokens of a session that is about to end are to be revoked at its issuer, so that some replica
+    /// does it whatever becomes of this one. A note that cannot be written holds nothing up.
+    pub(crate) async fn note_revocation(
+        &self,
+        session: &Session,
+        tokens: Vec<RevocableToken>,
+    ) -> RevocationNote {
         self.note(&session.issuer, tokens, Some(session.handle)).await
     }
 
-    fn revoke_later(&self, note: RevocationNote) {
+    /// Revokes what was noted, later and in the background.
+    pub(crate) fn revoke_later(&self, note: RevocationNote) {
         let refresher = self.clone();
         self.work
             .spawn(async move { refresher.revoke_and_forget(note).await });

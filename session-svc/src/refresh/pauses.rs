@@ -9,9 +9,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ports::TokenRefreshError;
 use super::wanted::name_of;
 use crate::session::{ApiTarget, Handle, Name, Session};
-use crate::sessions::ports::TokenRefreshError;
 
 /// The first and the longest pause where callers wait: the requests of one page make one call, and an operator who corrects the
 /// client sees it work this soon.

@@ -36,9 +36,10 @@ impl Default for Revalidations {
 }
 
 impl Refresher {
-    /// Refreshes the tokens seen in the background, unless that was tried just now.
-    pub(super) fn refresh_in_background(&self, seen: Session, caller: String) {
-        let refresher = self.clone();
+    /// Refreshes tokens that are still good, later and in the background, unless that was tried just now; however many calls need it, one
+    /// grant is made. `caller` is whose call showed that it is time.
+    pub fn refresh_later(&self, seen: Session, caller: &str) {
+        let (refresher, caller) = (self.clone(), caller.to_owned());
         self.work.spawn(carried(async move {
             let outcome = refresher.try_ahead(&seen, &caller).await;
             refresher.measures.ahead(outcome);

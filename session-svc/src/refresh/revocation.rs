@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 
 use oidc::{ProviderError, Revoked};
 
+use super::ports::RevocationNote;
 use super::{RefreshProvider, Refresher};
 use crate::session::{RevocableToken, TokenKind};
-use crate::sessions::ports::RevocationNote;
 
 /// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";

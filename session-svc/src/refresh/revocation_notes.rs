@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Refresher;
+use super::ports::RevocationNote;
 use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, Name, RevocableToken, SessionId, TokenKind, index};
-use crate::sessions::ports::RevocationNote;
 use crate::store::{Listing, LoadedRecord, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
@@ -140,17 +140,11 @@ impl Refresher {
 
     async fn insert_note(&self, note: &RevocationNote, handle: Option<Handle>) -> Result<(), KeeperError> {
         let text = NoteText::new(note, handle);
-        let now_ms = self.keeper.now_ms();
         let record = Record {
-            name: note.name,
-            version: 1,
-            expires_at_ms: now_ms.saturating_add(KEPT_MS),
-            created_at_ms: now_ms,
             indexes: vec![list()],
-            payload: self
+            ..self
                 .keeper
-                .seal()
-                .seal_note(REVOCATION, note.name, &text.encode_to_vec())?,
+                .note(REVOCATION, note.name, &text.encode_to_vec(), KEPT_MS)?
         };
         // An empty event: watchers pass it over. One that is there already says the same.
         self.keeper.store().insert(record, Vec::new()).await?;
@@ -242,7 +236,7 @@ impl Refresher {
         // Another replica may have the key.
         let opened = self
             .keeper
-            .seal()
+            .vault()
             .open_note(REVOCATION, record.name, &record.payload);
         let Some(text) = opened.ok().and_then(|text| NoteText::decode(&text[..]).ok()) else {
             return Ok(());
@@ -250,7 +244,7 @@ impl Refresher {
         let handle = Handle::parse(&text.handle);
         let note = text.into_note(record.name);
         if let Ok(handle) = handle
-            && self.keeper.store().load(handle.name()).await?.is_some()
+            && self.keeper.store().load(handle).await?.is_some()
         {
             if age_ms >= FAILED_MS {
                 self.forget_note(&note).await;

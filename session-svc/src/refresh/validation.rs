@@ -15,14 +15,15 @@ use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::flight::{RefreshFlight, refresh_error};
+use super::grant::{access_token, rotate};
 use super::measures::FlightOutcome;
+use super::ports::{SessionEnding, TokenRefreshError};
 use super::{RefreshProvider, Refresher};
 use crate::keeper::KeeperError;
 use crate::session::change::ChangeKind;
 use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
-use crate::session::{AccessToken, Cause, PendingAnswer, Scope, Session, StoredToken};
-use crate::sessions::ports::{SessionEnding, TokenRefreshError};
+use crate::session::{Cause, PendingAnswer, Scope, Session, StoredToken};
 
 /// How long the ending of a session is tried while the store is out of reach.
 const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -259,13 +260,7 @@ pub(super) async fn validate(
 
 fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> PendingAnswer {
     PendingAnswer {
-        access: AccessToken {
-            value: StoredToken::new(tokens.access_token.clone()),
-            token_type: tokens.token_type.clone(),
-            expires_at_ms: tokens.expires_at.saturating_mul(1_000),
-            // Taken from the times of the answer when it is validated.
-            lifetime_ms: AccessToken::LONG,
-        },
+        access: access_token(tokens),
         scope: tokens.scope.as_deref().map(Scope::parse),
         id_token: StoredToken::new(id_token.to_owned()),
         answered_at_ms,
@@ -275,10 +270,7 @@ fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64)
 /// Makes an answer the session's pending one. The generation moves on: an outcome of the grant is saved, and whoever
 /// brings another comes late.
 fn set_pending(session: &mut Session, tokens: &RefreshedTokens, answer: &PendingAnswer) {
-    if let Some(rotated) = &tokens.refresh_token {
-        session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
-    }
-    session.tokens.generation = session.tokens.generation.saturating_add(1);
+    rotate(session, tokens);
     session.tokens.pending = Some(Box::new(answer.clone()));
 }
 

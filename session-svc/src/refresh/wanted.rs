@@ -1,7 +1,7 @@
 //! What a flight is to bring: newer tokens of the session, or a token for one API.
 
+use super::ports::TokenRefreshError;
 use crate::session::{ApiTarget, ApiTokenSource, Handle, Name, Session, SessionState, index};
-use crate::sessions::ports::TokenRefreshError;
 
 /// Separates these names from all others.
 const EXCHANGE: &str = "api token";
@@ -54,7 +54,7 @@ impl Wanted {
     pub(super) fn lease(&self, session: Handle) -> Name {
         match &self.api {
             Some((target, ApiTokenSource::AccessToken)) => name_of(target, session.as_bytes()),
-            Some((_, ApiTokenSource::RefreshToken)) | None => session.name(),
+            Some((_, ApiTokenSource::RefreshToken)) | None => session,
         }
     }
 

@@ -30,21 +30,12 @@ pub enum TokenRefusal {
     SignInOwed,
 }
 
-/// What a caller requires of a token.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TokenRequirements<'a> {
-    /// Scopes the token has to carry.
-    pub(crate) scopes: &'a [String],
-    /// Refresh even if the stored token is good.
-    pub(crate) force_refresh: bool,
-}
-
 /// A token counts as expired when less than this is left, in milliseconds: a call under way may take a minute, and the clocks of the
 /// provider, of an API and ours may differ by as much (the default of `OIDC_CLOCK_TOLERANCE`).
 const EXPIRY_MARGIN_MS: u64 = 60_000;
 
 /// Decides, in this order: token at all, scope, forced, expired, refreshable.
-pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now_ms: u64) -> Decision {
+pub(crate) fn decide(session: &Session, scopes: &[String], force_refresh: bool, now_ms: u64) -> Decision {
     if session.sign_in_demand.is_some() {
         return Decision::Refuse(TokenRefusal::SignInOwed);
     }
@@ -53,13 +44,10 @@ pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
         return Decision::Refuse(TokenRefusal::MissingAccessToken);
     }
-    let missing = tokens.scope.missing(requirements.scopes);
-    if !missing.is_empty() {
-        return Decision::Refuse(TokenRefusal::InsufficientScope(
-            missing.into_iter().map(str::to_owned).collect(),
-        ));
+    if let Some(refusal) = tokens.scope.refusal(scopes) {
+        return Decision::Refuse(refusal);
     }
-    if !requirements.force_refresh
+    if !force_refresh
         && let Some(access) = &tokens.access
         && !is_expired(access, now_ms)
     {
@@ -68,7 +56,7 @@ pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now
     if refused_before {
         return Decision::Refuse(TokenRefusal::RefusedBefore);
     }
-    match (&tokens.refresh, requirements.force_refresh) {
+    match (&tokens.refresh, force_refresh) {
         (Some(_), _) => Decision::Refresh,
         (None, true) => Decision::Refuse(TokenRefusal::MissingRefreshToken),
         (None, false) => Decision::Refuse(TokenRefusal::ExpiredAccessToken),
@@ -78,7 +66,10 @@ pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now
 /// The last instant at which a token is handed out without a refresh. The margin is at most half of the token's lifetime, or a token
 /// that lives for a minute would never be valid.
 pub(crate) fn good_until_ms(access: &AccessToken) -> u64 {
-    let margin_ms = EXPIRY_MARGIN_MS.min(access.lifetime_ms / 2);
+    let margin_ms = match access.lifetime_ms {
+        AccessToken::LONG => EXPIRY_MARGIN_MS,
+        lifetime_ms => EXPIRY_MARGIN_MS.min(lifetime_ms / 2),
+    };
     access.expires_at_ms.saturating_sub(margin_ms)
 }
 

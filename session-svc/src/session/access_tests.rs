@@ -47,15 +47,8 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
     }
 }
 
-fn requirements(scopes: &[String], force_refresh: bool) -> TokenRequirements<'_> {
-    TokenRequirements {
-        scopes,
-        force_refresh,
-    }
-}
-
 fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
-    decide(session, requirements(&[], force), now_ms)
+    decide(session, &[], force, now_ms)
 }
 
 #[test]
@@ -63,7 +56,7 @@ fn neither_token_is_a_missing_access_token_before_anything_else() {
     let session = session(false, false, SessionState::Active);
     let scopes = ["unknown".to_owned()];
     assert_eq!(
-        decide(&session, requirements(&scopes, true), 0),
+        decide(&session, &scopes, true, 0),
         Decision::Refuse(TokenRefusal::MissingAccessToken)
     );
 }
@@ -74,7 +67,8 @@ fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
     for force in [false, true] {
         let refused = decide(
             &session(true, true, SessionState::Active),
-            requirements(&scopes, force),
+            &scopes,
+            force,
             EXPIRES_MS,
         );
         assert_eq!(

@@ -5,17 +5,22 @@
 //!   scope for another scope.
 //! - A session holds at most [`MAX_API_TOKENS`]; what has expired goes first, then the oldest.
 
-use super::access::{Decision, TokenRefusal, TokenRequirements, decide, is_expired};
+use prost::Message;
+
+use super::access::{Decision, TokenRefusal, decide, is_expired};
 use super::{AccessToken, Scope, Session, SessionState};
 
 /// Most API tokens of one session: more than the APIs one application calls, and bounded whatever a caller requests.
 pub(crate) const MAX_API_TOKENS: usize = 16;
 
 /// What a token is for: the audience or resource (RFC 8693, section 2.1; RFC 8707, section 2), and the scope at it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ApiTarget {
+    #[prost(string, tag = "1")]
     audience: String,
+    #[prost(string, tag = "2")]
     resource: String,
+    #[prost(string, repeated, tag = "3")]
     scopes: Vec<String>,
 }
 
@@ -58,28 +63,27 @@ pub enum ApiTokenSource {
 }
 
 /// A token for one API.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq, Message)]
 pub struct ApiToken {
     /// What it was requested for.
+    #[prost(message, required, tag = "1")]
     pub target: ApiTarget,
     /// The token.
+    #[prost(message, required, tag = "2")]
     pub access: AccessToken,
     /// The scope granted.
+    #[prost(message, required, tag = "3")]
     pub scope: Scope,
     /// The version of the session that held it first: tells it from the one before.
+    #[prost(uint64, tag = "4")]
     pub(crate) version: u64,
 }
 
 /// The API tokens of a session, the oldest first.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ApiTokens(Vec<ApiToken>);
+#[derive(Clone, PartialEq, Message)]
+pub struct ApiTokens(#[prost(message, repeated, tag = "1")] Vec<ApiToken>);
 
 impl ApiTokens {
-    /// As they were stored.
-    pub(crate) fn of_stored(tokens: Vec<ApiToken>) -> Self {
-        Self(tokens)
-    }
-
     /// All, the oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ApiToken> {
         self.0.iter()
@@ -112,11 +116,6 @@ impl ApiTokens {
             self.0.remove(0);
         }
         spare
-    }
-
-    /// Lets all go.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -167,26 +166,18 @@ pub(crate) fn decide_api(
             ApiDecision::Refuse(TokenRefusal::MissingRefreshToken)
         }
         ApiTokenSource::RefreshToken => ApiDecision::Request,
-        ApiTokenSource::AccessToken => {
-            let any = TokenRequirements {
-                scopes: &[],
-                force_refresh: false,
-            };
-            match decide(session, any, now_ms) {
-                Decision::Serve(_) => ApiDecision::Request,
-                Decision::Refresh => ApiDecision::RefreshThenRequest,
-                Decision::Refuse(refusal) => ApiDecision::Refuse(refusal),
-            }
-        }
+        ApiTokenSource::AccessToken => match decide(session, &[], false, now_ms) {
+            Decision::Serve(_) => ApiDecision::Request,
+            Decision::Refresh => ApiDecision::RefreshThenRequest,
+            Decision::Refuse(refusal) => ApiDecision::Refuse(refusal),
+        },
     }
 }
 
 impl ApiToken {
     /// Why it is not handed out: the provider granted less than was requested.
     pub(crate) fn refusal(&self) -> Option<TokenRefusal> {
-        let missing = self.scope.missing(&self.target.scopes);
-        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
-        (!missing.is_empty()).then_some(TokenRefusal::InsufficientScope(missing))
+        self.scope.refusal(&self.target.scopes)
     }
 }
 

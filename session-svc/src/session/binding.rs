@@ -1,5 +1,6 @@
 //! What ties a session to one device: the public half of a key pair whose other half stays there (W3C Device Bound Session Credentials).
 
+use prost::Message;
 use serde_json::{Map, Value};
 
 /// Longest text of a key, in bytes: an RSA key of 4,096 bits takes some 700.
@@ -9,17 +10,19 @@ const JWK_BYTES_MAX: usize = 1024;
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// A session's tie to a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct DeviceBinding {
     /// The public key.
+    #[prost(message, required, tag = "1")]
     pub key: DeviceKey,
     /// When the session was bound.
+    #[prost(uint64, tag = "2")]
     pub bound_at_ms: u64,
 }
 
 /// A public key as the text of a JWK (RFC 7517): EC on P-256 or RSA, as the algorithms of device-bound sessions are ES256 and RS256.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceKey(String);
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct DeviceKey(#[prost(string, tag = "1")] String);
 
 impl DeviceKey {
     /// Takes a key as a caller gave it, or says what is wrong with it.
@@ -43,11 +46,6 @@ impl DeviceKey {
             return Err("must hold the whole public key");
         }
         Ok(Self(text.to_owned()))
-    }
-
-    /// A key as it was kept.
-    pub(crate) fn of_kept(text: String) -> Self {
-        Self(text)
     }
 
     /// The text of the JWK.

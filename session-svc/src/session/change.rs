@@ -2,19 +2,32 @@
 
 use super::{Cause, Handle};
 
-/// What happened.
+/// What happened. The numbers are those of `session.v1.SessionEvent.Kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The session began.
-    Created,
+    Created = 1,
     /// The session was extended by use.
-    Rolled,
+    Rolled = 2,
     /// The session's tokens were refreshed.
-    Refreshed,
+    Refreshed = 3,
     /// The session's user, attributes or state changed.
-    Changed,
+    Changed = 4,
     /// The session ended.
-    Ended,
+    Ended = 5,
+}
+
+impl ChangeKind {
+    /// The kind of this number. A kind of a newer release counts as a change: whoever caches the session has to read it again.
+    pub(crate) fn of_number(number: u32) -> Self {
+        match number {
+            1 => Self::Created,
+            2 => Self::Rolled,
+            3 => Self::Refreshed,
+            5 => Self::Ended,
+            _ => Self::Changed,
+        }
+    }
 }
 
 /// Something that happened to a session.

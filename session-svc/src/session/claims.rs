@@ -36,11 +36,7 @@ impl Claims {
     /// Claims that were parsed before.
     #[must_use]
     pub fn of_kept(text: String) -> Self {
-        if text.is_empty() {
-            Self::default()
-        } else {
-            Self(text)
-        }
+        Self(text)
     }
 
     /// The claims of these names, whoever it is about first.

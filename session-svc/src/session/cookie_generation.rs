@@ -13,30 +13,36 @@
 //!
 //! Deliberately absent: what a cookie looks like, and when a new one is given.
 
+use prost::Message;
+
 /// Bytes that tell a generation from the others.
 pub(crate) const ID_BYTES: usize = 6;
 
-/// Tells a generation from the others; all zeros for the first one.
-pub type GenerationId = [u8; ID_BYTES];
+/// Tells a generation from the others; empty for the first one.
+pub type GenerationId = Vec<u8>;
 
 /// The generation of the sign-in.
-pub(crate) const FIRST: GenerationId = [0; ID_BYTES];
+pub(crate) const FIRST: GenerationId = Vec::new();
 
 /// The generation of a session's cookie that counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct CookieGeneration {
     /// Which one.
+    #[prost(bytes = "vec", tag = "1")]
     pub id: GenerationId,
     /// The one it was given for.
+    #[prost(bytes = "vec", tag = "2")]
     pub parent: GenerationId,
     /// When it, or one beside it, was first used.
+    #[prost(uint64, tag = "3")]
     pub since_ms: u64,
     /// Whether it has taken the place of one beside it: no other one can.
+    #[prost(bool, tag = "4")]
     pub settled: bool,
 }
 
 /// A generation as a cookie shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownGeneration {
     /// Which one.
     pub id: GenerationId,
@@ -78,8 +84,8 @@ impl CookieGeneration {
                 return Judged::Good;
             }
             return Judged::First(Self {
-                id: shown.id,
-                parent: shown.parent,
+                id: shown.id.clone(),
+                parent: shown.parent.clone(),
                 since_ms: now_ms,
                 settled: false,
             });
@@ -89,7 +95,7 @@ impl CookieGeneration {
             Judged::Good
         } else if is_beside && !self.settled {
             Judged::First(Self {
-                id: shown.id,
+                id: shown.id.clone(),
                 settled: true,
                 ..self.clone()
             })

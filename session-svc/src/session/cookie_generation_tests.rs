@@ -7,7 +7,7 @@ const BEGAN_MS: u64 = 1_000_000;
 const LATER_MS: u64 = BEGAN_MS + 600_000;
 
 fn id(byte: u8) -> GenerationId {
-    [byte; ID_BYTES]
+    vec![byte; ID_BYTES]
 }
 
 fn shown(byte: u8, parent: GenerationId) -> ShownGeneration {
@@ -58,11 +58,11 @@ fn those_beside_it_are_good_for_the_grace_and_one_of_them_after_it() {
     let next = taken(first().judge(&shown(1, FIRST), LATER_MS, GRACE_MS));
     let (two, three) = (shown(2, FIRST), shown(3, FIRST));
     let after_ms = LATER_MS + GRACE_MS;
-    for beside in [two, three] {
-        assert_eq!(next.judge(&beside, after_ms - 1, GRACE_MS), Judged::Good);
+    for beside in [&two, &three] {
+        assert_eq!(next.judge(beside, after_ms - 1, GRACE_MS), Judged::Good);
     }
     let kept = taken(next.judge(&two, after_ms, GRACE_MS));
-    assert_eq!((kept.id, kept.settled, kept.since_ms), (id(2), true, LATER_MS));
+    assert_eq!((&kept.id, kept.settled, kept.since_ms), (&id(2), true, LATER_MS));
     assert_eq!(kept.judge(&two, after_ms, GRACE_MS), Judged::Good);
     for copy in [shown(1, FIRST), three] {
         assert_eq!(kept.judge(&copy, after_ms, GRACE_MS), Judged::Copy, "{copy:?}");

@@ -1,18 +1,21 @@
 //! A browser as it was seen at one moment.
 
-use std::net::IpAddr;
+use prost::Message;
 
 /// Bytes of a User-Agent that are kept: enough to recognise a browser, too few to fill the store.
 pub(crate) const MAX_USER_AGENT_BYTES: usize = 512;
 
 /// A browser as it was seen once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct Device {
     /// Its User-Agent header, shortened.
+    #[prost(string, tag = "1")]
     pub user_agent: String,
-    /// Its address.
-    pub address: Option<IpAddr>,
+    /// Its IP address in its shortest form; empty for an unknown one.
+    #[prost(string, tag = "2")]
+    pub address: String,
     /// When it was seen, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "3")]
     pub at_ms: u64,
 }
 

@@ -22,9 +22,8 @@ const HANDLE_CONTEXT: &[u8] = b"vestibule session handle v1";
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionId([u8; ID_BYTES]);
 
-/// The public name of a session: safe to log and to list.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Handle([u8; ID_BYTES]);
+/// The public name of a session, and the name of its record: safe to log and to list.
+pub type Handle = Name;
 
 /// The text is not 32 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,57 +63,13 @@ impl SessionId {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(HANDLE_CONTEXT);
         context.update(&self.0);
-        Handle(first_bytes(context.finish().as_ref()))
+        Name::from_bytes(first_bytes(context.finish().as_ref()))
     }
 }
 
 impl fmt::Debug for SessionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("SessionId(…)")
-    }
-}
-
-impl Handle {
-    /// Reads 32 lower-case hexadecimal digits, nothing else.
-    pub(crate) fn parse(text: &str) -> Result<Self, MalformedId> {
-        decode_hex(text).map(Self)
-    }
-
-    /// The bytes.
-    pub(crate) fn as_bytes(&self) -> &[u8; ID_BYTES] {
-        &self.0
-    }
-
-    /// The 32 digits.
-    pub(crate) fn text(&self) -> String {
-        encode_string(&self.0)
-    }
-
-    /// Takes the bytes of a handle made before.
-    pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
-        Self(bytes)
-    }
-
-    /// Name of the session's record.
-    pub fn name(&self) -> Name {
-        Name::from_bytes(self.0)
-    }
-
-    /// The handle of the session whose record is named so.
-    pub(crate) fn of_record(name: Name) -> Self {
-        Self(*name.as_bytes())
-    }
-}
-
-impl fmt::Display for Handle {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text())
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a session is: pure values and the rules between them.
 //!
 //! Invariants
-//! - Nothing here reads a clock, does IO, or knows how a session is written down.
+//! - Nothing here reads a clock or does IO. The numbers of fields are those of the stored form (`vault::wire`).
 //! - Times are milliseconds since the Unix epoch by the store's clock.
 //! - A secret session ID exists only in a request and its response; a session holds its public handle alone.
 //!

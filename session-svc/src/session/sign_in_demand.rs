@@ -1,13 +1,17 @@
 //! A demand for a sign-in: something has happened since, or at, the one the session came from.
 
+use prost::Message;
+
 use super::Session;
 
 /// What a sign-in has to be for a session to be good for anything guarded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct SignInDemand {
     /// A sign-in of then or before does not do, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "1")]
     pub since_ms: u64,
     /// The authentication context class it has to be; `None` for any.
+    #[prost(string, optional, tag = "2")]
     pub acr: Option<String>,
 }
 

@@ -1,10 +1,8 @@
 //! Handing out an access token that works.
 
-use super::ports::WaitingCaller;
 use super::{Sessions, SessionsError};
-use crate::session::access::{
-    Decision, TokenRefusal, TokenRequirements, decide, is_due_revalidation, still_good,
-};
+use crate::refresh::ports::WaitingCaller;
+use crate::session::access::{Decision, TokenRefusal, decide, is_due_revalidation, still_good};
 use crate::session::{AccessToken, Scope, Session};
 
 /// A token that was handed out.
@@ -26,11 +24,7 @@ impl Sessions {
         force_refresh: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        let requirements = TokenRequirements {
-            scopes,
-            force_refresh,
-        };
-        match decide(&session, requirements, self.keeper.now_ms()) {
+        match decide(&session, scopes, force_refresh, self.keeper.now_ms()) {
             Decision::Serve(access) => {
                 self.revalidate(&session, waiting_caller.caller);
                 Ok(GrantedToken {
@@ -49,7 +43,7 @@ impl Sessions {
     /// Has the tokens of a session refreshed in the background whose last grant is too old.
     pub(super) fn revalidate(&self, session: &Session, caller: &str) {
         if self.revalidation_is_due(session) {
-            self.refresh.refresh_later(session.clone(), caller);
+            self.refresher.refresh_later(session.clone(), caller);
         }
     }
 
@@ -65,7 +59,7 @@ impl Sessions {
         forced: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        match self.refresh.refresh(seen.clone(), waiting_caller).await {
+        match self.refresher.refresh(seen.clone(), waiting_caller).await {
             // Served as it came, however short it lives: another refresh would give one just as short.
             Ok(session) => granted(session, scopes),
             Err(error) if error.keeps_tokens() && !forced => {
@@ -82,15 +76,8 @@ impl Sessions {
 
 /// The token of a refreshed session, if its scope, which the provider may have narrowed, still suffices.
 fn granted(session: Session, scopes: &[String]) -> Result<GrantedToken, SessionsError> {
-    let missing: Vec<String> = session
-        .tokens
-        .scope
-        .missing(scopes)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
-    if !missing.is_empty() {
-        return Err(SessionsError::Refused(TokenRefusal::InsufficientScope(missing)));
+    if let Some(refusal) = session.tokens.scope.refusal(scopes) {
+        return Err(SessionsError::Refused(refusal));
     }
     let access = session
         .tokens

@@ -1,8 +1,8 @@
 //! Handing out an access token for one API.
 
 use super::access_token::GrantedToken;
-use super::ports::{TokenRefreshError, WaitingCaller};
 use super::{Sessions, SessionsError};
+use crate::refresh::ports::{TokenRefreshError, WaitingCaller};
 use crate::session::access::{TokenRefusal, still_good};
 use crate::session::api_token::{ApiDecision, decide_api};
 use crate::session::{ApiTarget, ApiToken, Session};
@@ -17,7 +17,7 @@ impl Sessions {
         force: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        let source = self.refresh.api_token_source(&session.issuer);
+        let source = self.refresher.api_token_source(&session.issuer);
         let refreshes_first = match decide_api(session, target, source, force, self.keeper.now_ms()) {
             ApiDecision::Serve(token) => return granted(token),
             ApiDecision::Refuse(refusal) => return Err(SessionsError::Refused(refusal)),
@@ -49,20 +49,20 @@ impl Sessions {
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
         if !refreshes_first {
-            return self.refresh.api_token(seen, target, waiting_caller).await;
+            return self.refresher.api_token(seen, target, waiting_caller).await;
         }
-        match self.refresh.refresh(seen.clone(), waiting_caller).await {
+        match self.refresher.refresh(seen.clone(), waiting_caller).await {
             Ok(refreshed) => {
                 let held = |session: &Session| session.tokens.api.get(target).cloned();
                 let before = held(seen).map_or(0, |held| held.version);
                 match held(&refreshed).filter(|held| held.version > before) {
                     // Another call has requested it meanwhile.
                     Some(token) => Ok(token),
-                    None => self.refresh.api_token(&refreshed, target, waiting_caller).await,
+                    None => self.refresher.api_token(&refreshed, target, waiting_caller).await,
                 }
             }
             Err(error) if error.keeps_tokens() && still_good(seen, self.keeper.now_ms()).is_some() => {
-                self.refresh.api_token(seen, target, waiting_caller).await
+                self.refresher.api_token(seen, target, waiting_caller).await
             }
             Err(error) => Err(error),
         }

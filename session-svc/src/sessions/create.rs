@@ -235,11 +235,14 @@ impl Sessions {
         kept: Duration,
     ) -> Result<Option<Reserved>, SessionsError> {
         let name = index::hashed(&[REQUEST.as_bytes(), request_id.as_bytes()]);
-        let sealed = self.keeper.seal().seal_note(REQUEST, name, &reserved.to_note())?;
+        let sealed = self
+            .keeper
+            .vault()
+            .seal_note(REQUEST, name, &reserved.to_note())?;
         let Some(before) = self.keeper.store().remember(name, &sealed, kept).await? else {
             return Ok(None);
         };
-        let note = self.keeper.seal().open_note(REQUEST, name, &before)?;
+        let note = self.keeper.vault().open_note(REQUEST, name, &before)?;
         Reserved::from_note(&note)
             .map(Some)
             .ok_or(SessionsError::Internal)
@@ -283,12 +286,8 @@ impl Sessions {
         may_be_repeated: bool,
     ) -> Result<(Session, Inserted), SessionsError> {
         loop {
-            let inserted = if may_be_repeated {
-                self.keeper.insert_young(&session, self.limits.max_bytes).await
-            } else {
-                self.keeper.insert(&session, self.limits.max_bytes).await
-            };
-            match inserted {
+            let max_bytes = self.limits.max_bytes;
+            match self.keeper.insert(&session, max_bytes, may_be_repeated).await {
                 Err(error) => session = smaller(session, error)?,
                 Ok(inserted) => return Ok((session, inserted)),
             }
@@ -304,11 +303,13 @@ impl Sessions {
         let default_expiry_ms = now_ms.saturating_add(oidc::DEFAULT_TOKEN_LIFETIME_SECS * 1_000);
         let expires_at_ms = new.access_token_expires_at_ms.unwrap_or(default_expiry_ms);
         let access = new.access_token.clone().map(|(value, token_type)| AccessToken {
-            value: value.into(),
+            value: StoredToken::new(value.into_inner()),
             token_type,
             expires_at_ms,
             lifetime_ms: AccessToken::kept_lifetime_ms(expires_at_ms.saturating_sub(now_ms) / 1_000),
         });
+        let stored =
+            |token: &Option<Secret<String>>| token.clone().map(|token| StoredToken::new(token.into_inner()));
         let device = Device {
             at_ms: now_ms,
             ..new.device.clone()
@@ -322,8 +323,8 @@ impl Sessions {
             tokens: SessionTokens {
                 access,
                 scope: new.scope.clone(),
-                refresh: new.refresh_token.clone().map(StoredToken::from),
-                id_token: new.id_token.clone().map(StoredToken::from),
+                refresh: stored(&new.refresh_token),
+                id_token: stored(&new.id_token),
                 generation: 1,
                 pending: None,
                 ..Default::default()

@@ -8,12 +8,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::once::FirstUse;
-use super::ports::{RevocationNote, SessionEnding};
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
+use crate::refresh::ports::{RevocationNote, SessionEnding};
 use crate::session::index::Whose;
-use crate::session::{Cause, Handle, Name, Session};
+use crate::session::{Cause, Handle, Session};
 use crate::store::Cursor;
 
 /// Sessions read at once when many are ended.
@@ -179,8 +179,7 @@ impl Sessions {
     /// Fails if sessions that ended, without handles any of them, might be back after a failover. Also asked where there was nothing to
     /// end: the call may repeat one that failed here. False if the store does not ask for it.
     pub(super) async fn confirm(&self, handles: &[Handle]) -> Result<bool, SessionsError> {
-        let names: Vec<Name> = handles.iter().map(Handle::name).collect();
-        Ok(self.keeper.store().confirm_removed(&names).await?)
+        Ok(self.keeper.store().confirm_removed(handles).await?)
     }
 
     /// Ends all sessions that match; gives how many. A provider session of somebody else than the person named is a
@@ -345,7 +344,7 @@ impl Sessions {
             if !revokes || !is_valid || tokens.is_empty() {
                 return None;
             }
-            Some(self.revocation.note_revocation(&seen, tokens).await)
+            Some(self.refresher.note_revocation(&seen, tokens).await)
         };
         let (note, (), ()) = tokio::join!(note_revocation, self.keeper.mark_young(&seen, cause), note_signal);
         let removed = self.keeper.remove_seen(seen.handle, Some(&seen), cause).await?;
@@ -359,7 +358,7 @@ impl Sessions {
                 _ => Vec::new(),
             };
             let tokens = if last.is_empty() { note.tokens } else { last };
-            self.revocation.revoke_later(RevocationNote { tokens, ..note });
+            self.refresher.revoke_later(RevocationNote { tokens, ..note });
         }
         Ok(removed)
     }
@@ -368,8 +367,8 @@ impl Sessions {
     pub(super) async fn take_back(&self, session: &Session) {
         let tokens = session.tokens.revocable(self.keeper.now_ms());
         if !tokens.is_empty() {
-            let note = self.revocation.note_revocation(session, tokens).await;
-            self.revocation.revoke_later(note);
+            let note = self.refresher.note_revocation(session, tokens).await;
+            self.refresher.revoke_later(note);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use chassis::random::NoRandomness;
 
-use super::ports::TokenRefreshError;
 use crate::keeper::{KeeperError, KeyId, SealError};
+use crate::refresh::ports::TokenRefreshError;
 use crate::session::access::TokenRefusal;
 use crate::store::StoreError;
 

@@ -81,7 +81,10 @@ impl Sessions {
     }
 
     fn write_token(&self, index: Name, cursor: &Cursor) -> Result<String, SessionsError> {
-        let sealed = self.keeper.seal().seal_note(PURPOSE, index, &cursor.to_bytes())?;
+        let sealed = self
+            .keeper
+            .vault()
+            .seal_note(PURPOSE, index, &cursor.to_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -92,7 +95,7 @@ impl Sessions {
         };
         let read = || {
             let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
-            let note = self.keeper.seal().open_note(PURPOSE, index, &sealed).ok()?;
+            let note = self.keeper.vault().open_note(PURPOSE, index, &sealed).ok()?;
             Cursor::from_bytes(&note)
         };
         read().ok_or(wrong)

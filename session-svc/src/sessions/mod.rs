@@ -1,4 +1,4 @@
-//! The use cases of the session service, over ports.
+//! The use cases of the session service.
 //!
 //! Invariants
 //! - All time is the store's.
@@ -17,7 +17,6 @@ mod limit;
 mod list;
 mod once;
 mod permits;
-pub mod ports;
 mod read;
 mod rotate;
 mod security_event;
@@ -44,9 +43,9 @@ pub use update::Update;
 pub use watch::WATCH_HEARTBEAT;
 pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
-use ports::{SignalOutbox, TokenRefresh, TokenRevocation};
-
 use crate::keeper::Keeper;
+use crate::refresh::Refresher;
+use crate::refresh::ports::SignalOutbox;
 
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +67,7 @@ pub struct SessionLimits {
 #[derive(Clone)]
 pub struct Sessions {
     keeper: Keeper,
-    refresh: Arc<dyn TokenRefresh>,
-    revocation: Arc<dyn TokenRevocation>,
+    refresher: Arc<Refresher>,
     /// None where nobody is told.
     signals: Option<Arc<dyn SignalOutbox>>,
     limits: SessionLimits,
@@ -84,14 +82,10 @@ pub struct Sessions {
 
 impl Sessions {
     /// The use cases over what keeps sessions and what refreshes and revokes their tokens.
-    pub fn new<P>(keeper: Keeper, provider: Arc<P>, limits: SessionLimits) -> Self
-    where
-        P: TokenRefresh + TokenRevocation,
-    {
+    pub fn new(keeper: Keeper, refresher: Arc<Refresher>, limits: SessionLimits) -> Self {
         Self {
             keeper,
-            refresh: Arc::clone(&provider) as Arc<dyn TokenRefresh>,
-            revocation: provider,
+            refresher,
             signals: None,
             limits,
             random: SystemRandom::new(),

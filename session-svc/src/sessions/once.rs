@@ -77,7 +77,7 @@ impl Sessions {
     }
 
     pub(super) fn sealed_arrival(&self, name: Name, at_ms: u64) -> Result<Vec<u8>, SealError> {
-        self.keeper.seal().seal_note(ARRIVAL, name, &at_ms.to_be_bytes())
+        self.keeper.vault().seal_note(ARRIVAL, name, &at_ms.to_be_bytes())
     }
 
     /// Remembers when something arrived, and gives when it arrived before. A store that is too full to remember it, and a note that
@@ -93,7 +93,7 @@ impl Sessions {
             Err(StoreError::Full) => None,
             before => before?,
         };
-        let note = before.and_then(|before| self.keeper.seal().open_note(ARRIVAL, name, &before).ok());
+        let note = before.and_then(|before| self.keeper.vault().open_note(ARRIVAL, name, &before).ok());
         let at_ms = note.as_deref().and_then(|note| note.first_chunk());
         Ok(at_ms.map(|at_ms| u64::from_be_bytes(*at_ms)))
     }
@@ -112,7 +112,11 @@ impl Sessions {
         let Some(record) = self.keeper.store().load(name).await? else {
             return Ok(None);
         };
-        Ok(Some(self.keeper.seal().open_note(MARK, name, &record.payload)?))
+        Ok(Some(self.keeper.vault().open_note(
+            MARK,
+            name,
+            &record.payload,
+        )?))
     }
 
     fn kept_ms(&self, once: &Once) -> u64 {
@@ -131,7 +135,7 @@ impl Sessions {
         let by = once.request_id.as_deref().unwrap_or_default();
         let record = self
             .keeper
-            .mark(name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
+            .note(MARK, name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
         let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
         let noted = loop {
             match self.note(&record, once).await {
@@ -166,7 +170,7 @@ impl Sessions {
         let Some(there) = self.keeper.store().load(record.name).await? else {
             return Err(SessionsError::RequestIdReused);
         };
-        let by = self.keeper.seal().open_note(MARK, record.name, &there.payload)?;
+        let by = self.keeper.vault().open_note(MARK, record.name, &there.payload)?;
         // Written by the try before, whose answer was lost, or by a repetition of this call.
         if there.payload == record.payload || once.is_by(&by) {
             return Ok(());

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::end::{EndTarget, REPLICAS_APART_MS};
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
+use crate::keeper::sealed_notes::MARK;
 use crate::keeper::{Edit, KeeperError, Shown};
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
@@ -338,7 +339,7 @@ impl Sessions {
             self.replace_claims(session, order, told).await?
         };
         if has_news && can_refresh {
-            self.refresh.refresh_later(session, "");
+            self.refresher.refresh_later(session, "");
         } else if told.is_empty() && !can_refresh {
             return self.owe(session, order.demand(None, self.now_ms())).await;
         }
@@ -394,7 +395,7 @@ impl Sessions {
     /// store is full has acted all the same.
     async fn remember_event(&self, order: &EventOrder) -> Result<(), SessionsError> {
         let kept_ms = self.lifetime().absolute_ms;
-        let record = self.keeper.mark(order.name(), &[], kept_ms)?;
+        let record = self.keeper.note(MARK, order.name(), &[], kept_ms)?;
         // An empty event: watchers pass it over. One that is there already says the same.
         match self
             .keeper

@@ -3,7 +3,7 @@
 use super::{Sessions, SessionsError};
 use crate::keeper::Edit;
 use crate::session::change::ChangeKind;
-use crate::session::{Claims, Handle, Session};
+use crate::session::{ApiTokens, Claims, Handle, Session};
 
 /// What to replace.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ impl Sessions {
         let edit = |session: &mut Session| match update.apply(session) {
             Ok(()) => {
                 if makes_smaller {
-                    session.tokens.api.clear();
+                    session.tokens.api = ApiTokens::default();
                     session.tokens.id_token = None;
                 }
                 Edit::Write

@@ -14,10 +14,10 @@ use futures_util::stream::{BoxStream, unfold};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{Sessions, SessionsError};
-use crate::keeper::Seal;
 use crate::session::Handle;
 use crate::session::change::SessionChange;
 use crate::store::{StoreError, StoreUpdate};
+use crate::vault::Vault;
 
 /// The time between two heartbeats. A watcher takes three missed ones for a dead stream, so every replica notices within the second in
 /// which an ending has to be seen (docs/scaling.md).
@@ -55,7 +55,7 @@ pub(crate) type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String),
 
 struct SessionWatch {
     published: BoxStream<'static, Result<StoreUpdate, StoreError>>,
-    seal: Arc<dyn Seal>,
+    vault: Arc<Vault>,
     scope: WatchScope,
     position: String,
     beat: Interval,
@@ -81,7 +81,7 @@ impl Sessions {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let watch = SessionWatch {
             published,
-            seal: self.keeper.shared_seal(),
+            vault: self.keeper.shared_vault(),
             scope,
             position,
             beat,
@@ -136,7 +136,7 @@ impl SessionWatch {
         if payload.is_empty() {
             return None;
         }
-        let change = match self.seal.open_change(payload) {
+        let change = match self.vault.open_change(payload) {
             Ok(change) => change,
             Err(error) => {
                 tracing::warn!(

@@ -4,30 +4,19 @@ use std::time::Duration;
 
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
-/// The result of an event for one receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SignalOutcome {
-    /// The receiver acknowledged it.
-    Delivered,
-    /// The receiver refused it for good.
-    Refused,
-    /// A push failed and is retried.
-    Failed,
-    /// It was too old, or one too many.
-    Dropped,
-    /// Its note could not be written.
-    Lost,
-}
-
-impl SignalOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-            Self::Dropped => "dropped",
-            Self::Lost => "lost",
-        }
+named! {
+    /// The result of an event for one receiver.
+    pub(super) enum SignalOutcome {
+        /// The receiver acknowledged it.
+        Delivered => "delivered",
+        /// The receiver refused it for good.
+        Refused => "refused",
+        /// A push failed and is retried.
+        Failed => "failed",
+        /// It was too old, or one too many.
+        Dropped => "dropped",
+        /// Its note could not be written.
+        Lost => "lost",
     }
 }
 

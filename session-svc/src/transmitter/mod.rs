@@ -32,7 +32,7 @@ use self::delivery::Deliverer;
 use self::measures::Measures;
 use self::outbox::Outbox;
 use crate::keeper::Keeper;
-use crate::sessions::ports::SignalOutbox;
+use crate::refresh::ports::SignalOutbox;
 
 /// The transmitter of a running service.
 pub(crate) struct SignalTransmitter(Arc<Context>);

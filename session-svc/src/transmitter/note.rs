@@ -10,8 +10,8 @@ use super::event;
 use super::receiver::Receiver;
 use crate::keeper::sealed_notes::SIGNAL;
 use crate::keeper::{Keeper, KeeperError, SealError};
+use crate::refresh::ports::SessionEnding;
 use crate::session::{Handle, Name, index};
-use crate::sessions::ports::SessionEnding;
 use crate::store::Record;
 
 /// How long a receiver may be away before it misses something.
@@ -64,30 +64,21 @@ impl SignalNote {
 
     /// The record of the session that ends.
     pub(super) fn session(&self) -> Option<Name> {
-        Handle::parse(&self.session).ok().map(|handle| handle.name())
+        Handle::parse(&self.session).ok()
     }
 
-    /// Sealed for the store, as of `now_ms`.
-    pub(super) fn record(
-        &self,
-        receiver: &Receiver,
-        keeper: &Keeper,
-        now_ms: u64,
-    ) -> Result<Record, KeeperError> {
+    /// Sealed for the store.
+    pub(super) fn record(&self, receiver: &Receiver, keeper: &Keeper) -> Result<Record, KeeperError> {
         let name = index::hashed(&[b"signal note", receiver.id.as_bytes(), self.jti.as_bytes()]);
         Ok(Record {
-            name,
-            version: 1,
-            expires_at_ms: now_ms.saturating_add(KEPT_MS + UNCOUNTED_MS),
-            created_at_ms: now_ms,
             indexes: vec![list_of(receiver)],
-            payload: keeper.seal().seal_note(SIGNAL, name, &self.encode_to_vec())?,
+            ..keeper.note(SIGNAL, name, &self.encode_to_vec(), KEPT_MS + UNCOUNTED_MS)?
         })
     }
 
     /// Opens the note of a record.
     pub(super) fn open(record: &Record, keeper: &Keeper) -> Result<Self, SealError> {
-        let text = keeper.seal().open_note(SIGNAL, record.name, &record.payload)?;
+        let text = keeper.vault().open_note(SIGNAL, record.name, &record.payload)?;
         Self::decode(&text[..]).map_err(|error| SealError::Malformed(error.into()))
     }
 }

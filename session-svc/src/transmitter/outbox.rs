@@ -16,7 +16,7 @@ use super::measures::{Measures, SignalOutcome};
 use super::note::SignalNote;
 use super::receiver::{Receiver, Receivers};
 use crate::keeper::{Keeper, KeeperError};
-use crate::sessions::ports::{SessionEnding, SignalOutbox};
+use crate::refresh::ports::{SessionEnding, SignalOutbox};
 use crate::store::StoreError;
 
 /// How long an ending waits for a note to be written.
@@ -54,7 +54,7 @@ impl Outbox {
 
     /// Writes a note. A note that is there already is of an earlier try to end the same session.
     async fn keep(&self, receiver: &Receiver, note: &SignalNote) -> Result<(), KeeperError> {
-        let record = note.record(receiver, &self.keeper, self.keeper.now_ms())?;
+        let record = note.record(receiver, &self.keeper)?;
         // An empty event: watchers ignore it.
         let written = timeout(NOTE_TIMEOUT, self.keeper.store().insert(record, Vec::new())).await;
         let written = written.unwrap_or_else(|_| {

@@ -51,9 +51,9 @@ impl AroundClaims {
     }
 }
 
-/// What stands between the braces of a JSON object.
+/// What stands between the braces of a JSON object, or behind the subject that `subject` left out.
 fn members(claims: &str) -> Option<&str> {
-    claims.strip_prefix('{')?.strip_suffix('}')
+    claims.strip_prefix(['{', ','])?.strip_suffix('}')
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
             if let Some(kept) = AroundClaims::of(&token, &claims) {
                 let read = AroundClaims::decode(kept.encode_to_vec().as_slice()).unwrap();
                 let token_again = read.with(&claims).unwrap();
-                prop_assert_eq!(token_again.parts().unwrap(), &token[..]);
+                prop_assert_eq!(token_again.parts(), &token[..]);
             }
         }
     }
@@ -98,7 +98,7 @@ mod tests {
             "{} of {all} bytes",
             kept.encoded_len()
         );
-        assert_eq!(kept.with(CLAIMS).unwrap().parts().unwrap(), &token[..]);
+        assert_eq!(kept.with(CLAIMS).unwrap().parts(), &token[..]);
     }
 
     #[test]

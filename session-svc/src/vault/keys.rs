@@ -15,7 +15,7 @@ use ring::hkdf::{HKDF_SHA256, Prk};
 use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
 
-use crate::keeper::{KEY_ID_BYTES, KeyId};
+use super::{KEY_ID_BYTES, KeyId};
 
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 32;

@@ -15,9 +15,8 @@
 //! Deliberately absent: compression, which would tell a listener on the store how alike two claims are. That an ID token says word for word what the
 //! session keeps of the person is all that a length tells (`id_claims`).
 
-mod api_tokens;
+mod error;
 mod id_claims;
-mod jwt;
 pub(crate) mod keys;
 mod subject;
 mod unknown;
@@ -32,11 +31,12 @@ use chassis::random;
 use chassis::secret::Reloading;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
+pub(crate) use error::KEY_ID_BYTES;
+pub use error::{KeyId, SealError};
 pub use keys::KeyRing;
 pub(crate) use keys::MalformedKey;
 pub(crate) use unknown_keys::UnknownKeys;
 
-use crate::keeper::{KEY_ID_BYTES, KeyId, Seal, SealError};
 use crate::session::change::SessionChange;
 use crate::session::{Name, Session};
 
@@ -172,30 +172,36 @@ fn bound_to(format: u8, purpose: &str, name: &str, version: u64) -> Vec<u8> {
 const SESSION: &str = "session";
 const CHANGE: &str = "change";
 
-impl Seal for Vault {
-    fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError> {
+impl Vault {
+    /// Seals a session for the record of its handle and version.
+    pub fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError> {
         let plain = wire::session_to_bytes(session);
-        self.seal(SESSION, &session.handle.name().digits(), session.version, &plain)
+        self.seal(SESSION, &session.handle.digits(), session.version, &plain)
     }
 
-    fn open_session(&self, name: Name, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
+    /// Opens the session of the record named, at the version given.
+    pub fn open_session(&self, name: Name, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
         let plain = self.open(SESSION, &name.digits(), version, sealed)?;
         wire::session_from_bytes(name, version, plain.into())
     }
 
-    fn seal_change(&self, change: &SessionChange) -> Result<Vec<u8>, SealError> {
+    /// Seals a change for publication.
+    pub(crate) fn seal_change(&self, change: &SessionChange) -> Result<Vec<u8>, SealError> {
         self.seal(CHANGE, "", 0, &wire::change_to_bytes(change))
     }
 
-    fn open_change(&self, sealed: &[u8]) -> Result<SessionChange, SealError> {
+    /// Opens a published change.
+    pub(crate) fn open_change(&self, sealed: &[u8]) -> Result<SessionChange, SealError> {
         wire::change_from_bytes(&self.open(CHANGE, "", 0, sealed)?)
     }
 
-    fn seal_note(&self, purpose: &str, name: Name, note: &[u8]) -> Result<Vec<u8>, SealError> {
+    /// Seals a few bytes for one purpose under one name.
+    pub(crate) fn seal_note(&self, purpose: &str, name: Name, note: &[u8]) -> Result<Vec<u8>, SealError> {
         self.seal(purpose, &name.digits(), 0, note)
     }
 
-    fn open_note(&self, purpose: &str, name: Name, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    /// Opens what [`Self::seal_note`] sealed for the same purpose and name.
+    pub(crate) fn open_note(&self, purpose: &str, name: Name, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         self.open(purpose, &name.digits(), 0, sealed)
     }
 }

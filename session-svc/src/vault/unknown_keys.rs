@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use prometheus::{IntCounterVec, Registry, register_int_counter_vec_with_registry};
 
-use crate::keeper::KeyId;
+use super::KeyId;
 
 /// Keys reported by their fingerprint: more than an operator ever changes at a time.
 const KEYS_MAX: usize = 8;

@@ -8,12 +8,12 @@ use chassis::secret::{Reloading, Secret};
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
+use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
     AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
     TokenKind,
 };
-use session_svc::sessions::ports::WaitingCaller;
 use session_svc::store::SessionStore;
 use session_svc::vault::{KeyRing, Vault};
 use tokio::sync::watch;

@@ -19,9 +19,9 @@ use oidc::{
 };
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
+use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId, TokenKind};
-use session_svc::sessions::ports::WaitingCaller;
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Holdings, SessionStore};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::ManualClock;
+use session_svc::refresh::ports::TokenRefreshError;
 use session_svc::session::Session;
-use session_svc::sessions::ports::{TokenRefresh as _, TokenRefreshError};
 use session_svc::store::memory::MemoryStore;
 use tokio::time::{Instant, sleep};
 
@@ -34,7 +34,7 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
     let (keeper, one) = refresher(Arc::new(store.clone()), &gate);
     let (_, two) = refresher(Arc::new(store), &gate);
     let session = expired();
-    keeper.insert(&session, 65_536).await.unwrap();
+    keeper.insert(&session, 65_536, false).await.unwrap();
     let began = Instant::now();
     let callers = [&one, &two, &one].map(|refresher| {
         let (refresher, session) = (refresher.clone(), session.clone());
@@ -69,7 +69,7 @@ async fn a_caller_waits_from_when_its_call_began() {
     let gate = Gate::closed_to(WAIT_MAX);
     let (keeper, refresher) = refresher(Arc::new(store()), &gate);
     let session = expired();
-    keeper.insert(&session, 65_536).await.unwrap();
+    keeper.insert(&session, 65_536, false).await.unwrap();
     let waiting_caller = waiting_caller();
     sleep(Duration::from_secs(2)).await;
     let waited = refresher.refresh(session, waiting_caller).await;
@@ -90,7 +90,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         let (keeper, holder) = refresher(Arc::new(store), &gate);
         let (_, waiter) = refresher(Arc::new(waiters), &gate);
         let session = expired();
-        keeper.insert(&session, 65_536).await.unwrap();
+        keeper.insert(&session, 65_536, false).await.unwrap();
         holder.refresh_later(session.clone(), "");
         gate.wait_until_asked().await;
         let waiting = {
@@ -127,7 +127,7 @@ async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
     let (keeper, one) = refresher(Arc::new(full.clone()), &gate);
     let (_, two) = refresher(Arc::new(store), &gate);
     let session = expired();
-    keeper.insert(&session, 65_536).await.unwrap();
+    keeper.insert(&session, 65_536, false).await.unwrap();
     one.refresh_later(session.clone(), "");
     gate.wait_until_asked().await;
     full.is_full(true);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::refresh::Refresher;
+use session_svc::refresh::ports::TokenRefreshError;
 use session_svc::session::{Handle, Session};
-use session_svc::sessions::ports::{TokenRefresh as _, TokenRefreshError};
 use session_svc::store::memory::MemoryStore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -39,7 +39,7 @@ async fn scene() -> Scene {
     let steps = Turn::free();
     let ((keeper, first), (_, second)) = (replica(Turn::free()), replica(steps.clone()));
     let session = expired();
-    keeper.insert(&session, 65_536).await.unwrap();
+    keeper.insert(&session, 65_536, false).await.unwrap();
     let refreshing = |refresher: Refresher| {
         let session = session.clone();
         tokio::spawn(async move { refresher.refresh(session, waiting_caller()).await })

@@ -70,7 +70,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
         server.runtime.block_on(async {
             let store = &server.store;
             // A name of somebody else's is the one thing a caller must not invent.
-            prop_assume!(record.name != canary.handle.name());
+            prop_assume!(record.name != canary.handle);
             let inserted = store.insert(record.clone(), text.clone().into_bytes()).await;
             if matches!(inserted, Ok(Inserted::Done)) && record.expires_at_ms > SystemClock.now_ms() + 60_000
             {
@@ -154,17 +154,13 @@ fn scripts_called_with_anything_answer_or_refuse() {
         let ttl = Duration::from_secs(60);
         let lease = server
             .store
-            .acquire_lease(other.handle.name(), "holder", ttl)
+            .acquire_lease(other.handle, "holder", ttl)
             .await
             .unwrap()
             .unwrap();
         server.store.renew_lease(&lease, ttl).await.unwrap();
         server.store.release_lease(&lease).await.unwrap();
-        server
-            .store
-            .remember(other.handle.name(), b"value", ttl)
-            .await
-            .unwrap();
+        server.store.remember(other.handle, b"value", ttl).await.unwrap();
         let mut scripts: Vec<String> = monitor.lines().await;
         scripts = scripts
             .iter()

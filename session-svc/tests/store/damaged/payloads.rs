@@ -30,7 +30,7 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             ));
             let keeper = keeper(store.clone(), "ab");
             let [one, other] = two_sessions(&keeper).await;
-            let name = one.handle.name();
+            let name = one.handle;
             let record = store.load(name).await.unwrap().unwrap();
             let payload = damage.apply(&record.payload);
             prop_assume!(payload != record.payload);
@@ -70,15 +70,18 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     let now_ms = keeper_one.now_ms();
     let [before, other] = [session(1, now_ms), session(2, now_ms)];
     for session in [&before, &other] {
-        assert_eq!(keeper_one.insert(session, 65_536).await.unwrap(), Inserted::Done);
+        assert_eq!(
+            keeper_one.insert(session, 65_536, false).await.unwrap(),
+            Inserted::Done
+        );
     }
-    let first = store.load(before.handle.name()).await.unwrap().unwrap();
+    let first = store.load(before.handle).await.unwrap().unwrap();
     let edited = keeper_one.edit(before, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         Edit::Write
     });
     let (one, _) = edited.await.unwrap();
-    let (name, other_name) = (one.handle.name(), other.handle.name());
+    let (name, other_name) = (one.handle, other.handle);
     let current = store.load(name).await.unwrap().unwrap();
     let foreign = store.load(other_name).await.unwrap().unwrap();
 

@@ -41,7 +41,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
     let user = claims(&format!(r#"{{"sub":"{subject}"}}"#));
     let device = Device {
         user_agent: "a browser".to_owned(),
-        address: None,
+        address: String::new(),
         at_ms: now_ms,
     };
     Session {
@@ -88,7 +88,10 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     let now_ms = keeper.now_ms();
     let (one, other) = (session(1, now_ms), session(2, now_ms));
     for session in [&one, &other] {
-        assert_eq!(keeper.insert(session, 65_536).await.unwrap(), Inserted::Done);
+        assert_eq!(
+            keeper.insert(session, 65_536, false).await.unwrap(),
+            Inserted::Done
+        );
     }
     let edited = keeper.edit(one, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);

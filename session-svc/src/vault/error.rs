@@ -1,13 +1,10 @@
-//! What the keeper needs to seal what a store keeps.
+//! Why something could not be sealed or opened, and the fingerprint of the key it needs.
 
 use std::error::Error;
 use std::fmt;
 
 use base16ct::HexDisplay;
 use chassis::random::NoRandomness;
-
-use crate::session::change::SessionChange;
-use crate::session::{Name, Session};
 
 /// Bytes of a key's fingerprint: enough to tell the few keys of a ring apart. If two are alike, both are tried.
 pub(crate) const KEY_ID_BYTES: usize = 4;
@@ -20,27 +17,6 @@ impl fmt::Display for KeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:x}", HexDisplay(&self.0))
     }
-}
-
-/// Seals what a store keeps.
-pub trait Seal: Send + Sync + 'static {
-    /// Seals a session for the record of its handle and version.
-    fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError>;
-
-    /// Opens the session of the record named, at the version given.
-    fn open_session(&self, name: Name, version: u64, sealed: &[u8]) -> Result<Session, SealError>;
-
-    /// Seals a change for publication.
-    fn seal_change(&self, change: &SessionChange) -> Result<Vec<u8>, SealError>;
-
-    /// Opens a published change.
-    fn open_change(&self, sealed: &[u8]) -> Result<SessionChange, SealError>;
-
-    /// Seals a few bytes for one purpose under one name.
-    fn seal_note(&self, purpose: &str, name: Name, note: &[u8]) -> Result<Vec<u8>, SealError>;
-
-    /// Opens what [`Seal::seal_note`] sealed for the same purpose and name.
-    fn open_note(&self, purpose: &str, name: Name, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
 }
 
 /// Why something could not be sealed or opened.

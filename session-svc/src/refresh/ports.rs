@@ -1,10 +1,10 @@
-//! What the use cases need from the outside, besides a store and what seals.
+//! What use cases and refreshes tell each other, and what both need for events to other systems.
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::keeper::KeyId;
-use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Cause, Name, RevocableToken, Session};
+use crate::session::{Cause, Name, RevocableToken, Session};
 
 /// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
@@ -13,44 +13,6 @@ pub struct WaitingCaller<'a> {
     pub caller: &'a str,
     /// When its call began.
     pub since: Instant,
-}
-
-/// Refreshes tokens at the provider (RFC 6749, section 6).
-#[async_trait]
-pub trait TokenRefresh: Send + Sync + 'static {
-    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made.
-    /// A call waits for as long as the provider has for an answer at most; what comes later is there for the next one.
-    async fn refresh(
-        &self,
-        seen: Session,
-        waiting_caller: WaitingCaller<'_>,
-    ) -> Result<Session, TokenRefreshError>;
-
-    /// What tokens for single APIs are requested with at this issuer.
-    fn api_token_source(&self, issuer: &str) -> ApiTokenSource;
-
-    /// Gives a token for an API newer than the one in the session `seen`; however many calls wait, one grant is made.
-    async fn api_token(
-        &self,
-        seen: &Session,
-        target: &ApiTarget,
-        waiting_caller: WaitingCaller<'_>,
-    ) -> Result<ApiToken, TokenRefreshError>;
-
-    /// Refreshes tokens that are still good, later and in the background; however many calls need it, one grant is
-    /// made. `caller` is whose call showed that it is time.
-    fn refresh_later(&self, seen: Session, caller: &str);
-}
-
-/// Revokes tokens at the provider (RFC 7009).
-#[async_trait]
-pub trait TokenRevocation: Send + Sync + 'static {
-    /// Notes in the store that tokens of a session that is about to end are to be revoked at its issuer, so that some replica
-    /// does it whatever becomes of this one. A note that cannot be written holds nothing up.
-    async fn note_revocation(&self, session: &Session, tokens: Vec<RevocableToken>) -> RevocationNote;
-
-    /// Revokes what was noted, later and in the background.
-    fn revoke_later(&self, note: RevocationNote);
 }
 
 /// Tokens that are to be revoked.

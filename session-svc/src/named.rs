@@ -1,0 +1,32 @@
+//! Enums whose values have a name in records and metrics.
+
+/// Writes such an enum: each variant, its number if it has one, and its name. `all;` adds a list of the variants.
+macro_rules! named {
+    (all; $(#[$meta:meta])* $vis:vis enum $type:ident {
+        $($(#[$doc:meta])* $variant:ident $(= $number:literal)? => $name:literal,)+
+    }) => {
+        named! {
+            $(#[$meta])* $vis enum $type { $($(#[$doc])* $variant $(= $number)? => $name,)+ }
+        }
+
+        impl $type {
+            /// All of them.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant),+];
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis enum $type:ident {
+        $($(#[$doc:meta])* $variant:ident $(= $number:literal)? => $name:literal,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $type { $($(#[$doc])* $variant $(= $number)?,)+ }
+
+        impl $type {
+            /// Its name in records and metrics.
+            #[must_use]
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
