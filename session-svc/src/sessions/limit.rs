@@ -22,7 +22,8 @@ const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 const ENDED_AT_ONCE: usize = 50;
 
 impl Sessions {
-    /// Ends the oldest sessions of a person beyond the limit, as many as one creation may.
+    /// Ends the oldest sessions of a person beyond the limit, as many as one creation may. An entry counts if its record is there: a
+    /// cluster that loses a node keeps entries of lost sessions.
     ///
     /// Whoever creates sees every session that was there before, so that parallel creations leave no more than the limit and
     /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look
@@ -44,21 +45,20 @@ impl Sessions {
             (other.created_at_ms, &other.name).cmp(&(one.created_at_ms, &one.name))
         });
         entries.dedup_by(|one, other| one.name == other.name);
-        let kept = limit.max(entries.len().saturating_sub(ENDED_AT_ONCE));
-        let beyond = entries.get(kept..).unwrap_or_default();
-        let mut listed = Vec::new();
-        for part in beyond.chunks(READ_AT_ONCE) {
+        if entries.len() <= limit {
+            return Ok(());
+        }
+        let (mut there, mut listed) = (Vec::new(), Vec::new());
+        for part in entries.chunks(READ_AT_ONCE) {
             self.keeper.read_listed(whose, part, &mut listed).await?;
-            for old in listed
-                .drain(..)
-                .filter(|old| old.shown.handle() != session.handle)
-            {
-                self.end(
-                    EndTarget::Handle(old.shown.handle()),
-                    Cause::SessionLimit,
-                    OfflineTokens::TakeBack,
-                )
-                .await?;
+            there.extend(listed.drain(..).map(|found| found.shown.handle()));
+        }
+        let kept = limit.max(there.len().saturating_sub(ENDED_AT_ONCE));
+        for old in there.into_iter().skip(kept) {
+            if old != session.handle {
+                let target = EndTarget::Handle(old);
+                self.end(target, Cause::SessionLimit, OfflineTokens::TakeBack)
+                    .await?;
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    Cursor, Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
     StoreUpdate,
 };
 
@@ -24,6 +24,8 @@ pub(crate) enum Fails {
     Insert(u8),
     /// Every list.
     Lists,
+    /// Each list begins with as many entries whose records were lost.
+    Records(u8),
 }
 
 /// Writes that are done and whose answer is lost.
@@ -76,7 +78,7 @@ impl FailingStore {
     fn load_step(&self) -> Result<(), StoreError> {
         self.step(|fails| match fails {
             Fails::Load(left) => Some((left, Fails::Load(left.saturating_sub(1)))),
-            Fails::Insert(_) | Fails::Lists | Fails::Nothing => None,
+            Fails::Insert(_) | Fails::Lists | Fails::Records(_) | Fails::Nothing => None,
         })
     }
 
@@ -116,7 +118,7 @@ impl SessionStore for FailingStore {
         }
         self.step(|fails| match fails {
             Fails::Insert(left) => Some((left, Fails::Insert(left.saturating_sub(1)))),
-            Fails::Load(_) | Fails::Lists | Fails::Nothing => None,
+            Fails::Load(_) | Fails::Lists | Fails::Records(_) | Fails::Nothing => None,
         })?;
         let inserted = self.inner.insert(record, event).await;
         let mut loses = self.loses.lock().unwrap();
@@ -176,10 +178,19 @@ impl SessionStore for FailingStore {
     }
 
     async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
-        if *self.fails.lock().unwrap() == Fails::Lists {
+        let fails = *self.fails.lock().unwrap();
+        if fails == Fails::Lists {
             return Err(StoreError::Unavailable("as the test wants".into()));
         }
-        self.inner.list(index, after, limit).await
+        let mut listing = self.inner.list(index, after, limit).await?;
+        if let (Fails::Records(lost), None) = (fails, after) {
+            let without_record = (0..lost).map(|at| Entry {
+                name: Name::from_bytes([at; 16]),
+                created_at_ms: self.now_ms(),
+            });
+            listing.entries.splice(0..0, without_record);
+        }
+        Ok(listing)
     }
 
     async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {

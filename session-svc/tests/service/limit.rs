@@ -147,3 +147,18 @@ async fn a_sign_in_succeeds_although_the_limit_cannot_be_kept_and_the_next_one_k
     client.create_session(alice()).await.unwrap();
     assert_eq!(handles(&mut world).await.len(), LIMIT);
 }
+
+#[tokio::test]
+async fn entries_whose_records_were_lost_take_no_place_of_the_limit() {
+    let mut world = world_with(limited(LIMIT)).await;
+    let store = FailingStore::over(&world);
+    let mut client = world.limited_on(Arc::new(store.clone()), limited(LIMIT)).await;
+    store.fails(Fails::Records(50));
+    for _ in 0..LIMIT {
+        client.create_session(alice()).await.unwrap();
+        world.clock.advance_ms(1_000);
+    }
+    assert_eq!(handles(&mut world).await.len(), LIMIT, "none ended early");
+    client.create_session(alice()).await.unwrap();
+    assert_eq!(handles(&mut world).await.len(), LIMIT);
+}
