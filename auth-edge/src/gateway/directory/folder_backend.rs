@@ -5,18 +5,19 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
-use tower_http::services::fs::{Backend, File as ServedFile};
+use tower_http::services::fs::{Backend, TokioBackend, TokioFile};
 
-/// Where the kernel tells what an open file really is.
-#[cfg(target_os = "linux")]
-const OPEN_FILES: &str = "/proc/self/fd";
+/// Where the kernel has each open file; on Linux it tells there what the file really is.
+const OPEN_FILES: &str = if cfg!(target_os = "linux") {
+    "/proc/self/fd"
+} else {
+    "/dev/fd"
+};
 
 /// Opens what lies in one folder.
 #[derive(Clone, Debug)]
@@ -38,79 +39,44 @@ impl FolderBackend {
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn opened(&self, path: &Path) -> io::Result<File> {
+    /// An open file of the folder, and the path by which the kernel opens it again.
+    fn opened(&self, path: &Path) -> io::Result<(File, PathBuf)> {
         let (root, real) = self.resolved(path)?;
         let file = File::open(real)?;
-        lies_below(&root, &file)?;
-        Ok(file)
+        let descriptor = descriptor_below(&root, &file)?;
+        Ok((file, descriptor))
     }
 }
 
 /// Judges the open file itself: a link may have replaced it since its path was resolved.
-#[cfg(target_os = "linux")]
-fn lies_below(root: &Path, file: &File) -> io::Result<()> {
-    use std::os::fd::AsRawFd as _;
-    let real = std::fs::read_link(format!("{OPEN_FILES}/{}", file.as_raw_fd()))?;
-    if real.starts_with(root) {
-        Ok(())
+fn descriptor_below(root: &Path, file: &File) -> io::Result<PathBuf> {
+    let descriptor = Path::new(OPEN_FILES).join(file.as_raw_fd().to_string());
+    if cfg!(not(target_os = "linux")) || std::fs::read_link(&descriptor)?.starts_with(root) {
+        Ok(descriptor)
     } else {
         Err(io::ErrorKind::NotFound.into())
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn lies_below(_root: &Path, _file: &File) -> io::Result<()> {
-    Ok(())
-}
-
 impl Backend for FolderBackend {
-    type File = FolderFile;
+    type File = TokioFile;
     type Metadata = std::fs::Metadata;
-    type OpenFuture = BoxFuture<'static, io::Result<FolderFile>>;
+    type OpenFuture = BoxFuture<'static, io::Result<TokioFile>>;
     type MetadataFuture = BoxFuture<'static, io::Result<std::fs::Metadata>>;
 
     fn open(&self, path: PathBuf) -> Self::OpenFuture {
         let folder = self.clone();
         let opening = tokio::task::spawn_blocking(move || folder.opened(&path));
-        Box::pin(async move { Ok(FolderFile(tokio::fs::File::from_std(opening.await??))) })
+        Box::pin(async move {
+            let (_judged, descriptor) = opening.await??;
+            TokioBackend.open(descriptor).await
+        })
     }
 
     fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
         let folder = self.clone();
         let metadata = tokio::task::spawn_blocking(move || folder.resolved(&path)?.1.metadata());
         Box::pin(async move { metadata.await? })
-    }
-}
-
-/// An open file of the folder.
-pub(super) struct FolderFile(tokio::fs::File);
-
-impl AsyncRead for FolderFile {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl AsyncSeek for FolderFile {
-    fn start_seek(mut self: Pin<&mut Self>, position: io::SeekFrom) -> io::Result<()> {
-        Pin::new(&mut self.0).start_seek(position)
-    }
-
-    fn poll_complete(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        Pin::new(&mut self.0).poll_complete(context)
-    }
-}
-
-impl ServedFile for FolderFile {
-    type Metadata = std::fs::Metadata;
-    type MetadataFuture<'a> = BoxFuture<'a, io::Result<std::fs::Metadata>>;
-
-    fn metadata(&self) -> Self::MetadataFuture<'_> {
-        Box::pin(self.0.metadata())
     }
 }
 
@@ -128,9 +94,9 @@ mod tests {
         }
         let root = folder.path().canonicalize().unwrap();
         let own = File::open(folder.path().join("a.txt")).unwrap();
-        assert!(lies_below(&root, &own).is_ok());
+        assert!(descriptor_below(&root, &own).is_ok());
         symlink(outside.path(), folder.path().join("swapped")).unwrap();
         let foreign = File::open(folder.path().join("swapped/a.txt")).unwrap();
-        assert!(lies_below(&root, &foreign).is_err());
+        assert!(descriptor_below(&root, &foreign).is_err());
     }
 }
