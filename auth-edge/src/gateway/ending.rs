@@ -36,14 +36,15 @@ fn is_long(body: &impl HttpBody) -> bool {
 
 /// A kind of answer that has an end of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamKind {
+pub(super) enum StreamKind {
     Events,
     /// gRPC-Web has its status in its body, so it is none.
     Grpc,
 }
 
 impl StreamKind {
-    fn of(headers: &HeaderMap) -> Option<Self> {
+    /// The kind by the content type.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
         let kind = value.split(';').next()?.trim_ascii().to_ascii_lowercase();
         match kind.split_once('+').map_or(kind.as_str(), |(kind, _format)| kind) {

@@ -25,7 +25,6 @@ use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
 use chassis::serve::Stopping;
 use http_body::Body as _;
-use oidc::VerifiedAccessToken;
 
 use self::assertion::Assertions;
 use self::bearer::BearerTokens;
@@ -127,13 +126,8 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     if path.readings().any(is_reserved) {
         return HttpError::NotFound.into_response();
     }
-    // Over HTTP/2 a WebSocket is requested by extended CONNECT (RFC 8441, section 4).
-    let method = match *request.method() {
-        Method::CONNECT => &Method::GET,
-        _ => request.method(),
-    };
     let host = || gateway.sites.of(request.headers()).host();
-    let route = match gateway.routes.find(method, &path, host) {
+    let route = match gateway.routes.find(request.method(), &path, host) {
         Match::Route(route) => route,
         Match::OtherMethods(methods) => {
             let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
@@ -155,8 +149,8 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
 
 async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
-    let handshake = match upgrade::handshake(&request) {
-        Ok(handshake) => handshake,
+    let is_websocket = match upgrade::is_handshake(&request) {
+        Ok(is_websocket) => is_websocket,
         Err(malformed) => return malformed.into_response(),
     };
     let parts = guard::RequestHead {
@@ -165,7 +159,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
         headers: request.headers(),
         peer,
         has_body: !request.body().is_end_stream(),
-        is_websocket: handshake.is_some(),
+        is_websocket,
     };
     let authorized = match guard::authorize(gateway, route, &parts).await {
         Ok(authorized) => authorized,
@@ -186,7 +180,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
                 route,
                 path,
                 authorized: &authorized,
-                handshake,
+                is_websocket,
             };
             gateway.proxy.forward(&context, request).await
         }
@@ -208,7 +202,11 @@ async fn with_session(
     person: Option<HeaderValue>,
 ) -> Response {
     if let Some(token) = authorized.bearer {
-        return for_client(response, &token);
+        forbid_sharing(&mut response, "authorization");
+        response
+            .extensions_mut()
+            .insert(ClientOfToken(token.client_id.clone()));
+        return response;
     }
     let Some(current) = authorized.current else {
         return response;
@@ -229,13 +227,4 @@ fn forbid_sharing(response: &mut Response, by: &'static str) {
     response
         .headers_mut()
         .append(header::VARY, HeaderValue::from_static(by));
-}
-
-/// Names the client for the log, and keeps caches off what its token has opened, whatever the upstream says.
-fn for_client(mut response: Response, token: &VerifiedAccessToken) -> Response {
-    forbid_sharing(&mut response, "authorization");
-    response
-        .extensions_mut()
-        .insert(ClientOfToken(token.client_id.clone()));
-    response
 }

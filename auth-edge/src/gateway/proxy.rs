@@ -6,10 +6,9 @@
 //! - Our cookies stay ours, in both directions.
 //! - Who somebody is, and where they come from, the upstream learns from us alone.
 //! - No redirect is followed.
-//! - A request is sent again only as [`attempts`] says.
+//! - A request is sent again only as [`Proxy::exchange`] says.
 
 mod answer_framing;
-mod attempts;
 mod clients;
 mod measures;
 mod outgoing;
@@ -39,12 +38,10 @@ pub(crate) use self::clients::UpstreamTlsError;
 pub(crate) use self::measures::UpstreamDurations;
 
 use self::answer_framing::frame_answer;
-use self::attempts::Attempts;
 use self::clients::Clients;
 use self::outgoing::{OutgoingRequest, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
-use self::upgrade::WebSocketHandshake;
 use self::upload::Upload;
 use super::ending;
 use super::guard::Authorized;
@@ -53,7 +50,7 @@ use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
-use crate::http::protect::slow_client::{MayBeSilent, SEND_TIMEOUT};
+use crate::http::protect::slow_client::MayBeSilent;
 use crate::http::request;
 use crate::route_table::{Route, Server};
 use crate::sessions::CachedToken;
@@ -76,6 +73,10 @@ const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section
 /// 9.1), and not every upstream knows.
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
+
+/// How often a request is sent again that was not processed: each time on another connection, and a server that closes ten
+/// times as often as nginx does still serves.
+const UNPROCESSED_MAX: u8 = 5;
 
 /// Whether requests of this method are never passed on.
 pub(crate) fn is_never_passed_on(method: &str) -> bool {
@@ -105,8 +106,8 @@ pub(super) struct ProxyContext<'a> {
     pub(crate) path: &'a RequestPath,
     /// What the guard authorized it with.
     pub(crate) authorized: &'a Authorized,
-    /// The WebSocket handshake, if it is one.
-    pub(crate) handshake: Option<WebSocketHandshake>,
+    /// Whether it is a WebSocket handshake.
+    pub(crate) is_websocket: bool,
 }
 
 type UpstreamResponse = hyper::Response<Incoming>;
@@ -150,11 +151,10 @@ impl Proxy {
         if limit > 0 && request.body().size_hint().lower() > limit {
             return HttpError::TooLarge.into_response();
         }
-        let handshake = context.handshake;
-        if handshake.is_none() && is_never_passed_on(request.method().as_str()) {
+        if is_never_passed_on(request.method().as_str()) {
             return HttpError::MethodNotAllowed(PASSED_ON.into()).into_response();
         }
-        let client = handshake.map(|handshake| (handshake, hyper::upgrade::on(&mut request)));
+        let client = context.is_websocket.then(|| hyper::upgrade::on(&mut request));
         // Over HTTP/1.1, which it is where another host is named than that of the address.
         let takes_streams = context.server.takes_streams() && !context.route.preserve_host;
         if takes_streams && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>() {
@@ -163,9 +163,7 @@ impl Proxy {
         let counted = request.extensions().get::<Arc<Admitted>>().cloned();
         let peer = request::peer(request.extensions());
         let (head, body) = request.into_parts();
-        // What follows an upgrade is no body: the joined connections carry it.
-        let body = if handshake.is_some() { Body::empty() } else { body };
-        let is_repeatable = head.method.is_safe() && body.is_end_stream() && handshake.is_none();
+        let is_repeatable = head.method.is_safe() && body.is_end_stream() && !context.is_websocket;
         let outgoing = OutgoingRequest::new(context, &head, uri, peer);
         let (streams, session) = (
             context.gateway.sessions.streams(),
@@ -187,7 +185,15 @@ impl Proxy {
         }
     }
 
-    /// Sends a request, and again where that helps.
+    /// Sends a request, and again where that helps, for every protocol and method alike:
+    ///
+    /// | The upstream | Sent again |
+    /// |---|---|
+    /// | processed nothing: GOAWAY or REFUSED_STREAM (RFC 9113, sections 6.8 and 8.7), a request that was never written | any, while its whole body is at hand |
+    /// | failed in any other way | once, if the request is safe (RFC 9110, section 9.2.1) and has no body |
+    /// | wants its nonce repeated (RFC 9449): nothing is done yet | once, while its whole body is at hand |
+    /// | refuses the access token | once with another token, if the request is safe and has no body |
+    /// | answers anything else | never |
     async fn exchange(
         &self,
         outgoing: &OutgoingRequest<'_>,
@@ -195,21 +201,24 @@ impl Proxy {
         is_repeatable: bool,
     ) -> Result<UpstreamResponse, HttpError> {
         let context = outgoing.context;
-        let mut attempts = Attempts::new(is_repeatable);
+        let mut unprocessed_left = UNPROCESSED_MAX;
+        let (mut may_fail, mut may_want_nonce, mut may_refuse_token) = (is_repeatable, true, is_repeatable);
         let mut token = context.authorized.access_token.clone();
         loop {
             let answer = match self.send(outgoing, token.as_deref(), upload).await {
-                Err(failure) if attempts.after_failure(&failure, upload.is_whole()) => continue,
-                Err(failure) => return Err(failure.into_http_error(context)),
                 Ok(answer) => answer,
+                Err(failure) if unprocessed_left > 0 && failure.is_unprocessed() && upload.is_whole() => {
+                    unprocessed_left -= 1;
+                    continue;
+                }
+                Err(Unanswered::Broken(_)) if std::mem::take(&mut may_fail) => continue,
+                Err(failure) => return Err(failure.into_http_error(context)),
             };
-            if attempts.for_nonce(
-                proof::wants_nonce(context, &outgoing.uri, &answer),
-                upload.is_whole(),
-            ) {
+            let wants_nonce = proof::wants_nonce(context, &outgoing.uri, &answer);
+            if wants_nonce && upload.is_whole() && std::mem::take(&mut may_want_nonce) {
                 continue;
             }
-            if attempts.for_token()
+            if std::mem::take(&mut may_refuse_token)
                 && let Some(other) = self.other_token(context, &answer).await
             {
                 token = Some(other);
@@ -292,7 +301,7 @@ impl Proxy {
         &self,
         outgoing: &OutgoingRequest<'_>,
         mut answer: UpstreamResponse,
-        client: Option<(WebSocketHandshake, hyper::upgrade::OnUpgrade)>,
+        client: Option<hyper::upgrade::OnUpgrade>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
         let context = outgoing.context;
@@ -303,17 +312,18 @@ impl Proxy {
                 .headers()
                 .get(header::UPGRADE)
                 .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-            let Some((handshake, client)) = client.filter(|_| is_websocket) else {
+            let Some(client) = client.filter(|_| is_websocket) else {
                 return HttpError::UpstreamDown.into_response();
             };
             let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             let stopping = gateway.stopping.closed.clone();
             let upstream = hyper::upgrade::on(&mut answer);
-            upgrade::join((client, upstream), SEND_TIMEOUT, open, stopping, counted);
+            upgrade::join((client, upstream), open, stopping, counted);
             strip(gateway, answer.headers_mut());
+            upgrade::write_switch(answer.headers_mut());
             answer.extensions_mut().insert(FromUpstream);
-            return upgrade::switched(handshake, answer.map(Body::new));
+            return answer.map(Body::new);
         }
         if let Err(unreadable) = frame_answer(&mut answer, &outgoing.head.method, &context.route.name) {
             return unreadable.into_response();

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::Request;
-use axum::http::{Method, Version, header};
+use axum::http::{Version, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::Origin;
 use chassis::metrics::LimitHits;
@@ -167,16 +167,14 @@ impl EdgeLayer {
         let peer = request::peer(request.extensions());
         let address = self.parts.trusted_proxies.client_address(peer, request.headers());
         let session = || self.parts.cookies.read(request.headers());
-        // What follows CONNECT is no body.
-        let switches = *request.method() == Method::CONNECT;
-        let has_body = !request.body().is_end_stream() && !switches;
+        let has_body = !request.body().is_end_stream();
         let admitted = self.parts.concurrency.enter(address, session, has_body);
         let admitted = admitted.map_err(|refused| as_browsers_take_it(&request, refused))?;
         host::named(&request)?;
         if self.parts.sites.has_hosts() {
             host::write(&mut request, &self.parts.trusted_proxies);
         }
-        if switches || request.headers().contains_key(header::UPGRADE) {
+        if request.headers().contains_key(header::UPGRADE) {
             request.extensions_mut().insert(Arc::new(admitted.again()));
         }
         let arrival = admitted.arrival();

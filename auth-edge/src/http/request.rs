@@ -39,7 +39,6 @@ pub(crate) fn is_script(headers: &HeaderMap) -> bool {
     let cors = text(headers, "sec-fetch-mode").is_some_and(|mode| matches!(mode, "cors" | "same-origin"));
     let ajax =
         text(headers, "x-requested-with").is_some_and(|value| value.eq_ignore_ascii_case("XMLHttpRequest"));
-    // HTTP/2 has no other field that both handshakes send (RFC 8441, section 5).
     let websocket = headers.contains_key(header::SEC_WEBSOCKET_VERSION);
     let for_scripts = headers
         .get_all(header::ACCEPT)

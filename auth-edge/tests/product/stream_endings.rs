@@ -9,7 +9,6 @@ use axum::routing::any;
 use futures_util::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2::{self, SendRequest};
-use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -66,15 +65,15 @@ async fn http2_to(browser: &Browser) -> Http2 {
     sender
 }
 
+fn cookies(browser: &Browser) -> String {
+    let pairs = browser.jar.iter().map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join("; ")
+}
+
 fn request(browser: &Browser, path: &str) -> hyper::http::request::Builder {
-    let cookies: Vec<_> = browser
-        .jar
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
     hyper::Request::builder()
         .uri(format!("http://{}{path}", browser.host()))
-        .header("cookie", cookies.join("; "))
+        .header("cookie", cookies(browser))
 }
 
 /// A stream of each kind that has begun.
@@ -96,36 +95,25 @@ async fn open(
     opened
 }
 
-/// A WebSocket that has begun. The server's settings, which allow it over HTTP/2, are there once it has answered something.
-async fn open_socket(
-    sender: &mut Http2,
-    browser: &Browser,
-    prefix: &str,
-) -> TokioIo<hyper::upgrade::Upgraded> {
-    let connect = request(browser, &format!("/{prefix}/socket"))
-        .method("CONNECT")
-        .extension(Protocol::from_static("websocket"))
-        .header("sec-websocket-version", "13")
-        .body(Empty::new())
-        .unwrap();
-    let answer = sender.send_request(connect).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut socket = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
-    socket.read_exact(&mut [0; 7]).await.unwrap();
-    socket
-}
-
-async fn open_socket_http1(browser: &Browser, prefix: &str) -> TcpStream {
+/// A WebSocket that has begun.
+async fn open_socket(browser: &Browser, prefix: &str) -> TcpStream {
     let mut stream = TcpStream::connect(browser.address()).await.unwrap();
+    let cookies = cookies(browser);
     let handshake = format!(
-        "GET /{prefix}/socket HTTP/1.1\r\nHost: {}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        "GET /{prefix}/socket HTTP/1.1\r\nHost: {}\r\nCookie: {cookies}\r\nOrigin: http://{}\r\nConnection: upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        browser.host(),
         browser.host()
     );
     stream.write_all(handshake.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(b"hello") {
-        assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0);
+        assert_ne!(
+            stream.read_buf(&mut answer).await.unwrap(),
+            0,
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
     }
     stream
 }
@@ -164,12 +152,12 @@ async fn expect_ends(opened: Vec<(&'static str, hyper::body::Incoming)>, status:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_over_http2_end_with_their_session_and_say_so() {
+async fn streams_end_with_their_session_and_say_so() {
     let (gateway, _upstream) = world().await;
     let mut browser = gateway.signed_in().await;
     let mut sender = http2_to(&browser).await;
     let opened = open(&mut sender, &browser, "own").await;
-    let socket = open_socket(&mut sender, &browser, "own").await;
+    let socket = open_socket(&browser, "own").await;
     assert_eq!(browser.visit("/api/auth/logout").await.status, 302);
     expect_ends(opened, "16").await;
     assert_eq!(rest(socket).await, CLOSE_POLICY);
@@ -182,7 +170,7 @@ async fn streams_of_an_edge_that_stops_end_and_say_so() {
         let browser = gateway.signed_in().await;
         let mut sender = http2_to(&browser).await;
         let mut opened = open(&mut sender, &browser, prefix).await;
-        let socket = open_socket(&mut sender, &browser, prefix).await;
+        let socket = open_socket(&browser, prefix).await;
         gateway.stack.edge.stopping().closed.cancel();
         assert_eq!(rest(socket).await, CLOSE_GOING_AWAY);
         for (kind, body) in &mut opened {
@@ -200,7 +188,7 @@ async fn streams_of_an_edge_that_stops_end_and_say_so() {
 async fn a_client_that_goes_on_sending_gets_the_close_frame() {
     let (gateway, _upstream) = world().await;
     let browser = gateway.stack.browser();
-    let (mut from, mut to) = open_socket_http1(&browser, "free").await.into_split();
+    let (mut from, mut to) = open_socket(&browser, "free").await.into_split();
     let sending = tokio::spawn(async move { while to.write_all(b"\x82\x05hello").await.is_ok() {} });
     gateway.stack.edge.stopping().closed.cancel();
     let mut close = [0; 4];

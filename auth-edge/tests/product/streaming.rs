@@ -12,9 +12,6 @@ use axum::routing::any;
 use chassis::tls::{ServerTls, TlsFiles};
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use http_body_util::Empty;
-use hyper::ext::Protocol;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
@@ -138,59 +135,6 @@ async fn grpc_is_told_its_errors() {
         tonic::Code::Unimplemented,
         "the upstream's own words"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_websocket_over_http_2_is_joined_to_the_upstream() {
-    let rules = rule("/read", "{upstream}") + "methods = [\"GET\"]\n";
-    let gateway = Gateway::start(&rules, &[]).await;
-    let stream = TcpStream::connect(gateway.stack.address()).await.unwrap();
-    let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
-        .handshake(TokioIo::new(stream))
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    let request = |method: &str, path: &str| {
-        hyper::Request::builder()
-            .method(method)
-            .uri(format!("http://{}{path}", gateway.stack.address()))
-    };
-    // The server's settings, which allow it, are there once it has answered something.
-    let plain = request("GET", "/public/a").body(Empty::<Bytes>::new()).unwrap();
-    assert_eq!(sender.send_request(plain).await.unwrap().status(), 200);
-    let socket = request("CONNECT", "/public/socket")
-        .extension(Protocol::from_static("websocket"))
-        .header("sec-websocket-version", "13")
-        .body(Empty::new())
-        .unwrap();
-    let answer = sender.send_request(socket).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut io = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
-    io.write_all(b"ping").await.unwrap();
-    let mut said = [0; 4];
-    io.read_exact(&mut said).await.unwrap();
-    assert_eq!(&said, b"ping");
-    let seen = gateway.upstream.requests().pop().unwrap();
-    assert_eq!(seen.method, "GET");
-    assert_eq!(seen.all("sec-websocket-key").len(), 1);
-
-    let read = request("CONNECT", "/read/socket")
-        .extension(Protocol::from_static("websocket"))
-        .body(Empty::new())
-        .unwrap();
-    let read = sender.send_request(read).await.unwrap().status();
-    assert_eq!(read, 200, "to rules of methods it is a GET");
-    let guarded = request("CONNECT", "/api/socket")
-        .extension(Protocol::from_static("websocket"))
-        .body(Empty::new())
-        .unwrap();
-    assert_eq!(sender.send_request(guarded).await.unwrap().status(), 401);
-    let other = request("CONNECT", "/public/socket")
-        .extension(Protocol::from_static("connect-udp"))
-        .body(Empty::new())
-        .unwrap();
-    let refused = sender.send_request(other).await.unwrap().status();
-    assert!(refused.is_client_error(), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

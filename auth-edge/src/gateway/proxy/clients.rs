@@ -65,19 +65,13 @@ pub enum UpstreamTlsError {
 
 /// The clients of one worker: one for each protocol.
 pub(super) struct Clients {
-    connectors: Connectors,
+    connector: PatientConnector,
+    /// Clones share the TLS sessions that may be resumed.
+    tls: ClientConfig,
     http1: Client,
     switching: Client,
     negotiated: Client,
     http2: Client,
-}
-
-/// Make connections; clones share the TLS sessions that may be resumed.
-#[derive(Clone)]
-struct Connectors {
-    http1: HttpsConnector<PatientConnector>,
-    any: HttpsConnector<PatientConnector>,
-    http2: HttpsConnector<PatientConnector>,
 }
 
 impl Clients {
@@ -91,35 +85,36 @@ impl Clients {
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);
-        let connector = patient(connector);
-        let tls = tls_config(settings.ca.as_deref())?;
-        let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        Ok(Self::over(Connectors {
-            http1: https(tls.clone())
-                .enable_http1()
-                .wrap_connector(connector.clone()),
-            any: https(tls.clone())
-                .enable_all_versions()
-                .wrap_connector(connector.clone()),
-            http2: https(tls).enable_http2().wrap_connector(connector),
-        }))
+        Ok(Self::over(
+            patient(connector),
+            tls_config(settings.ca.as_deref())?,
+        ))
     }
 
     /// The same with connections of their own.
     pub(super) fn for_worker(&self) -> Self {
-        Self::over(self.connectors.clone())
+        Self::over(self.connector.clone(), self.tls.clone())
     }
 
-    fn over(connectors: Connectors) -> Self {
+    fn over(connector: PatientConnector, tls: ClientConfig) -> Self {
+        let https = || {
+            HttpsConnectorBuilder::new()
+                .with_tls_config(tls.clone())
+                .https_or_http()
+        };
+        let http1 = https().enable_http1().wrap_connector(connector.clone());
+        let any = https().enable_all_versions().wrap_connector(connector.clone());
+        let http2 = https().enable_http2().wrap_connector(connector.clone());
         Self {
-            http1: client().set_host(false).build(connectors.http1.clone()),
+            negotiated: client().build(any),
+            http2: client().http2_only(true).build(http2),
             switching: client()
                 .set_host(false)
                 .pool_max_idle_per_host(0)
-                .build(connectors.http1.clone()),
-            negotiated: client().build(connectors.any.clone()),
-            http2: client().http2_only(true).build(connectors.http2.clone()),
-            connectors,
+                .build(http1.clone()),
+            http1: client().set_host(false).build(http1),
+            connector,
+            tls,
         }
     }
 

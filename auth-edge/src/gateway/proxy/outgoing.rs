@@ -131,8 +131,8 @@ impl<'a> OutgoingRequest<'a> {
             head.headers
                 .insert(header::TE, HeaderValue::from_static("trailers"));
         }
-        if let Some(handshake) = context.handshake {
-            upgrade::request_upgrade(handshake, &mut head.method, &mut head.headers);
+        if context.is_websocket {
+            upgrade::write_switch(&mut head.headers);
         }
         head.uri = self.uri.clone();
         head

@@ -17,6 +17,23 @@ pub(super) enum Unanswered {
 }
 
 impl Unanswered {
+    /// Whether the upstream did not process the request. h2 reports the upstream's GOAWAY to streams above the last one that it
+    /// names, and a broken pipe to the others.
+    pub(super) fn is_unprocessed(&self) -> bool {
+        let Self::Broken(error) = self else {
+            return false;
+        };
+        let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+        causes.any(|cause| {
+            let refuses = |error: &h2::Error| {
+                error.is_remote()
+                    && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+            };
+            cause.downcast_ref().is_some_and(refuses)
+                || cause.downcast_ref().is_some_and(hyper::Error::is_canceled)
+        })
+    }
+
     pub(super) fn into_http_error(self, context: &ProxyContext<'_>) -> HttpError {
         let error = match self {
             Self::TooLate => return HttpError::UpstreamSlow,

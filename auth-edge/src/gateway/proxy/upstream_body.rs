@@ -14,11 +14,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use http_body::Body as HttpBody;
 use tokio::time::Sleep;
 
+use crate::gateway::ending::StreamKind;
 use crate::gateway::headers;
 use crate::http::mapped_body::map_polls;
 use crate::route_table::upstream_headers::ToldNames;
@@ -77,16 +78,12 @@ pub(super) fn of_unknown_length() -> Body {
 
 /// Whether an answer may be silent as long as it likes: it is a stream of events.
 fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .map(|kind| kind.as_bytes().to_ascii_lowercase())
-        .unwrap_or_default();
-    kind.starts_with(b"text/event-stream") || kind.starts_with(b"application/grpc")
+    headers::is_grpc(headers) || StreamKind::of(headers).is_some()
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderValue, header};
     use http_body::Frame;
     use http_body_util::{BodyExt as _, Full, StreamBody};
 

@@ -370,8 +370,7 @@ fn protocols(limits: &Limits, streams: StreamExecutor) -> auto::Builder<StreamEx
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_header_list_size(u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(KEEPALIVE_INTERVAL)
-        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-        .enable_connect_protocol();
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT);
     if let Some(bytes) = limits.window_bytes {
         builder
             .http2()
