@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::app::{App, Dependencies};
-use crate::gateway::assertion::{AssertionKeys, Assertions};
+use crate::gateway::assertion::{Assertions, read_keys};
 use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
 use crate::http::observe::Metrics;
 use crate::http::pages::{Pages, look};
@@ -280,9 +280,7 @@ pub fn build(
 fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     let given = settings.assertions.as_ref()?;
     let keys = Reloading::new(Arc::clone(&given.keys));
-    keys.follow("EDGE_UPSTREAM_JWT_KEY_FILE", &given.file, |text| {
-        AssertionKeys::from_pem(text).map(Arc::new)
-    });
+    keys.follow("EDGE_UPSTREAM_JWT_KEY_FILE", &given.file, read_keys);
     let issuer = settings.base_url.as_str().trim_end_matches('/');
     Some(Assertions::new(keys, issuer))
 }

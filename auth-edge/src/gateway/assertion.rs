@@ -16,11 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chassis::random;
 use chassis::secret::Reloading;
-use ring::digest;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
+use oidc::{ClientKey, ClientKeys, SigningAlgorithm};
 use serde_json::{Map, Value, json};
 
 use crate::gateway::Gateway;
@@ -54,7 +50,7 @@ pub(super) const MAX_CLAIMS_BYTES: usize = 4_096;
 pub(super) fn add(
     headers: &mut HeaderMap,
     gateway: &Gateway,
-    who: &dyn Principal,
+    who: Principal<'_>,
     audience: &str,
     (claims, most_bytes): (&[String], usize),
 ) -> Result<(), HttpError> {
@@ -94,76 +90,37 @@ pub(crate) enum KeyError {
     Unusable(usize),
 }
 
-struct SigningKey {
-    id: String,
-    pair: EcdsaKeyPair,
-}
+/// How a key of a file ends.
+const KEY_END: &str = "-----END PRIVATE KEY-----";
 
-/// The keys that sign and verify.
-pub(crate) struct AssertionKeys {
-    first: SigningKey,
-    jwks: String,
-}
-
-impl std::fmt::Debug for AssertionKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "AssertionKeys({})", self.first.id)
-    }
-}
-
-impl AssertionKeys {
-    /// Reads private keys, one PEM block after another.
-    ///
-    /// # Errors
-    /// [`KeyError`]: no key, or one that cannot sign.
-    pub(crate) fn from_pem(text: &str) -> Result<Self, KeyError> {
-        let rng = SystemRandom::new();
-        let mut signing = Vec::new();
-        for (at, key) in PrivateKeyDer::pem_slice_iter(text.as_bytes()).enumerate() {
-            let unusable = KeyError::Unusable(at + 1);
-            let Ok(PrivateKeyDer::Pkcs8(der)) = key else {
-                return Err(unusable);
-            };
-            let der = der.secret_pkcs8_der();
-            let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &rng)
-                .map_err(|_rejected| unusable)?;
-            signing.push((public_jwk(&pair).ok_or(unusable)?, pair));
-        }
-        let jwks = json!({"keys": signing.iter().map(|(jwk, _)| jwk).collect::<Vec<_>>()}).to_string();
-        let (jwk, pair) = signing.into_iter().next().ok_or(KeyError::Nothing)?;
-        let id = jwk["kid"].as_str().unwrap_or_default().to_owned();
-        Ok(Self {
-            first: SigningKey { id, pair },
-            jwks,
-        })
-    }
-}
-
-/// The public half; its `kid` is its thumbprint (RFC 7638), so that every replica names a key alike.
-fn public_jwk(pair: &EcdsaKeyPair) -> Option<Value> {
-    // An uncompressed point: 4, then both coordinates (SEC 1, section 2.3.3).
-    let (x, y) = pair
-        .public_key()
-        .as_ref()
-        .strip_prefix(&[4])?
-        .split_at_checked(32)?;
-    let (x, y) = (BASE64.encode(x), BASE64.encode(y));
-    let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
-    let id = BASE64.encode(digest::digest(&digest::SHA256, canonical.as_bytes()));
-    Some(json!({"kty": "EC", "crv": "P-256", "x": x, "y": y, "use": "sig", "alg": "ES256", "kid": id}))
+/// Reads private keys, one PEM block after another.
+///
+/// # Errors
+/// [`KeyError`]: no key, or one that cannot sign.
+pub(crate) fn read_keys(text: &str) -> Result<Arc<ClientKeys>, KeyError> {
+    let blocks = text
+        .split_inclusive(KEY_END)
+        .filter(|block| block.contains("-----BEGIN"));
+    let mut keys = blocks.enumerate().map(|(at, block)| {
+        let key = ClientKey::from_pem(block).ok();
+        key.filter(|key| key.algorithm() == SigningAlgorithm::Es256)
+            .ok_or(KeyError::Unusable(at + 1))
+    });
+    let first = keys.next().ok_or(KeyError::Nothing)??;
+    Ok(Arc::new(ClientKeys::new(first, keys.collect::<Result<_, _>>()?)))
 }
 
 /// Makes assertions.
 #[derive(Clone)]
 pub(crate) struct Assertions {
-    keys: Reloading<Arc<AssertionKeys>>,
+    keys: Reloading<Arc<ClientKeys>>,
     issuer: Arc<str>,
 }
 
 impl Assertions {
     /// Asserts in the name of `issuer`.
     #[must_use]
-    pub(crate) fn new(keys: Reloading<Arc<AssertionKeys>>, issuer: &str) -> Self {
+    pub(crate) fn new(keys: Reloading<Arc<ClientKeys>>, issuer: &str) -> Self {
         Self {
             keys,
             issuer: issuer.into(),
@@ -173,25 +130,25 @@ impl Assertions {
     /// The public keys of this moment, as a JWK set.
     #[must_use]
     pub(crate) fn jwks(&self) -> String {
-        self.keys.load().jwks.clone()
+        self.keys.load().public_jwks().to_string()
     }
 
     /// An assertion that a request acts for this person or client, for the server at `audience`, with these of their claims.
     pub(super) fn sign(
         &self,
-        who: &dyn Principal,
+        who: Principal<'_>,
         claims: Map<String, Value>,
         audience: &str,
         now_secs: u64,
     ) -> Option<String> {
         let keys = self.keys.load();
-        let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
+        let key = keys.signing();
         let id = random::bytes::<16>().ok()?;
         let mut body = claims;
         let own = json!({
             "iss": &*self.issuer,
             "aud": audience,
-            "idp": who.issuer(),
+            "idp": who.issuer,
             "iat": now_secs,
             "exp": now_secs + LIFETIME_SECS,
             "jti": BASE64.encode(id),
@@ -199,36 +156,27 @@ impl Assertions {
         if let Value::Object(own) = own {
             body.extend(own);
         }
-        body.extend(who.subject().map(|subject| ("sub".to_owned(), subject.into())));
-        body.extend(who.handle().map(|handle| ("sid".to_owned(), handle.into())));
-        body.extend(who.client_id().map(|id| ("client_id".to_owned(), id.into())));
-        if let Some(at_ms) = who.authenticated_at_ms() {
+        body.extend(who.subject.map(|subject| ("sub".to_owned(), subject.into())));
+        body.extend(who.handle.map(|handle| ("sid".to_owned(), handle.into())));
+        body.extend(who.client_id.map(|id| ("client_id".to_owned(), id.into())));
+        if let Some(at_ms) = who.authenticated_at_ms {
             body.insert("auth_time".to_owned(), (at_ms / 1000).into());
         }
-        let signed = format!(
-            "{}.{}",
-            BASE64.encode(header.to_string()),
-            BASE64.encode(Value::Object(body).to_string())
-        );
-        let signature = keys
-            .first
-            .pair
-            .sign(&SystemRandom::new(), signed.as_bytes())
-            .ok()?;
-        Some(format!("{signed}.{}", BASE64.encode(signature)))
+        let header = json!({"typ": "JWT", "kid": key.thumbprint()});
+        key.sign(header, &Value::Object(body)).ok()
     }
 }
 
 /// These of somebody's claims, in at most so many bytes, and the names of those that do not fit.
 fn passed_on<'a>(
-    who: &dyn Principal,
+    who: Principal<'_>,
     claims: &'a [String],
     most_bytes: usize,
 ) -> (Map<String, Value>, Vec<&'a str>) {
     let mut room = MAX_CLAIMS_BYTES.min(most_bytes);
     let (mut released, mut left_out) = (Map::new(), Vec::new());
     for name in claims {
-        let Some(value) = who.claim(name) else {
+        let Some(value) = who.claims.get(name) else {
             continue;
         };
         let length = value.to_string().len();
@@ -244,7 +192,10 @@ fn passed_on<'a>(
 
 #[cfg(test)]
 mod tests {
-    use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use ring::rand::SystemRandom;
+    use ring::signature::{
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey,
+    };
     use session_proto::timestamp;
     use session_proto::v1::Session;
 
@@ -258,10 +209,12 @@ mod tests {
         format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n")
     }
 
-    fn assertions(keys: AssertionKeys, claims: &[&str]) -> (Assertions, Vec<String>) {
+    fn assertions(keys: Arc<ClientKeys>, claims: &[&str]) -> (Assertions, Vec<String>) {
         let claims = claims.iter().map(|name| (*name).to_owned()).collect();
-        let keys = Reloading::new(Arc::new(keys));
-        (Assertions::new(keys, "https://app.example"), claims)
+        (
+            Assertions::new(Reloading::new(keys), "https://app.example"),
+            claims,
+        )
     }
 
     fn signed(
@@ -270,8 +223,8 @@ mod tests {
         audience: &str,
         now_secs: u64,
     ) -> String {
-        let (claims, _) = passed_on(who, claims, MAX_CLAIMS_BYTES);
-        asserting.sign(who, claims, audience, now_secs).unwrap()
+        let (claims, _) = passed_on(who.into(), claims, MAX_CLAIMS_BYTES);
+        asserting.sign(who.into(), claims, audience, now_secs).unwrap()
     }
 
     fn cached(user: Value) -> std::sync::Arc<CachedSession> {
@@ -296,10 +249,7 @@ mod tests {
     #[test]
     fn an_assertion_verifies_with_the_published_key_it_names_and_says_who_it_is() {
         let (first, second) = (pem(), pem());
-        let asserting = assertions(
-            AssertionKeys::from_pem(&(first + &second)).unwrap(),
-            &["acr", "sub"],
-        );
+        let asserting = assertions(read_keys(&(first + &second)).unwrap(), &["acr", "sub"]);
         let user = json!({"acr": "gold", "sub": "other", "email": "a@b.example"});
         let token = signed(&asserting, &cached(user), "http://orders:8080", 1_000);
         let jwks: Value = serde_json::from_str(&asserting.0.jwks()).unwrap();
@@ -335,23 +285,20 @@ mod tests {
 
     #[test]
     fn a_claim_too_large_for_a_header_is_left_out() {
-        let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &["groups", "acr"]);
+        let asserting = assertions(read_keys(&pem()).unwrap(), &["groups", "acr"]);
         let user = json!({"groups": vec!["a long name of a group"; 100], "acr": "gold"});
         let body = part(&signed(&asserting, &cached(user.clone()), "http://a", 0), 1);
         assert_eq!((body.get("groups"), body["acr"].as_str()), (None, Some("gold")));
-        let (_, left_out) = passed_on(&*cached(user), &asserting.1, 8);
+        let (_, left_out) = passed_on((&*cached(user)).into(), &asserting.1, 8);
         assert_eq!(left_out, ["groups"], "the log names it");
     }
 
     #[test]
     fn a_file_that_cannot_sign_is_refused_by_the_place_of_the_key() {
-        assert_eq!(AssertionKeys::from_pem("").unwrap_err(), KeyError::Nothing);
+        assert_eq!(read_keys("").unwrap_err(), KeyError::Nothing);
         let rsa = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n";
-        assert_eq!(
-            AssertionKeys::from_pem(&(pem() + rsa)).unwrap_err(),
-            KeyError::Unusable(2)
-        );
+        assert_eq!(read_keys(&(pem() + rsa)).unwrap_err(), KeyError::Unusable(2));
         let torn = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-        assert_eq!(AssertionKeys::from_pem(torn).unwrap_err(), KeyError::Unusable(1));
+        assert_eq!(read_keys(torn).unwrap_err(), KeyError::Unusable(1));
     }
 }

@@ -166,8 +166,9 @@ async fn by_token(
         peer: request::peer(&asking.extensions),
         method: original.method.as_ref().map_or("", Method::as_str),
         origin: &rule.origin,
+        audience_origin: &rule.resource_origin,
         path: &rule.path,
-        resource: &bearer::Resource::elsewhere(&rule.resource_origin, &rule.path),
+        publisher: None,
     };
     let judged = bearer::authorize(&presentation, presented);
     Box::pin(judged).await.map(Some)

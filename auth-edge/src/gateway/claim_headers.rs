@@ -46,22 +46,18 @@ impl LeftOutHeaders {
         &self,
         header: &HeaderName,
         claim: Option<&str>,
-        who: &dyn Principal,
+        who: Principal<'_>,
         reason: LeftOut,
         now_ms: u64,
     ) {
         let told = self.0.get_or_init(|| RateLimiter::within(TOLD_AGAIN_AFTER, 1));
-        let of = who
-            .handle()
-            .or(who.subject())
-            .or(who.client_id())
-            .unwrap_or_default();
+        let of = who.handle.or(who.subject).or(who.client_id).unwrap_or_default();
         let key = format!("{header} {} {of}", claim.unwrap_or_default());
         if told.check(key.as_str(), now_ms).is_ok() {
             tracing::warn!(
                 header = header.as_str(),
                 claim,
-                session = who.handle(),
+                session = who.handle,
                 %reason,
                 "a header for the application is left out: its value cannot be written"
             );
@@ -71,8 +67,8 @@ impl LeftOutHeaders {
             };
             AuditRecord {
                 reason: Some(reason.name()),
-                actor: who.subject().map(|subject| (who.issuer(), subject)),
-                session: who.handle(),
+                actor: who.subject.map(|subject| (who.issuer, subject)),
+                session: who.handle,
                 error: Some(&reason),
                 header: Some(&lacked),
                 ..AuditRecord::new(Event::HeaderLeftOut, Outcome::Failure)
@@ -121,7 +117,7 @@ impl LeftOut {
 /// in both logs, by the name of the header.
 pub(crate) fn of(
     table: &UpstreamHeaders,
-    who: &dyn Principal,
+    who: Principal<'_>,
     left_out: &LeftOutHeaders,
     now_ms: u64,
 ) -> Vec<(HeaderName, HeaderValue)> {
@@ -129,17 +125,11 @@ pub(crate) fn of(
     let mut headers = Vec::with_capacity(table.all.len());
     for header in &table.all {
         let written = match &header.source {
-            HeaderSource::Subject => who
-                .subject()
-                .map(|subject| written(subject.into(), table.encoding))
-                .transpose(),
-            HeaderSource::Issuer => written(who.issuer().into(), table.encoding).map(Some),
-            HeaderSource::Session => who
-                .handle()
-                .map(|handle| written(handle.into(), table.encoding))
-                .transpose(),
+            HeaderSource::Subject => plain(who.subject, table.encoding),
+            HeaderSource::Issuer => plain(Some(who.issuer), table.encoding),
+            HeaderSource::Session => plain(who.handle, table.encoding),
             HeaderSource::Claim(claim) => claim
-                .find(who.claims())
+                .find(who.claims)
                 .map_or(Ok(None), |value| of_claim(value, table.encoding)),
         };
         let value = written.and_then(|written| {
@@ -196,6 +186,10 @@ fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, LeftOut> {
     }
 }
 
+fn plain(text: Option<&str>, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, LeftOut> {
+    text.map(|text| written(text.into(), encoding)).transpose()
+}
+
 fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, LeftOut> {
     if plain.chars().any(char::is_control) {
         return Err(LeftOut::Control);
@@ -236,10 +230,15 @@ mod tests {
             ..Session::default()
         });
         let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
-        of(&table(headers, encoding), &*who, &LeftOutHeaders::default(), 0)
-            .iter()
-            .map(|(name, value)| (name.to_string(), text(value)))
-            .collect()
+        of(
+            &table(headers, encoding),
+            (&*who).into(),
+            &LeftOutHeaders::default(),
+            0,
+        )
+        .iter()
+        .map(|(name, value)| (name.to_string(), text(value)))
+        .collect()
     }
 
     fn claim(value: Value, encoding: HeaderEncoding) -> Option<String> {

@@ -37,10 +37,10 @@ pub(super) struct Authorized {
 
 impl Authorized {
     /// Who the request acts for; none where the route is not guarded.
-    pub(super) fn principal(&self) -> Option<&dyn Principal> {
+    pub(super) fn principal(&self) -> Option<Principal<'_>> {
         match (&self.current, &self.bearer) {
-            (Some(current), _) => Some(&*current.session),
-            (None, Some(token)) => Some(&**token),
+            (Some(current), _) => Some((&*current.session).into()),
+            (None, Some(token)) => Some((&**token).into()),
             (None, None) => None,
         }
     }
@@ -56,6 +56,7 @@ pub(super) async fn authorize(
         && let Some(presented) = bearer::presented(request.headers)
     {
         let site = gateway.sites.of(request.headers);
+        let origin = &site.at("");
         let presentation = bearer::Presentation {
             gateway,
             route,
@@ -63,9 +64,10 @@ pub(super) async fn authorize(
             headers: request.headers,
             peer: request.peer,
             method: request.method.as_str(),
-            origin: &site.at(""),
+            origin,
+            audience_origin: origin,
             path: request.uri.path(),
-            resource: &bearer::Resource::at(site, request.uri.path()),
+            publisher: Some(site),
         };
         // A future of its own: requests that come with a cookie do not carry it.
         let token = Box::pin(bearer::authorize(&presentation, presented)).await?;

@@ -95,8 +95,8 @@ pub(super) fn refuse(
     let login = login.unwrap_or_default();
     let mut response = refusal(Some(route), session, missing, &login);
     if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
-        let resource = bearer::Resource::at(gateway.sites.of(request.headers), request.uri.path());
-        bearer::invite(&mut response, rule, &resource);
+        let metadata = bearer::metadata_url(gateway.sites.of(request.headers), request.uri.path());
+        bearer::invite(&mut response, rule, metadata);
     }
     response
 }

@@ -7,10 +7,6 @@ use serde_json::{Map, Value};
 
 use crate::values::claim_path::ClaimPath;
 
-/// What claims have to be; all of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ClaimRequirements(Vec<ClaimRequirement>);
-
 /// A claim that has to be one of these values, or a list that contains one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimRequirement {
@@ -20,29 +16,9 @@ pub(crate) struct ClaimRequirement {
     pub(crate) any_of: Vec<Value>,
 }
 
-impl ClaimRequirements {
-    /// These, each with its claim and values.
-    #[must_use]
-    pub(crate) fn new(all: Vec<ClaimRequirement>) -> Self {
-        Self(all)
-    }
-
-    /// Whether nothing is required.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The claims that are not as required, in the order of the table.
-    #[must_use]
-    pub(crate) fn unmet(&self, claims: &Map<String, Value>) -> Vec<&ClaimPath> {
-        let unmet = self.0.iter().filter(|required| !required.is_met(claims));
-        unmet.map(|required| &required.claim).collect()
-    }
-}
-
 impl ClaimRequirement {
-    fn is_met(&self, claims: &Map<String, Value>) -> bool {
+    /// Whether these claims are as required.
+    pub(super) fn is_met(&self, claims: &Map<String, Value>) -> bool {
         let is_one = |value: &Value| self.any_of.contains(value);
         match self.claim.find(claims) {
             Some(Value::Array(members)) => members.iter().any(is_one),
@@ -58,11 +34,11 @@ mod tests {
 
     use super::*;
 
-    fn requires(claim: &str, any_of: &[Value]) -> ClaimRequirements {
-        ClaimRequirements::new(vec![ClaimRequirement {
+    fn requires(claim: &str, any_of: &[Value]) -> ClaimRequirement {
+        ClaimRequirement {
             claim: ClaimPath::parse(claim).unwrap(),
             any_of: any_of.to_vec(),
-        }])
+        }
     }
 
     #[test]
@@ -152,8 +128,8 @@ mod tests {
             ("level", vec![number(3)], json!({"level": [1, 3]}), true),
         ] {
             let required = requires(claim, &any_of);
-            let unmet = required.unmet(claims.as_object().unwrap());
-            assert_eq!(unmet.is_empty(), met, "{claim} {any_of:?} {claims}");
+            let is_met = required.is_met(claims.as_object().unwrap());
+            assert_eq!(is_met, met, "{claim} {any_of:?} {claims}");
         }
     }
 }

@@ -35,9 +35,11 @@ impl Missing {
     /// circles.
     pub(crate) fn after_sign_in(self, session: &CachedSession, requirements: &Requirements) -> Self {
         match self {
-            Self::StepUp if requirements.lacks_class(session) => Self::NotBySignIn(HttpError::MissingClass {
-                acr: requirements.acr.clone(),
-            }),
+            Self::StepUp if requirements.lacks_class(session.into()) => {
+                Self::NotBySignIn(HttpError::MissingClass {
+                    acr: requirements.acr.clone(),
+                })
+            }
             Self::StepUp => {
                 let undated = requirements.max_age_secs.is_some() && session.authenticated_at.is_none();
                 let words = if undated {

@@ -8,73 +8,44 @@ use session_proto::timestamp;
 use crate::sessions::CachedSession;
 
 /// Somebody who was authenticated.
-pub(crate) trait Principal {
+#[derive(Clone, Copy)]
+pub(crate) struct Principal<'a> {
     /// The issuer, within which the subject is unique.
-    fn issuer(&self) -> &str;
+    pub(crate) issuer: &'a str,
     /// The subject; `None` for a client that acts for itself.
-    fn subject(&self) -> Option<&str>;
+    pub(crate) subject: Option<&'a str>,
     /// The claims that were made about them.
-    fn claims(&self) -> &Map<String, Value>;
-    /// One of these claims.
-    fn claim(&self, name: &str) -> Option<&Value> {
-        self.claims().get(name)
-    }
-    /// When they last proved who they are, in milliseconds since the Unix epoch; none where nobody tells.
-    fn authenticated_at_ms(&self) -> Option<u64>;
+    pub(crate) claims: &'a Map<String, Value>,
+    /// When they last proved who they are, in milliseconds since the Unix epoch; `None` if it is unknown.
+    pub(crate) authenticated_at_ms: Option<u64>,
     /// The public handle of their session, if it is one.
-    fn handle(&self) -> Option<&str>;
+    pub(crate) handle: Option<&'a str>,
     /// The client whose access token it is, if it is one.
-    fn client_id(&self) -> Option<&str>;
+    pub(crate) client_id: Option<&'a str>,
 }
 
-impl Principal for CachedSession {
-    fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
-    fn subject(&self) -> Option<&str> {
-        Some(&self.subject)
-    }
-
-    fn claims(&self) -> &Map<String, Value> {
-        Self::claims(self)
-    }
-
-    fn authenticated_at_ms(&self) -> Option<u64> {
-        self.authenticated_at.as_ref().map(timestamp::to_ms)
-    }
-
-    fn handle(&self) -> Option<&str> {
-        Some(&self.handle)
-    }
-
-    fn client_id(&self) -> Option<&str> {
-        None
+impl<'a> From<&'a CachedSession> for Principal<'a> {
+    fn from(session: &'a CachedSession) -> Self {
+        Self {
+            issuer: &session.issuer,
+            subject: Some(&session.subject),
+            claims: session.claims(),
+            authenticated_at_ms: session.authenticated_at.as_ref().map(timestamp::to_ms),
+            handle: Some(&session.handle),
+            client_id: None,
+        }
     }
 }
 
-impl Principal for VerifiedAccessToken {
-    fn issuer(&self) -> &str {
-        &self.iss
-    }
-
-    fn subject(&self) -> Option<&str> {
-        self.sub.as_deref()
-    }
-
-    fn claims(&self) -> &Map<String, Value> {
-        Self::claims(self)
-    }
-
-    fn authenticated_at_ms(&self) -> Option<u64> {
-        self.auth_time.map(|secs| secs.saturating_mul(1_000))
-    }
-
-    fn handle(&self) -> Option<&str> {
-        None
-    }
-
-    fn client_id(&self) -> Option<&str> {
-        Some(&self.client_id)
+impl<'a> From<&'a VerifiedAccessToken> for Principal<'a> {
+    fn from(token: &'a VerifiedAccessToken) -> Self {
+        Self {
+            issuer: &token.iss,
+            subject: token.sub.as_deref(),
+            claims: token.claims(),
+            authenticated_at_ms: token.auth_time.map(|secs| secs.saturating_mul(1_000)),
+            handle: None,
+            client_id: Some(&token.client_id),
+        }
     }
 }

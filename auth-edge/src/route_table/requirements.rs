@@ -8,7 +8,7 @@ use ring::digest;
 use serde_json::Value;
 use session_proto::v1::Session;
 
-use super::claims::ClaimRequirements;
+use super::claims::ClaimRequirement;
 use super::missing::Missing;
 use super::principal::Principal;
 use crate::http::errors::HttpError;
@@ -43,7 +43,7 @@ pub(crate) struct Requirements {
     /// Signed in at the provider of this id.
     pub(crate) connection: Option<String>,
     /// What claims have to be.
-    pub(crate) claims: ClaimRequirements,
+    pub(crate) claims: Vec<ClaimRequirement>,
     /// A session that is bound to a device, and comes from there.
     pub(crate) device_bound: bool,
 }
@@ -53,14 +53,14 @@ impl Requirements {
     ///
     /// # Errors
     /// What it has not.
-    pub(crate) fn check(&self, who: &impl Principal, now_ms: u64) -> Result<(), Missing> {
+    pub(crate) fn check(&self, who: Principal<'_>, now_ms: u64) -> Result<(), Missing> {
         if let Some(max_age_secs) = self.max_age_secs {
             let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
-            if !who.authenticated_at_ms().is_some_and(is_young) {
+            if !who.authenticated_at_ms.is_some_and(is_young) {
                 return Err(Missing::StepUp);
             }
         }
-        let text = |name: &str| who.claim(name).and_then(Value::as_str);
+        let text = |name: &str| who.claims.get(name).and_then(Value::as_str);
         if self.lacks_class(who) {
             return Err(Missing::StepUp);
         }
@@ -74,21 +74,20 @@ impl Requirements {
         if !self.organization.as_ref().is_none_or(in_organization) {
             return Err(Missing::Organization);
         }
-        if !self.claims.is_empty() {
-            let unmet = self.claims.unmet(who.claims());
-            if !unmet.is_empty() {
-                return Err(Missing::NotBySignIn(HttpError::MissingClaims {
-                    claims: unmet.into_iter().map(ToString::to_string).collect(),
-                    message: None,
-                }));
-            }
+        let unmet = self.claims.iter().filter(|required| !required.is_met(who.claims));
+        let claims: Vec<String> = unmet.map(|required| required.claim.to_string()).collect();
+        if claims.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(Missing::NotBySignIn(HttpError::MissingClaims {
+            claims,
+            message: None,
+        }))
     }
 
     /// Whether somebody's authentication is of none of the required classes.
-    pub(crate) fn lacks_class(&self, who: &impl Principal) -> bool {
-        let acr = who.claim("acr").and_then(Value::as_str);
+    pub(crate) fn lacks_class(&self, who: Principal<'_>) -> bool {
+        let acr = who.claims.get("acr").and_then(Value::as_str);
         !self.acr.is_empty() && !self.acr.iter().any(|required| acr == Some(required))
     }
 
@@ -105,7 +104,7 @@ impl Requirements {
         if session.sign_in_demand.is_some() {
             return Err(Missing::StepUp);
         }
-        self.check(session, now_ms)?;
+        self.check(session.into(), now_ms)?;
         self.check_connection(&session.issuer, providers)
     }
 

@@ -21,7 +21,7 @@ fn session(user: Value) -> Session {
 
 fn passes(user: Value, requirements: Requirements) -> bool {
     requirements
-        .check(&*CachedSession::new(session(user)), NOW_MS)
+        .check((&*CachedSession::new(session(user))).into(), NOW_MS)
         .is_ok()
 }
 
@@ -56,7 +56,7 @@ fn a_sign_in_at_an_unknown_time_is_not_young_however_much_is_asked() {
             ..Requirements::default()
         };
         assert_eq!(
-            requirements.check(&*undated, NOW_MS).is_ok(),
+            requirements.check((&*undated).into(), NOW_MS).is_ok(),
             passes,
             "{max_age_secs:?}"
         );
@@ -95,10 +95,10 @@ fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
 #[test]
 fn a_claim_has_the_value_or_lists_it() {
     let requirements = || Requirements {
-        claims: ClaimRequirements::new(vec![ClaimRequirement {
+        claims: vec![ClaimRequirement {
             claim: ClaimPath::parse("groups").unwrap(),
             any_of: vec!["admin".into()],
-        }]),
+        }],
         ..Requirements::default()
     };
     assert!(passes(json!({"groups": "admin"}), requirements()));

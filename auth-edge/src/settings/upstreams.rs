@@ -8,10 +8,11 @@ use std::time::Duration;
 use chassis::memory;
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
+use oidc::ClientKeys;
 
 use super::read::file;
 use crate::gateway::UpstreamSettings;
-use crate::gateway::assertion::AssertionKeys;
+use crate::gateway::assertion::read_keys;
 use crate::route_table::RouteTable;
 use crate::route_table::file::{self, RouteFileContext};
 
@@ -36,7 +37,7 @@ pub(crate) struct AssertionSettings {
     /// The file of keys, to follow its changes.
     pub(crate) file: PathBuf,
     /// The keys as they were at the start.
-    pub(crate) keys: Arc<AssertionKeys>,
+    pub(crate) keys: Arc<ClientKeys>,
 }
 
 pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
@@ -70,11 +71,8 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
             return None;
         }
     };
-    match AssertionKeys::from_pem(&text) {
-        Ok(keys) => Some(AssertionSettings {
-            file,
-            keys: Arc::new(keys),
-        }),
+    match read_keys(&text) {
+        Ok(keys) => Some(AssertionSettings { file, keys }),
         Err(error) => {
             reader.wrong(FILE, error.to_string());
             None

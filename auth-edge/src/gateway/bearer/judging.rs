@@ -12,16 +12,18 @@ use oidc::{
 };
 use url::Url;
 
+use super::digest_of;
 use super::presented::{PROOF, PresentedToken, Scheme};
 use super::refusal::TokenRefusal;
-use super::resource::Resource;
-use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, JudgedBy, SIGNATURE_MAX_AGE_MS, Verdict, key};
+use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, SIGNATURE_MAX_AGE_MS, Verdict};
 use crate::gateway::Gateway;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::request;
 use crate::providers::IdentityProvider;
+use crate::providers::sites::Site;
 use crate::route_table::Route;
 use crate::route_table::bearer::{BearerRule, Introspection};
+use crate::values::path::RequestPath;
 
 /// A request that presents a token, as its client sent it, and what judges it.
 pub(in crate::gateway) struct Presentation<'a> {
@@ -33,12 +35,14 @@ pub(in crate::gateway) struct Presentation<'a> {
     pub(in crate::gateway) peer: IpAddr,
     /// The method; empty if the proxy does not name it, and no proof is for that.
     pub(in crate::gateway) method: &'a str,
-    /// Scheme, host and port by which the client knows the resource.
+    /// Scheme, host and port that the client requested, which its proof is for.
     pub(in crate::gateway) origin: &'a str,
+    /// The same as the token's audience has to name them.
+    pub(in crate::gateway) audience_origin: &'a str,
     /// The path as it came.
     pub(in crate::gateway) path: &'a str,
-    /// What the token has to be for.
-    pub(in crate::gateway) resource: &'a Resource<'a>,
+    /// The address of the product, if the edge publishes the resource's metadata.
+    pub(in crate::gateway) publisher: Option<&'a Site>,
 }
 
 impl Presentation<'_> {
@@ -62,11 +66,7 @@ impl Presentation<'_> {
             (_, Introspection::Always) | (false, Introspection::OpaqueTokens) => false,
         };
         let provider = self.provider(issuer.as_deref())?;
-        let token = if by_signature {
-            self.by_signature(provider, raw).await?
-        } else {
-            self.by_provider(provider, raw).await?
-        };
+        let token = self.verdict(provider, raw, by_signature).await?;
         let now = self.gateway.clock.now_secs();
         token
             .check(|audience| self.is_audience(audience), &self.rule.clients, now)
@@ -74,8 +74,23 @@ impl Presentation<'_> {
         Ok(token)
     }
 
+    /// Whether a token for this audience is for the resource: for the audience of the rule where it has one, else for the URL
+    /// requested, for the address of the route, or for one between them.
     fn is_audience(&self, audience: &str) -> bool {
-        self.resource.is_named_by(audience, self.route, self.rule)
+        if let Some(own) = &self.rule.audience {
+            return own == audience;
+        }
+        let Some(path) = audience.strip_prefix(self.audience_origin) else {
+            return false;
+        };
+        let path = RequestPath::parse(if path.is_empty() { "/" } else { path });
+        path.is_ok_and(|path| {
+            let (named, of_route) = (path.segments(), &self.route.segments);
+            let requested = || RequestPath::parse(self.path);
+            named == of_route
+                || named.starts_with(of_route)
+                    && requested().is_ok_and(|requested| requested.segments().starts_with(named))
+        })
     }
 
     /// The provider that judges it: the one its issuer names, or the only one a token that names none can be of. No token is shown
@@ -107,66 +122,79 @@ impl Presentation<'_> {
         Ok(provider)
     }
 
-    async fn by_signature(
+    /// What the token is, by its signature or by what the provider says of it.
+    async fn verdict(
         &self,
         provider: &IdentityProvider,
         raw: &str,
+        by_signature: bool,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let (memory, now_ms) = (&self.gateway.bearer.memory, self.gateway.clock.now_ms());
-        let key = key(JudgedBy::Signature, &provider.id, raw);
-        if let Some(Ok(token)) = memory.tokens.find(&key, now_ms) {
-            return Ok(token);
-        }
-        self.may_cost(&memory.forged, now_ms)?;
+        let (label, max_age_ms) = if by_signature {
+            ("vestibule access token signature v1", SIGNATURE_MAX_AGE_MS)
+        } else {
+            (
+                "vestibule access token introspection v1",
+                INTROSPECTION_MAX_AGE_MS,
+            )
+        };
+        let ask = async {
+            if by_signature {
+                // A failure is not remembered: anybody can make tokens that fail.
+                self.verify(provider, raw, now_ms).await.map(Ok)
+            } else {
+                self.introspect(provider, raw, now_ms).await
+            }
+        };
+        let key = digest_of(&[label, &provider.id, raw]);
+        let verdict = memory.tokens.find_or_ask(&key, (now_ms, max_age_ms), ask).await?;
+        Ok(verdict?)
+    }
+
+    async fn verify(
+        &self,
+        provider: &IdentityProvider,
+        raw: &str,
+        now_ms: u64,
+    ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
+        let forged = &self.gateway.bearer.memory.forged;
+        self.may_cost(forged, now_ms)?;
+        let is_audience = |audience: &str| self.is_audience(audience);
         let validated = provider
             .relying_party
-            .validate_access_token(
-                raw,
-                |audience| self.is_audience(audience),
-                &self.rule.clients,
-                now_ms / 1_000,
-            )
+            .validate_access_token(raw, is_audience, &self.rule.clients, now_ms / 1_000)
             .await;
-        let token = validated.map(Arc::new).map_err(|error| {
+        let token = validated.map_err(|error| {
             if matches!(error.reason(), "signature" | "unknown_key") {
-                self.has_cost(&memory.forged, now_ms);
+                self.has_cost(forged, now_ms);
             }
             Arc::new(error)
         })?;
-        let verdict = Ok(Arc::clone(&token));
-        memory.tokens.keep(key, &verdict, now_ms, SIGNATURE_MAX_AGE_MS);
-        Ok(token)
+        Ok(Arc::new(token))
     }
 
-    async fn by_provider(
+    async fn introspect(
         &self,
         provider: &IdentityProvider,
         raw: &str,
-    ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
-        let (memory, now_ms) = (&self.gateway.bearer.memory, self.gateway.clock.now_ms());
-        let key = key(JudgedBy::Provider, &provider.id, raw);
-        if let Some(verdict) = memory.tokens.find(&key, now_ms) {
-            return Ok(verdict?);
+        now_ms: u64,
+    ) -> Result<Verdict, TokenRefusal> {
+        let unknown = &self.gateway.bearer.memory.unknown;
+        self.may_cost(unknown, now_ms)?;
+        let open = provider.open_questions.try_acquire();
+        let _open = open.map_err(|_all_are_open| TokenRefusal::Overloaded)?;
+        let said = provider.relying_party.introspect(raw, now_ms / 1_000).await;
+        if said.is_err() {
+            self.has_cost(unknown, now_ms);
         }
-        self.may_cost(&memory.unknown, now_ms)?;
-        let ask = async {
-            let open = provider.open_questions.try_acquire();
-            let _open = open.map_err(|_all_are_open| TokenRefusal::Overloaded)?;
-            let said = provider.relying_party.introspect(raw, now_ms / 1_000).await;
-            if said.is_err() {
-                self.has_cost(&memory.unknown, now_ms);
-            }
-            if let Err(AccessTokenError::Provider(error)) = &said {
-                tracing::warn!(
-                    provider = &*provider.id,
-                    error = error as &dyn std::error::Error,
-                    "a provider cannot be asked about an access token"
-                );
-            }
-            Ok::<Verdict, TokenRefusal>(said.map(Arc::new).map_err(Arc::new))
-        };
-        let times = (now_ms, INTROSPECTION_MAX_AGE_MS);
-        Ok(memory.tokens.find_or_ask(&key, times, ask).await??)
+        if let Err(AccessTokenError::Provider(error)) = &said {
+            tracing::warn!(
+                provider = &*provider.id,
+                error = error as &dyn std::error::Error,
+                "a provider cannot be asked about an access token"
+            );
+        }
+        Ok(said.map(Arc::new).map_err(Arc::new))
     }
 
     fn address(&self) -> IpAddr {
@@ -209,7 +237,7 @@ impl Presentation<'_> {
             return Err(TokenRefusal::AuthorizationDetails);
         }
         let requirements = &self.route.requirements;
-        requirements.check(token, self.gateway.clock.now_ms())?;
+        requirements.check(token.into(), self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;
         // Last: only a request that passes uses its proof up.
         proof.map_or(Ok(()), |(thumbprint, proof)| {

@@ -33,7 +33,7 @@ pub(super) use self::cross_origin::{let_other_origins_read, other_origins_may_re
 pub(super) use self::judging::Presentation;
 pub(super) use self::presented::{PROOF, presented};
 pub(super) use self::refusal::invite;
-pub(super) use self::resource::Resource;
+pub(super) use self::resource::metadata_url;
 
 /// Signatures of one address in a minute that did not verify: a thousandth of a core, and enough that one mistaken client keeps
 /// nobody out who shares its address.

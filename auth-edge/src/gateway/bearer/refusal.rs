@@ -10,7 +10,7 @@ use session_proto::v1::ErrorReason;
 
 use super::judging::Presentation;
 use super::presented::Scheme;
-use super::resource::Resource;
+use super::resource::metadata_url;
 use crate::gateway::challenge;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::protect::rate_limit::TooMany;
@@ -152,8 +152,10 @@ impl TokenRefusal {
             if matches!(self, Self::StepUp) {
                 parameters.extend(challenge::step_up_parameters(&presented.route.requirements));
             }
-            let (rule, resource) = (presented.rule, presented.resource);
-            challenge_with(&mut response, rule, resource, Some(scheme), &parameters);
+            let metadata = presented
+                .publisher
+                .and_then(|site| metadata_url(site, presented.path));
+            challenge_with(&mut response, presented.rule, metadata, Some(scheme), &parameters);
             return response;
         }
         match self {
@@ -187,15 +189,15 @@ fn words(error: &AccessTokenError) -> &'static str {
 }
 
 /// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
-pub(in crate::gateway) fn invite(response: &mut Response, rule: &BearerRule, resource: &Resource<'_>) {
-    challenge_with(response, rule, resource, None, &[]);
+pub(in crate::gateway) fn invite(response: &mut Response, rule: &BearerRule, metadata: Option<String>) {
+    challenge_with(response, rule, metadata, None, &[]);
 }
 
 /// Adds a challenge for each scheme that may be used; what went wrong stands in that of the scheme the client used.
 fn challenge_with(
     response: &mut Response,
     rule: &BearerRule,
-    resource: &Resource<'_>,
+    metadata: Option<String>,
     used: Option<Scheme>,
     parameters: &[(&str, String)],
 ) {
@@ -214,7 +216,7 @@ fn challenge_with(
         if scheme == Scheme::Dpop {
             all.push(("algs", super::proof_algorithms().join(" ")));
         }
-        all.extend(resource.metadata_url().map(|url| ("resource_metadata", url)));
+        all.extend(metadata.clone().map(|url| ("resource_metadata", url)));
         let name = match scheme {
             Scheme::Bearer => "Bearer",
             Scheme::Dpop => "DPoP",

@@ -8,8 +8,9 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ use crate::values::path::RequestPath;
 use crate::values::reserved::RESOURCE_METADATA_PATH;
 
 /// How long clients may keep the metadata: a changed route table is told within it.
-const METADATA_MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+const METADATA_MAX_AGE: &str = "public, max-age=300";
 
 /// How many segments of a metadata path come before the resource's own.
 const METADATA_SEGMENTS: usize = 2;
@@ -30,59 +31,11 @@ const METADATA_SEGMENTS: usize = 2;
 /// The longest address of metadata that a challenge names, in bytes: a head with two challenges stays under 4 KiB.
 const MAX_METADATA_URL_BYTES: usize = 1_024;
 
-/// What a client that requests a URL knows the resource by.
-#[derive(Clone, Debug)]
-pub(in crate::gateway) struct Resource<'a> {
-    /// Scheme, host and port.
-    origin: String,
-    /// The decoded segments of the path requested.
-    segments: Vec<String>,
-    /// The address of the product and the path requested, where the edge publishes the metadata.
-    published: Option<(&'a Site, &'a str)>,
-}
-
-impl<'a> Resource<'a> {
-    /// The resource at this path of the product, without the query.
-    pub(in crate::gateway) fn at(site: &'a Site, path: &'a str) -> Self {
-        Self {
-            published: Some((site, path)),
-            ..Self::elsewhere(&site.at(""), path)
-        }
-    }
-
-    /// The resource another proxy asks about, at the address its clients know. The application publishes the metadata.
-    pub(in crate::gateway) fn elsewhere(origin: &str, path: &str) -> Self {
-        let path = RequestPath::parse(path);
-        Self {
-            origin: origin.to_owned(),
-            segments: path.map_or_else(|_unread| Vec::new(), |path| path.segments().to_vec()),
-            published: None,
-        }
-    }
-
-    /// Whether a token for this audience is for the resource: for the audience of the rule where it has one, else for the URL
-    /// requested, for the address of the route, or for one between them.
-    pub(super) fn is_named_by(&self, audience: &str, route: &Route, rule: &BearerRule) -> bool {
-        if let Some(own) = &rule.audience {
-            return own == audience;
-        }
-        let Some(path) = audience.strip_prefix(&self.origin) else {
-            return false;
-        };
-        let path = RequestPath::parse(if path.is_empty() { "/" } else { path });
-        path.is_ok_and(|path| {
-            let named = path.segments();
-            named == route.segments || named.starts_with(&route.segments) && self.segments.starts_with(named)
-        })
-    }
-
-    /// Where its metadata is, if the edge publishes it (RFC 9728 section 3.1).
-    pub(super) fn metadata_url(&self) -> Option<String> {
-        let (site, path) = self.published?;
-        let below = if path == "/" { "" } else { path };
-        let url = url_at(site, &format!("{RESOURCE_METADATA_PATH}{below}"));
-        (url.len() <= MAX_METADATA_URL_BYTES).then_some(url)
-    }
+/// Where the metadata of the resource at this path of the product is (RFC 9728 section 3.1).
+pub(in crate::gateway) fn metadata_url(site: &Site, path: &str) -> Option<String> {
+    let below = if path == "/" { "" } else { path };
+    let url = url_at(site, &format!("{RESOURCE_METADATA_PATH}{below}"));
+    (url.len() <= MAX_METADATA_URL_BYTES).then_some(url)
 }
 
 /// The URL of a path as clients write it; that of the whole site has no closing slash.
@@ -126,35 +79,30 @@ fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> 
     let Some(rule) = &route.bearer else {
         return HttpError::NotFound.into_response();
     };
-    let mut response = match *request.method() {
+    // It is for everybody's eyes, and a client in a browser is of another origin.
+    let any_origin = [(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
+    match *request.method() {
         Method::GET | Method::HEAD => {
             let site = gateway.sites.of(request.headers());
-            let kind = HeaderValue::from_static("application/json");
-            let kept = [
-                (header::CONTENT_TYPE, kind),
-                (header::CACHE_CONTROL, METADATA_MAX_AGE),
-            ];
             let resource = rule.audience.clone().unwrap_or_else(|| url_at(site, path));
-            (kept, members(gateway, route, rule, site, &resource).to_string()).into_response()
+            let kept = [(header::CACHE_CONTROL, METADATA_MAX_AGE)];
+            (
+                any_origin,
+                kept,
+                Json(members(gateway, route, rule, site, &resource)),
+            )
+                .into_response()
         }
         // Clients in browsers add headers of their own, and ask before they do.
         Method::OPTIONS => {
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            let any = HeaderValue::from_static("*");
-            let said = [
-                (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
-                (header::ACCESS_CONTROL_ALLOW_HEADERS, any),
+            let allowed = [
+                (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
+                (header::ACCESS_CONTROL_ALLOW_HEADERS, "*"),
             ];
-            (StatusCode::NO_CONTENT, said).into_response()
+            (StatusCode::NO_CONTENT, any_origin, allowed).into_response()
         }
-        _ => return HttpError::MethodNotAllowed("GET, HEAD, OPTIONS".into()).into_response(),
-    };
-    // It is for everybody's eyes, and a client in a browser is of another origin.
-    let any = HeaderValue::from_static("*");
-    response
-        .headers_mut()
-        .insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
-    response
+        _ => HttpError::MethodNotAllowed("GET, HEAD, OPTIONS".into()).into_response(),
+    }
 }
 
 /// The members of RFC 9728 section 2 that say something here.

@@ -15,8 +15,6 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde_json::{Map, Value};
 
-use super::digest_of;
-
 /// Memory of all verdicts together, in bytes: about two thousand tokens with the usual claims.
 const WEIGHT_MAX: u64 = 16 * 1024 * 1024;
 /// Verdicts expected.
@@ -36,26 +34,8 @@ pub(super) const INTROSPECTION_MAX_AGE_MS: u64 = 10_000;
 /// How long a verified signature counts: a key that was withdrawn is noticed so much later than with every other token.
 pub(super) const SIGNATURE_MAX_AGE_MS: u64 = 60_000;
 
-/// How a token was judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JudgedBy {
-    /// Its signature.
-    Signature,
-    /// The provider.
-    Provider,
-}
-
-/// What all of a verdict depends on, hashed.
+/// What all of a verdict depends on, hashed: the token, its provider, and how it was judged.
 pub(super) type VerdictKey = [u8; 32];
-
-/// The key of a token of this provider.
-pub(super) fn key(by: JudgedBy, provider: &str, token: &str) -> VerdictKey {
-    let label = match by {
-        JudgedBy::Signature => "vestibule access token signature v1",
-        JudgedBy::Provider => "vestibule access token introspection v1",
-    };
-    digest_of(&[label, provider, token])
-}
 
 /// What a token is, or why it is nothing.
 pub(super) type Verdict = Result<Arc<VerifiedAccessToken>, Arc<AccessTokenError>>;
@@ -84,19 +64,6 @@ impl VerifiedTokens {
         Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes))
     }
 
-    /// A verdict that still counts.
-    pub(super) fn find(&self, key: &VerdictKey, now_ms: u64) -> Option<Verdict> {
-        let found = self.0.get(key)?;
-        (now_ms < found.until_ms).then_some(found.verdict)
-    }
-
-    /// Remembers a verdict made at `now_ms` for `max_age_ms`, or as long as the token lasts.
-    pub(super) fn keep(&self, key: VerdictKey, verdict: &Verdict, now_ms: u64, max_age_ms: u64) {
-        if let Some(remembered) = remembered(verdict, now_ms, max_age_ms) {
-            self.0.insert(key, remembered);
-        }
-    }
-
     /// The verdict on a token, from memory, from whoever is asking already, or from `ask`; where that gives none, the next one asks
     /// anew.
     pub(super) async fn find_or_ask<E>(
@@ -105,6 +72,9 @@ impl VerifiedTokens {
         (now_ms, max_age_ms): (u64, u64),
         ask: impl Future<Output = Result<Verdict, E>>,
     ) -> Result<Verdict, E> {
+        if let Some(found) = self.0.get(key).filter(|found| now_ms < found.until_ms) {
+            return Ok(found.verdict);
+        }
         self.0.remove_if(key, |found| found.until_ms <= now_ms);
         match self.0.get_value_or_guard_async(key).await {
             Ok(found) => Ok(found.verdict),
@@ -165,35 +135,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::gateway::bearer::refusal::TokenRefusal;
 
-    #[test]
-    fn no_two_judgements_share_a_key() {
-        let mut seen = std::collections::BTreeSet::new();
-        for by in [JudgedBy::Signature, JudgedBy::Provider] {
-            for (provider, token) in [
-                ("a", "bc"),
-                ("ab", "c"),
-                ("", "abc"),
-                ("abc", ""),
-                ("a", "b"),
-                ("b", "bc"),
-            ] {
-                assert!(seen.insert(key(by, provider, token)), "{by:?} {provider} {token}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_verdict_counts_until_its_time_and_memory_is_bounded() {
+    #[tokio::test]
+    async fn a_verdict_counts_until_its_time_and_memory_is_bounded() {
         let tokens = VerifiedTokens::new();
-        let one = key(JudgedBy::Provider, "a", "one");
-        let inactive = Err(Arc::new(AccessTokenError::Inactive));
-        tokens.keep(one, &inactive, 1_000, 10_000);
-        assert!(tokens.find(&one, 10_999).is_some());
-        assert!(tokens.find(&one, 11_000).is_none());
+        let inactive = || Err(Arc::new(AccessTokenError::Inactive));
+        let judge = async |number: u32, now_ms| {
+            let mut key = [0; 32];
+            key[..4].copy_from_slice(&number.to_be_bytes());
+            let mut asked = false;
+            let ask = async {
+                asked = true;
+                Ok::<_, TokenRefusal>(inactive())
+            };
+            let verdict = tokens.find_or_ask(&key, (now_ms, 10_000), ask).await;
+            assert!(verdict.unwrap().is_err());
+            asked
+        };
+        assert!(judge(0, 1_000).await);
+        assert!(!judge(0, 10_999).await);
+        assert!(judge(0, 11_000).await);
         for number in 0..200_000 {
-            let token = format!("token-{number}");
-            tokens.keep(key(JudgedBy::Provider, "a", &token), &inactive, 1_000, 10_000);
+            judge(number, 11_000).await;
         }
         let weight = tokens.0.weight();
         assert!(weight <= WEIGHT_MAX, "{weight}");

@@ -89,7 +89,7 @@ impl<'a> Passed<'a> {
     }
 
     /// Adds headers while the head has room, the shortest first.
-    fn add_what_fits(&mut self, offered: HeaderMap, who: &dyn Principal) {
+    fn add_what_fits(&mut self, offered: HeaderMap, who: Principal<'_>) {
         let mut offered: Vec<(HeaderName, HeaderValue)> = offered
             .into_iter()
             .filter_map(|(name, value)| Some((name?, value)))

@@ -48,7 +48,7 @@ pub(super) fn refuse(
     let login = if back.is_some() { &*login } else { "" };
     let mut response = refusal::refusal(route, session, missing, login);
     if let Some(rule) = route.and_then(|route| route.bearer.as_ref()).filter(|_| invites) {
-        bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", "/"));
+        bearer::invite(&mut response, rule, None);
     }
     response
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chassis::settings::toml_file::{Table, Value};
 
 use super::RouteFileContext;
-use crate::route_table::claims::{ClaimRequirement, ClaimRequirements};
+use crate::route_table::claims::ClaimRequirement;
 use crate::route_table::requirements::Requirements;
 use crate::values::allowed_parameters::{self, CONNECTION};
 use crate::values::claim_path::ClaimPath;
@@ -95,10 +95,10 @@ fn connection(value: Value<'_>, around: RouteFileContext<'_>) -> Option<String> 
 }
 
 /// Claims and what they have to be: keys of TOML, where dots lead into objects and quotes hold a name together.
-fn claims(value: Value<'_>) -> ClaimRequirements {
+fn claims(value: Value<'_>) -> Vec<ClaimRequirement> {
     let mut all = Vec::new();
     add_claims(value, &[], &mut all);
-    ClaimRequirements::new(all)
+    all
 }
 
 fn add_claims(value: Value<'_>, outer: &[String], all: &mut Vec<ClaimRequirement>) {
