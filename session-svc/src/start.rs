@@ -16,10 +16,8 @@ use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
@@ -190,7 +188,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
 ) -> Result<(), StartError> {
     let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let condition = StoreCondition::new(&runtime)?;
-    let health = Health::new().await;
+    let health = Health::new(runtime.readiness.subscribe());
     let keeper = Keeper::new(Arc::clone(&store), vault(parts.keys, &runtime)?, parts.lifetime)
         .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?)
         .finding_by_email(
@@ -234,20 +232,11 @@ pub async fn serve<P: Into<RefreshProviders>>(
     // A connection closed sooner would be opened again at a listener that is closing.
     let closed = stopping.closed.clone();
     let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
-    let work = WorkUnderWay {
-        calls,
-        refresher: refresher.clone(),
-        delivering: transmitter.map(|transmitter| transmitter.deliver()),
-    };
+    let delivering = transmitter.map(|transmitter| transmitter.deliver());
     // Dropped at the end, which stops what still runs.
     let mut background = JoinSet::new();
-    background.spawn(refresher.revoke_noted(runtime.shutdown.clone()));
+    background.spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
     background.spawn(condition.follow(store, runtime.shutdown.clone()));
-    background.spawn(report_health(
-        runtime.readiness.subscribe(),
-        health,
-        runtime.shutdown.clone(),
-    ));
     log_start(&listener, parts.limits);
     let stop_requested = async {
         runtime.shutdown.cancelled().await;
@@ -255,7 +244,7 @@ pub async fn serve<P: Into<RefreshProviders>>(
     };
     let serving = serve::serve_each(runtime.workers, listener, router, access.tls, limits, stopping);
     let ((), since) = tokio::join!(serving, stop_requested);
-    work.finish(since).await;
+    finish(calls, refresher, delivering, since).await;
     Ok(())
 }
 
@@ -278,25 +267,16 @@ fn log_start(listener: &TcpListener, limits: SessionLimits) {
     }
 }
 
-/// What is finished after the last connection has closed.
-struct WorkUnderWay {
-    calls: CallContext,
-    refresher: Refresher,
-    delivering: Option<TaskTracker>,
-}
-
-impl WorkUnderWay {
-    /// Waits for the work, until [`FINISH_TIMEOUT`] after the request to stop.
-    async fn finish(self, since: Instant) {
-        let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
-        // Writes first: the refresher revokes the tokens of sessions they end.
-        self.calls.drained(left()).await;
-        self.refresher.finish(left()).await;
-        if let Some(delivering) = self.delivering
-            && timeout(left(), delivering.wait()).await.is_err()
-        {
-            tracing::warn!("receivers of signals did not answer in time and are left to another replica");
-        }
+/// Waits for the work that goes on after the last connection has closed, until [`FINISH_TIMEOUT`] after the request to stop.
+async fn finish(calls: CallContext, refresher: Refresher, delivering: Option<TaskTracker>, since: Instant) {
+    let left = || FINISH_TIMEOUT.saturating_sub(since.elapsed());
+    // Writes first: the refresher revokes the tokens of sessions they end.
+    calls.drained(left()).await;
+    refresher.finish(left()).await;
+    if let Some(delivering) = delivering
+        && timeout(left(), delivering.wait()).await.is_err()
+    {
+        tracing::warn!("receivers of signals did not answer in time and are left to another replica");
     }
 }
 
@@ -341,23 +321,4 @@ fn keys(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Reloading<KeyRing>
         });
     }
     Ok(keys)
-}
-
-/// Sets gRPC's health service to what readiness is, each change once: a drain at once, before connections are refused.
-async fn report_health(mut ready: watch::Receiver<bool>, health: Health, shutdown: CancellationToken) {
-    let mut reported = false;
-    loop {
-        let now = *ready.borrow_and_update();
-        if now != reported {
-            health.serving(now).await;
-            reported = now;
-        }
-        tokio::select! {
-            changed = ready.changed() => if changed.is_err() { return },
-            () = shutdown.cancelled() => break,
-        }
-    }
-    if reported {
-        health.serving(false).await;
-    }
 }

@@ -4,8 +4,6 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tonic_reflection::server::{Builder, Error};
 
-use super::health;
-
 /// The services there are. What else the descriptors describe is the edge's.
 const SERVED: [&str; 4] = [
     "session.v1.SessionService",
@@ -33,12 +31,11 @@ pub enum BrokenDescriptors {
 pub(super) fn builder() -> Result<Builder<'static>, BrokenDescriptors> {
     let described = [
         session_proto::DESCRIPTORS,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
         tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
         tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
     ];
-    let builder = Builder::configure()
-        .register_file_descriptor_set(of_failures()?)
-        .register_file_descriptor_set(health::descriptors()?);
+    let builder = Builder::configure().register_file_descriptor_set(of_failures()?);
     let builder = SERVED
         .into_iter()
         .fold(builder, |builder, name| builder.with_service_name(name));

@@ -115,7 +115,7 @@ impl SessionService {
         let counted = Arc::clone(&calls);
         let keeps_no_updates = Arc::new(AtomicBool::new(false));
         let strict = Arc::clone(&keeps_no_updates);
-        let health = Health::new().await;
+        let health = Health::new(tokio::sync::watch::Sender::new(true).subscribe());
         let routes = move |stop| {
             let counted = Arc::clone(&counted);
             let strict = Arc::clone(&strict);
