@@ -18,15 +18,15 @@ use prost::Message;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
-use super::channels::StreamPermit;
 use super::connection::{FIRST_WORD_MAX, ReplicaConnection, Service};
 use super::endpoint::ReplicaEndpoint;
 use super::failure::SessionError;
 use super::pool::Pool;
 use super::resolution::Picked;
 use super::span;
+use super::stream_connections::StreamPermit;
 use crate::error;
 use crate::v1::ErrorReason;
 
@@ -85,7 +85,7 @@ where
     F: Future<Output = Result<R, Status>>,
 {
     let span = span::of_call(method, pool.only_target());
-    let answer = answered((pool, &span), deadline, repeat, request, send);
+    let answer = answered(pool, deadline, repeat, request, send);
     if span.is_disabled() {
         return answer.await;
     }
@@ -98,7 +98,7 @@ where
 }
 
 async fn answered<R, F>(
-    (pool, span): (&Arc<Pool>, &Span),
+    pool: &Arc<Pool>,
     deadline: Duration,
     repeat: Repeat,
     request: &impl Message,
@@ -122,10 +122,6 @@ where
         let failure = match picked {
             Err(no_connection) => AttemptFailure::Unsent(no_connection),
             Ok(picked) => {
-                if !span.is_disabled() && attempt == 1 && pool.only_target().is_none() {
-                    pool.target_of(&picked.replica.id)
-                        .inspect(|target| span::sent_to(span, target));
-                }
                 let replica = Arc::clone(&picked.replica);
                 let sent = match repeat.patience(deadline) {
                     None => attempted(picked, until, &send).await,

@@ -2,8 +2,7 @@
 //!
 //! Invariants
 //! - It is made before any call goes over it, and never a second time: a replica that is shutting down, or whose address answers
-//!   nobody any more, keeps no call waiting. Another one is made where no call waits for it
-//!   ([`Channels`](super::channels::Channels)).
+//!   nobody any more, keeps no call waiting. Another one is made where no call waits for it.
 //! - It counts as going from the first sign on: its end, or the replica's GOAWAY (RFC 9113, section 6.8) as the next call meets it. What is
 //!   in flight on it goes on.
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::Notify;
@@ -14,10 +15,10 @@ use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::transport::{ClientTlsConfig, Endpoint, Uri};
 
-use super::channels::{Channels, StreamPermit};
 use super::connection::ReplicaConnection;
 use super::resolve::Resolve;
 use super::settings::InvalidSettings;
+use super::stream_connections::{StreamConnections, StreamPermit};
 use super::tls::ClientTls;
 
 /// A replica on the same network answers a connection in a millisecond; a second means it is gone.
@@ -167,7 +168,10 @@ type Attempt = Shared<BoxFuture<'static, Result<Arc<ReplicaConnection>, Status>>
 /// One address of the service, with its connections.
 pub(super) struct ReplicaEndpoint {
     pub(super) id: EndpointId,
-    channels: Channels,
+    endpoint: Endpoint,
+    /// The last connection that was made for calls.
+    for_calls: ArcSwapOption<ReplicaConnection>,
+    for_streams: StreamConnections,
     /// The connection being made.
     attempt: Mutex<Option<Attempt>>,
     epoch: Instant,
@@ -189,7 +193,9 @@ impl ReplicaEndpoint {
         match target.endpoint(address, tls) {
             Ok(endpoint) => Some(Arc::new(Self {
                 id: target.id(address),
-                channels: Channels::new(endpoint, address),
+                endpoint,
+                for_calls: ArcSwapOption::default(),
+                for_streams: StreamConnections::default(),
                 attempt: Mutex::default(),
                 epoch: Instant::now(),
                 resolve_soon: Arc::clone(resolve_soon),
@@ -205,14 +211,13 @@ impl ReplicaEndpoint {
 
     /// The connection, if there is one that takes calls.
     pub(super) fn connected(&self) -> Option<Arc<ReplicaConnection>> {
-        self.channels
-            .last()
-            .filter(|connection| !connection.is_going_away())
+        let last = self.for_calls.load_full();
+        last.filter(|connection| !connection.is_going_away())
     }
 
     /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
-        let last = self.channels.last();
+        let last = self.for_calls.load_full();
         if last.is_some_and(|connection| connection.is_younger_than(EJECTION)) {
             self.failed();
         } else {
@@ -236,9 +241,10 @@ impl ReplicaEndpoint {
         }
         let this = Arc::clone(self);
         let attempt = async move {
-            let made = this.channels.connect().await;
-            if made.is_err() {
-                this.failed();
+            let made = this.make_connection().await;
+            match &made {
+                Ok(connection) => this.for_calls.store(Some(Arc::clone(connection))),
+                Err(_) => this.failed(),
             }
             *this.attempt.lock().unwrap_or_else(PoisonError::into_inner) = None;
             made
@@ -251,7 +257,17 @@ impl ReplicaEndpoint {
 
     /// A connection for a stream, and its permit on it.
     pub(super) async fn for_stream(&self) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
-        self.channels.for_stream().await
+        if let Some(free) = self.for_streams.free() {
+            return Ok(free);
+        }
+        let connection = self.make_connection().await?;
+        let permit = self.for_streams.add(&connection);
+        Ok((connection, permit))
+    }
+
+    async fn make_connection(&self) -> Result<Arc<ReplicaConnection>, Status> {
+        let made = ReplicaConnection::make(&self.endpoint, self.id.address).await;
+        made.map(Arc::new)
     }
 
     /// A call could not be made here, or was not answered.
@@ -267,7 +283,7 @@ impl ReplicaEndpoint {
 
     /// It says nothing while another one does: it is left out, and connected to anew before it has calls again.
     pub(super) fn suspect(&self) {
-        if let Some(connection) = self.channels.last() {
+        if let Some(connection) = self.for_calls.load_full() {
             connection.go_away();
         }
         self.failed();

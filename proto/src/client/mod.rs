@@ -18,7 +18,7 @@
 //!
 //! | Call | Repeated | Because |
 //! |---|---|---|
-//! | `get_session`, `batch_get_sessions`, `list_sessions` | yes | they change nothing |
+//! | `get_session`, `list_sessions` | yes | they change nothing |
 //! | `roll_session` | yes | rolling twice is rolling once |
 //! | `get_access_token` | yes, unless `force_refresh` | callers share one refresh; a forced one would be a second |
 //! | `create_session` | with a `request_id` | the service remembers it for ten minutes and answers with the same session |
@@ -36,7 +36,6 @@
 
 mod batching;
 mod call;
-mod channels;
 mod connection;
 mod endpoint;
 mod failure;
@@ -46,6 +45,7 @@ mod resolution;
 mod resolve;
 mod settings;
 mod span;
+mod stream_connections;
 mod tls;
 mod watch;
 
@@ -64,15 +64,14 @@ pub use self::watch::WatchItem;
 use self::call::Repeat;
 use self::connection::ReplicaConnection;
 use self::pool::Pool;
-use self::settings::Timeouts;
 use crate::v1::{
-    AbandonSignInRequest, AbandonSignInResponse, BatchGetSessionsRequest, BatchGetSessionsResponse,
-    BeginSignInRequest, BeginSignInResponse, BindSessionRequest, BindSessionResponse, CreateSessionRequest,
-    CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest, EndSessionsResponse,
-    GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, GetSessionResponse,
-    ListSessionsRequest, ListSessionsResponse, ReceiveSecurityEventRequest, ReceiveSecurityEventResponse,
-    RollSessionRequest, RollSessionResponse, RotateCookieRequest, RotateCookieResponse, UpdateSessionRequest,
-    UpdateSessionResponse, WatchSessionsRequest,
+    AbandonSignInRequest, AbandonSignInResponse, BeginSignInRequest, BeginSignInResponse, BindSessionRequest,
+    BindSessionResponse, CreateSessionRequest, CreateSessionResponse, EndSessionRequest, EndSessionResponse,
+    EndSessionsRequest, EndSessionsResponse, GetAccessTokenRequest, GetAccessTokenResponse,
+    GetSessionRequest, GetSessionResponse, ListSessionsRequest, ListSessionsResponse,
+    ReceiveSecurityEventRequest, ReceiveSecurityEventResponse, RollSessionRequest, RollSessionResponse,
+    RotateCookieRequest, RotateCookieResponse, UpdateSessionRequest, UpdateSessionResponse,
+    WatchSessionsRequest,
 };
 
 /// A refresh may have to wait for a slow provider, so a token has more time than the other calls.
@@ -82,7 +81,6 @@ const TOKEN_DEADLINE_FACTOR: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct SessionClient {
     pool: Arc<Pool>,
-    timeouts: Timeouts,
 }
 
 /// Writes one unary method: its name, messages, deadline factor and whether it may be repeated.
@@ -93,7 +91,7 @@ macro_rules! unary {
         /// # Errors
         /// The reason the service gave, or that it could not be reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
-            let deadline = self.timeouts.deadline * $factor;
+            let deadline = self.pool.settings().deadline * $factor;
             let (pool, request) = (&self.pool, &request);
             call::unary(pool, concat!("session.v1.SessionService/", $name), deadline, $repeat(request), request, |connection, until| async move {
                 let answer = connection.service().$method(pool.request(request.clone(), until)).await;
@@ -110,23 +108,15 @@ impl SessionClient {
     /// # Errors
     /// An address that is not an `http` or `https` URL with a host, or TLS material that cannot be read.
     pub fn new(settings: ClientSettings) -> Result<Self, InvalidSettings> {
-        let timeouts = Timeouts {
-            deadline: settings.deadline,
-            watch_silence: settings.watch_silence,
-        };
-        Ok(Self {
-            pool: Arc::new(Pool::new(settings)?),
-            timeouts,
-        })
+        let pool = Arc::new(Pool::new(settings)?);
+        Ok(Self { pool })
     }
 
     /// A client of the same settings with connections of its own: for another tokio runtime.
     #[must_use]
     pub fn for_worker(&self) -> Self {
-        Self {
-            pool: Arc::new(self.pool.for_worker()),
-            timeouts: self.timeouts,
-        }
+        let pool = Arc::new(self.pool.for_worker());
+        Self { pool }
     }
 
     unary!(
@@ -152,13 +142,17 @@ impl SessionClient {
             connection.reads().get(pool.annotations(), request, until).await
         };
         let method = "session.v1.SessionService/GetSession";
-        call::unary(pool, method, self.timeouts.deadline, Repeat::Soon, request, read).await
+        call::unary(
+            pool,
+            method,
+            pool.settings().deadline,
+            Repeat::Soon,
+            request,
+            read,
+        )
+        .await
     }
 
-    unary!(
-        /// Reads several sessions; each has a result of its own, in the order of the requests.
-        "BatchGetSessions" batch_get_sessions(BatchGetSessionsRequest) -> BatchGetSessionsResponse, |_: &_| Repeat::Soon, 1
-    );
     unary!(
         /// Reads a session for its browser and extends it by use.
         "RollSession" roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Soon, 1
@@ -207,7 +201,7 @@ impl SessionClient {
         &self,
         request: WatchSessionsRequest,
     ) -> impl Stream<Item = WatchItem> + Send + Unpin + use<> {
-        watch::any(Arc::clone(&self.pool), self.timeouts, request)
+        watch::watch(Arc::clone(&self.pool), None, request)
     }
 
     /// Watches on every replica at once, each by a stream of its own that is opened again whenever it ends. Begins with
@@ -216,7 +210,7 @@ impl SessionClient {
         &self,
         request: WatchSessionsRequest,
     ) -> impl Stream<Item = (EndpointId, WatchItem)> + Send + Unpin + use<> {
-        watch::each(Arc::clone(&self.pool), self.timeouts, request)
+        watch::each(Arc::clone(&self.pool), request)
     }
 
     /// The addresses known, and every change of them. Empty before the first call.

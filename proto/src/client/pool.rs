@@ -102,17 +102,16 @@ impl Pool {
         }
     }
 
+    pub(super) fn settings(&self) -> &ClientSettings {
+        &self.settings
+    }
+
     /// The service as the settings name it, if they name one alone.
     pub(super) fn only_target(&self) -> Option<&Target> {
         match &*self.targets {
             [only] => Some(only),
             _ => None,
         }
-    }
-
-    /// The name that led to an address.
-    pub(super) fn target_of(&self, id: &EndpointId) -> Option<&Target> {
-        self.targets.iter().find(|target| target.owns(id))
     }
 
     /// How many addresses are known.

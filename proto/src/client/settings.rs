@@ -16,13 +16,6 @@ pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
 /// Is told that changed certificate files were taken up, or why they were passed over.
 pub type OnRenewal = Arc<dyn Fn(Result<(), &(dyn Error + 'static)>) + Send + Sync>;
 
-/// How long calls and watches may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timeouts {
-    pub(super) deadline: Duration,
-    pub(super) watch_silence: Duration,
-}
-
 /// Where the session service is and how to speak to it.
 #[derive(Clone)]
 pub struct ClientSettings {

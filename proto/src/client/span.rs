@@ -1,7 +1,7 @@
 //! The span of a call, for whoever records traces (OpenTelemetry semantic conventions, RPC).
 //!
-//! Invariants: it names the method, the service as the settings name it, and what came of the call, never a session. Calls outside of any trace, such as those that look whether
-//! a service is there, begin none.
+//! Invariants: it names the method, the service if the settings name one alone, and the result of the call, never a session. Calls outside
+//! of any trace, such as those that look whether a service is there, begin none.
 
 use tonic::Code;
 use tracing::field::Empty;
@@ -30,15 +30,6 @@ pub(super) fn of_call(method: &'static str, service: Option<&Target>) -> Span {
         server.port = service.map(|service| i64::from(service.port())),
         error.type = Empty,
     )
-}
-
-/// Names the service a call is sent to, where several are known.
-pub(super) fn sent_to(span: &Span, service: &Target) {
-    tracing::record_all!(
-        span,
-        server.address = service.host(),
-        server.port = i64::from(service.port())
-    );
 }
 
 pub(super) fn answered(span: &Span) {

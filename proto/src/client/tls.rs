@@ -2,7 +2,7 @@
 
 use std::fmt::{Debug, Formatter};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
@@ -11,13 +11,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 pub struct ClientTls {
     ca: Vec<u8>,
     identity: Option<(Vec<u8>, Vec<u8>)>,
-    files: Option<Files>,
-}
-
-#[derive(Clone, PartialEq, Eq)]
-struct Files {
-    ca: PathBuf,
-    identity: Option<(PathBuf, PathBuf)>,
+    files: Option<(PathBuf, Option<(PathBuf, PathBuf)>)>,
 }
 
 impl ClientTls {
@@ -37,19 +31,21 @@ impl ClientTls {
     /// # Errors
     /// A file that cannot be read; the message names it.
     pub fn from_files(ca: PathBuf, identity: Option<(PathBuf, PathBuf)>) -> io::Result<Self> {
-        let files = Files { ca, identity };
-        let (ca, identity) = files.read(|path| std::fs::read(path))?;
+        let own = match &identity {
+            Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
+            None => None,
+        };
         Ok(Self {
-            ca,
-            identity,
-            files: Some(files),
+            ca: read(&ca)?,
+            identity: own,
+            files: Some((ca, identity)),
         })
     }
 
     /// What the files hold now, if that is something else.
     pub(super) async fn renewed(&self) -> Option<Self> {
-        let files = self.files.clone()?;
-        let again = tokio::task::spawn_blocking(move || Self::from_files(files.ca, files.identity)).await;
+        let (ca, identity) = self.files.clone()?;
+        let again = tokio::task::spawn_blocking(move || Self::from_files(ca, identity)).await;
         match again {
             Ok(Ok(tls)) => (tls != *self).then_some(tls),
             Ok(Err(error)) => {
@@ -72,20 +68,9 @@ impl ClientTls {
     }
 }
 
-/// Contents of a CA file, and of a certificate and its key.
-type PemContents = (Vec<u8>, Option<(Vec<u8>, Vec<u8>)>);
-
-impl Files {
-    fn read(&self, read: impl Fn(&PathBuf) -> io::Result<Vec<u8>>) -> io::Result<PemContents> {
-        let named = |path: &PathBuf| {
-            read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-        };
-        let identity = match &self.identity {
-            Some((certificate, key)) => Some((named(certificate)?, named(key)?)),
-            None => None,
-        };
-        Ok((named(&self.ca)?, identity))
-    }
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    std::fs::read(path).map_err(named)
 }
 
 impl Debug for ClientTls {

@@ -11,12 +11,10 @@ use super::WatchItem;
 use super::replica_watch;
 use crate::client::endpoint::EndpointId;
 use crate::client::pool::Pool;
-use crate::client::settings::Timeouts;
 use crate::v1::WatchSessionsRequest;
 
 struct ReplicaWatches {
     pool: Arc<Pool>,
-    timeouts: Timeouts,
     request: WatchSessionsRequest,
     endpoints: watch::Receiver<Vec<EndpointId>>,
     known: Vec<EndpointId>,
@@ -27,7 +25,6 @@ struct ReplicaWatches {
 /// Watches on every replica.
 pub(in crate::client) fn each(
     pool: Arc<Pool>,
-    timeouts: Timeouts,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, (EndpointId, WatchItem)> {
     let mut endpoints = pool.endpoints();
@@ -35,7 +32,6 @@ pub(in crate::client) fn each(
     endpoints.mark_changed();
     let each = ReplicaWatches {
         pool,
-        timeouts,
         request,
         endpoints,
         known: Vec::new(),
@@ -76,13 +72,9 @@ impl ReplicaWatches {
             self.items.push_back((gone.clone(), WatchItem::Gone));
         }
         for found in now.iter().filter(|id| !self.known.contains(id)) {
-            let replica_watch = replica_watch::one(
-                Arc::clone(&self.pool),
-                self.timeouts,
-                found.clone(),
-                self.request.clone(),
-            );
-            self.watches.insert(found.clone(), replica_watch);
+            let (pool, only) = (Arc::clone(&self.pool), Some(found.clone()));
+            let watch = replica_watch::watch(pool, only, self.request.clone());
+            self.watches.insert(found.clone(), watch);
             self.items.push_back((found.clone(), WatchItem::Found));
         }
         self.known = now;

@@ -11,7 +11,7 @@ mod freshness;
 mod replica_watch;
 
 pub(super) use self::each::each;
-pub(super) use self::replica_watch::any;
+pub(super) use self::replica_watch::watch;
 
 use super::failure::SessionError;
 use crate::v1::SessionEvent;

@@ -17,7 +17,6 @@ use crate::client::endpoint::{EndpointId, ReplicaEndpoint};
 use crate::client::failure::SessionError;
 use crate::client::pool::Pool;
 use crate::client::resolution::Picked;
-use crate::client::settings::Timeouts;
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
 
@@ -26,14 +25,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// Which replica is watched.
-enum WatchedReplica {
-    /// Any; another one each time.
-    Any,
-    /// This one.
-    One(EndpointId),
-}
 
 /// The state of the stream.
 enum WatchState {
@@ -62,8 +53,8 @@ enum Received {
 
 struct ReplicaWatch {
     pool: Arc<Pool>,
-    timeouts: Timeouts,
-    target: WatchedReplica,
+    /// The replica that is watched; none for any, another one each time.
+    only: Option<EndpointId>,
     /// Its resume token moves on with every event.
     request: WatchSessionsRequest,
     state: WatchState,
@@ -76,35 +67,15 @@ struct ReplicaWatch {
     lost: Option<ErrorReason>,
 }
 
-/// Watches on one replica at a time, whichever can be reached.
-pub(in crate::client) fn any(
+/// Watches on the replica given, or else on one at a time that can be reached.
+pub(in crate::client) fn watch(
     pool: Arc<Pool>,
-    timeouts: Timeouts,
-    request: WatchSessionsRequest,
-) -> BoxStream<'static, WatchItem> {
-    watch(pool, timeouts, WatchedReplica::Any, request)
-}
-
-/// Watches on the replica given.
-pub(super) fn one(
-    pool: Arc<Pool>,
-    timeouts: Timeouts,
-    id: EndpointId,
-    request: WatchSessionsRequest,
-) -> BoxStream<'static, WatchItem> {
-    watch(pool, timeouts, WatchedReplica::One(id), request)
-}
-
-fn watch(
-    pool: Arc<Pool>,
-    timeouts: Timeouts,
-    target: WatchedReplica,
+    only: Option<EndpointId>,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, WatchItem> {
     let watch = ReplicaWatch {
         pool,
-        timeouts,
-        target,
+        only,
         request,
         state: WatchState::Closed(Instant::now()),
         items: VecDeque::new(),
@@ -165,11 +136,12 @@ impl ReplicaWatch {
     }
 
     async fn open(&self) -> Result<OpenWatch, SessionError> {
-        let until = Instant::now() + self.timeouts.deadline;
+        let until = Instant::now() + self.pool.settings().deadline;
         let picked = tokio::time::timeout_at(until, self.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
-        let (mut freshness, questions) = Freshness::new(self.timeouts.watch_silence, self.request.clone());
+        let (mut freshness, questions) =
+            Freshness::new(self.pool.settings().watch_silence, self.request.clone());
         let follow = |mut service: Service, request| async move { service.follow_sessions(request).await };
         let stream = call::stream(&self.pool, &picked, until, questions, follow).await?;
         freshness.record_arrival();
@@ -181,13 +153,13 @@ impl ReplicaWatch {
     }
 
     async fn pick(&self) -> Result<Picked, SessionError> {
-        match &self.target {
-            WatchedReplica::One(id) => {
+        match &self.only {
+            Some(id) => {
                 let replica = self.pool.replica(id).ok_or_else(SessionError::unreachable)?;
                 let connection = replica.connect().await?;
                 Ok(Picked { replica, connection })
             }
-            WatchedReplica::Any => Ok(self.pool.pick().await?),
+            None => Ok(self.pool.pick().await?),
         }
     }
 
