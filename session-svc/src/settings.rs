@@ -212,11 +212,8 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         .settings()
         .next()
         .and_then(|settings| settings.proxy.clone());
-    let (mut transmitters, receivers) = match signals::read(reader) {
-        Some(signals) => (signals.transmitters, signals.receivers),
-        None => (None, None),
-    };
-    if let Some(file) = &mut transmitters {
+    let mut signals = signals::read(reader).unwrap_or_default();
+    if let Some(file) = &mut signals.transmitters {
         signals::fit_to_providers(reader, file, proxy.as_ref(), &providers);
     }
     Settings {
@@ -236,8 +233,8 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             watch_heartbeat: WATCH_HEARTBEAT,
         },
         providers,
-        transmitters,
-        receivers,
+        transmitters: signals.transmitters,
+        receivers: signals.receivers,
     }
 }
 

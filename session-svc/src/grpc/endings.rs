@@ -10,7 +10,6 @@ use super::arguments;
 use super::call::Call;
 use super::service::Api;
 use crate::keeper::Removed;
-use crate::receiver::Received;
 use crate::session::Cause;
 use crate::sessions::{EndAll, OfflineTokens, Once, SessionsError};
 
@@ -66,15 +65,14 @@ pub(super) async fn receive_security_event(
         return Err(SessionsError::ListensToNobody);
     };
     let received = receiver.receive(&api.sessions, &request.token, &request.authorization);
-    match received.await? {
-        Received::Accepted => Ok(v1::ReceiveSecurityEventResponse::default()),
-        Received::Refused { code, description } => Ok(v1::ReceiveSecurityEventResponse {
-            error_code: code.name().to_owned(),
-            description,
-        }),
-        // Its transmitter's keys cannot be had, or lack the token's.
-        Received::Undecided => Err(SessionsError::ProviderUnavailable),
-    }
+    let refusal = received
+        .await?
+        .map(|(code, description)| (code.name().to_owned(), description));
+    let (error_code, description) = refusal.unwrap_or_default();
+    Ok(v1::ReceiveSecurityEventResponse {
+        error_code,
+        description,
+    })
 }
 
 /// What a request wants ended, for a caller who waits until `answer_by`.

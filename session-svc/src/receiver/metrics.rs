@@ -1,6 +1,6 @@
 //! What became of security events.
 
-use prometheus::{IntCounterVec, Opts, Registry};
+use prometheus::{IntCounterVec, Registry, register_int_counter_vec_with_registry};
 
 named! {
     all;
@@ -37,14 +37,12 @@ impl EventCounts {
         registry: &Registry,
         transmitters: impl Iterator<Item = &'a str>,
     ) -> Result<Self, prometheus::Error> {
-        let events = IntCounterVec::new(
-            Opts::new(
-                "security_events_total",
-                "Security events that were delivered, by transmitter, type and what became of them.",
-            ),
+        let events = register_int_counter_vec_with_registry!(
+            "security_events_total",
+            "Security events that were delivered, by transmitter, type and what became of them.",
             &["transmitter", "event", "outcome"],
+            registry
         )?;
-        registry.register(Box::new(events.clone()))?;
         for transmitter in transmitters {
             for result in EventResult::ALL {
                 events.with_label_values(&[transmitter, UNKNOWN, result.name()]);

@@ -15,7 +15,7 @@ mod settings;
 mod signal_receiver;
 mod subjects;
 
-pub use settings::TransmittersFile;
-pub(crate) use settings::read;
-pub(crate) use signal_receiver::Received;
+pub(crate) use policy::EventPolicy;
+pub(crate) use settings::parse_header;
+pub use settings::{ConfiguredTransmitter, TransmittersFile};
 pub use signal_receiver::{ReceiverError, SignalReceiver};

@@ -72,11 +72,11 @@ static ROWS: [(&str, PolicyAction); 22] = [
 
 /// The rows of a file that differ from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct EventPolicy(BTreeMap<&'static str, PolicyAction>);
+pub(crate) struct EventPolicy(BTreeMap<&'static str, PolicyAction>);
 
 impl EventPolicy {
     /// Reads a table.
-    pub(super) fn read(table: &Table<'_>) -> Self {
+    pub(crate) fn read(table: &Table<'_>) -> Self {
         let rows = ROWS.iter();
         let given = rows.filter_map(|(row, _)| Some((*row, action(table.get(row)?)?)));
         Self(given.collect())

@@ -3,35 +3,21 @@
 use std::sync::Arc;
 
 use chassis::audit::{AuditRecord, Event, Outcome};
-use chassis::secret::{Reloading, Secret};
 use oidc::{BuildError, unverified_issuer};
 use prometheus::Registry;
 use ssf::{ErrorCode, SecurityEventError, SecurityEventToken, StreamEvent, Transmitter};
 
 use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
-use super::settings::{ConfiguredTransmitter, TransmittersFile, parse_header};
+use super::settings::{ConfiguredTransmitter, TransmittersFile};
 use super::subjects::SubjectNames;
 use crate::sessions::{EventOrder, Sessions, SessionsError};
 
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
 
-/// The result of a push.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// It was accepted, now or earlier.
-    Accepted,
-    /// It was refused for good.
-    Refused {
-        /// The code for the transmitter.
-        code: ErrorCode,
-        /// The same for people, in English.
-        description: String,
-    },
-    /// There is no verdict now: it has to be sent again.
-    Undecided,
-}
+/// Why a push is refused for good: the code for its transmitter, and the same for people, in English.
+pub(crate) type Refusal = (ErrorCode, String);
 
 /// The receiver of a running service. Clones share it.
 #[derive(Clone)]
@@ -47,8 +33,6 @@ struct ReceiverState {
 struct TrustedTransmitter {
     configured: ConfiguredTransmitter,
     transmitter: Transmitter,
-    /// The Authorization header of its pushes, if a file has it.
-    authorization: Option<Reloading<Secret<String>>>,
 }
 
 impl SignalReceiver {
@@ -68,19 +52,21 @@ impl SignalReceiver {
 
     /// Follows the files of Authorization headers. Needs a tokio runtime; ends with it.
     pub(crate) fn follow_files(&self) {
-        self.0
-            .transmitters
-            .iter()
-            .for_each(TrustedTransmitter::follow_file);
+        for trusted in &self.0.transmitters {
+            trusted.configured.follow_file();
+        }
     }
 
-    /// Receives a pushed event, with the Authorization header of the push.
+    /// Receives a pushed event, with the Authorization header of the push; none if it was accepted, now or earlier.
+    ///
+    /// # Errors
+    /// There is no verdict now: it has to be sent again.
     pub(crate) async fn receive(
         &self,
         sessions: &Sessions,
         token: &str,
         authorization: &str,
-    ) -> Result<Received, SessionsError> {
+    ) -> Result<Option<Refusal>, SessionsError> {
         let issuer = unverified_issuer(token);
         let named = |one: &&TrustedTransmitter| issuer.as_deref() == Some(one.issuer());
         let Some(trusted) = self.0.transmitters.iter().find(named) else {
@@ -88,30 +74,28 @@ impl SignalReceiver {
                 Some(_) => SecurityEventError::unknown_issuer(),
                 None => SecurityEventError::malformed(),
             };
-            return Ok(self.reject(None, &error));
+            return self.reject(None, &error);
         };
         let id = trusted.id();
-        if !trusted.is_authorized(authorization) {
-            return Ok(self.reject(
-                Some(id),
-                &SecurityEventError::Refused {
-                    code: ErrorCode::AuthenticationFailed,
-                    part: "the Authorization header",
-                    fault: "is not the configured one",
-                },
-            ));
+        if !trusted.configured.is_authorized(authorization) {
+            let error = SecurityEventError::Refused {
+                code: ErrorCode::AuthenticationFailed,
+                part: "the Authorization header",
+                fault: "is not the configured one",
+            };
+            return self.reject(Some(id), &error);
         }
         let now = sessions.now_ms() / SECOND_MS;
         let audience = &trusted.configured.audience;
         let event = match trusted.transmitter.verify(token, audience, now).await {
             Ok(event) => event,
-            Err(error) => return Ok(self.reject(Some(id), &error)),
+            Err(error) => return self.reject(Some(id), &error),
         };
         let name = event.event.name;
         if let Some(stream) = &event.event.stream {
             log_stream_event(id, stream);
             self.0.counts.count(Some(id), Some(name), EventResult::Noted);
-            return Ok(Received::Accepted);
+            return Ok(None);
         }
         let done = self.act(sessions, trusted, &event).await;
         let result = *done.as_ref().unwrap_or_else(|error| {
@@ -125,17 +109,19 @@ impl SignalReceiver {
             &EventResult::Undecided
         });
         self.0.counts.count(Some(id), Some(name), result);
-        done.map(|_| Received::Accepted)
+        done.map(|_| None)
     }
 
     /// Logs and counts a token that is not accepted.
-    fn reject(&self, transmitter: Option<&str>, error: &SecurityEventError) -> Received {
-        let (result, received) = match error.code() {
-            Some(code) => {
-                let description = error.to_string();
-                (EventResult::Refused, Received::Refused { code, description })
-            }
-            None => (EventResult::Undecided, Received::Undecided),
+    fn reject(
+        &self,
+        transmitter: Option<&str>,
+        error: &SecurityEventError,
+    ) -> Result<Option<Refusal>, SessionsError> {
+        let refusal = error.code().map(|code| (code, error.to_string()));
+        let result = match refusal {
+            Some(_) => EventResult::Refused,
+            None => EventResult::Undecided,
         };
         // Any client can send a token without a trusted transmitter: it does not fill the log.
         if transmitter.is_some() {
@@ -144,7 +130,8 @@ impl SignalReceiver {
             tracing::warn!(transmitter, outcome, error, "a security event was not accepted");
         }
         self.0.counts.count(transmitter, None, result);
-        received
+        // Its transmitter's keys cannot be had, or lack the token's.
+        refusal.map(Some).ok_or(SessionsError::ProviderUnavailable)
     }
 
     async fn act(
@@ -221,13 +208,11 @@ fn log_stream_event(transmitter: &str, event: &StreamEvent) {
 impl TrustedTransmitter {
     fn new(configured: &ConfiguredTransmitter) -> Result<Self, ReceiverError> {
         let transmitter = Transmitter::new(configured.settings.clone());
-        let header = configured.authorization.as_ref();
         Ok(Self {
             transmitter: transmitter.map_err(|source| ReceiverError::Settings {
                 id: configured.id.clone(),
                 source,
             })?,
-            authorization: header.map(|(_, value)| Reloading::new(value.clone())),
             configured: configured.clone(),
         })
     }
@@ -238,18 +223,6 @@ impl TrustedTransmitter {
 
     fn issuer(&self) -> &str {
         &self.configured.settings.issuer
-    }
-
-    /// Whether a push has the header that the file has now. Without a file every push passes: the signature decides.
-    fn is_authorized(&self, given: &str) -> bool {
-        let header = self.authorization.as_ref();
-        header.is_none_or(|header| header.load().is(given))
-    }
-
-    fn follow_file(&self) {
-        if let (Some(header), Some((path, _))) = (&self.authorization, &self.configured.authorization) {
-            header.follow("authorization_file", path, parse_header);
-        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! Transmitters of security events, and receivers of ours: one file for both directions.
 
+mod fields;
+mod receivers;
+mod transmitters;
+
 use chassis::settings::toml_file::{self, FileMistakes};
 use chassis::settings::{Reader, Topic, setting};
 
 use oidc::ForwardProxy;
 use provider_settings::ConfiguredProviders;
 
-use crate::receiver::{self, TransmittersFile};
-use crate::transmitter::{self, Receivers};
+use crate::receiver::TransmittersFile;
+use crate::transmitter::Receivers;
 
 pub(crate) const SIGNALS: &str = "SESSION_SIGNALS";
 
@@ -21,8 +25,8 @@ pub(super) static TOPIC: Topic = Topic {
     )],
 };
 
-/// What the file says of both directions; there is at least one.
-#[derive(Debug)]
+/// What the file says of both directions.
+#[derive(Debug, Default)]
 pub struct Signals {
     /// Trusted transmitters of security events.
     pub transmitters: Option<TransmittersFile>,
@@ -37,8 +41,8 @@ pub struct Signals {
 pub fn parse(text: &str) -> Result<Signals, FileMistakes> {
     toml_file::parse(text, |file| {
         let signals = Signals {
-            transmitters: receiver::read(file),
-            receivers: transmitter::read(file),
+            transmitters: transmitters::read(file),
+            receivers: receivers::read(file),
         };
         if signals.transmitters.is_none() && signals.receivers.is_none() {
             file.wrong("there is no partner: write a [[transmitter]] or a [[receiver]] table for each");

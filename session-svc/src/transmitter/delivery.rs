@@ -14,10 +14,11 @@ use futures_util::future::join_all;
 use ring::rand::SystemRandom;
 use ssf::{PushError, PushOutcome};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::Context;
 use super::measures::SignalOutcome;
 use super::note::{KEPT_MS, SignalNote, list_of};
+use super::outbox::Outbox;
 use super::receiver::Receiver;
 use crate::session::{Name, SessionId};
 use crate::store::{Lease, LoadedRecord, StoreError};
@@ -29,7 +30,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 const GATHER_PAUSE: Duration = Duration::from_millis(10);
 
 /// Notes that wait for one receiver at most, some 100 MB of a store.
-pub(super) const QUEUED_MAX: usize = 100_000;
+pub(crate) const QUEUED_MAX: usize = 100_000;
 
 /// Names of notes read at once.
 const PAGE: usize = 1_000;
@@ -38,7 +39,7 @@ const PAGE: usize = 1_000;
 const AT_ONCE: usize = 16;
 
 /// How long a receiver has for an answer: it stores the event and answers, and acts afterwards.
-pub(super) const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the others wait if the replica that sends dies.
 const LEASE: Duration = Duration::from_secs(15);
@@ -58,8 +59,9 @@ type QueuedNote = (u64, Name);
 
 /// Sends the events of one receiver.
 pub(super) struct Deliverer {
-    context: Arc<Context>,
+    outbox: Arc<Outbox>,
     receiver: Arc<Receiver>,
+    shutdown: CancellationToken,
     /// The name of this replica in the lease.
     holder: String,
     /// Since when the lease is held; without one if the store was too full for it.
@@ -72,10 +74,11 @@ pub(super) struct Deliverer {
 }
 
 impl Deliverer {
-    pub(super) fn new(context: Arc<Context>, receiver: Arc<Receiver>) -> Self {
+    pub(super) fn new(outbox: Arc<Outbox>, receiver: Arc<Receiver>, shutdown: CancellationToken) -> Self {
         Self {
-            context,
+            outbox,
             receiver,
+            shutdown,
             holder: String::new(),
             held: None,
             pause: None,
@@ -95,8 +98,8 @@ impl Deliverer {
             return;
         };
         self.holder = random.handle().to_string();
-        let mut wakes = self.context.outbox.wakes();
-        let shutdown = self.context.shutdown.clone();
+        let mut wakes = self.outbox.wakes();
+        let shutdown = self.shutdown.clone();
         while !shutdown.is_cancelled() {
             let sends_at_once = self.round().await.unwrap_or_else(|error| {
                 let error = &error as &dyn std::error::Error;
@@ -136,14 +139,12 @@ impl Deliverer {
         }
         self.retry_at = None;
         if !self.hold().await? {
-            self.context
-                .measures
-                .waiting(&self.receiver.id, 0, Duration::ZERO);
+            self.outbox.measures.waiting(&self.receiver.id, 0, Duration::ZERO);
             return Ok(false);
         }
         let queue = self.queue().await?;
         let mut sent = 0;
-        while sent < queue.len() && !self.context.shutdown.is_cancelled() && self.hold().await? {
+        while sent < queue.len() && !self.shutdown.is_cancelled() && self.hold().await? {
             let page = queue
                 .get(sent..(sent + AT_ONCE).min(queue.len()))
                 .unwrap_or_default();
@@ -153,9 +154,9 @@ impl Deliverer {
             sent += page.len();
         }
         let oldest_ms = queue.get(sent).map(|(noted_at_ms, _)| *noted_at_ms);
-        let waits_ms = oldest_ms.map_or(0, |at_ms| self.context.keeper.now_ms().saturating_sub(at_ms));
+        let waits_ms = oldest_ms.map_or(0, |at_ms| self.outbox.keeper.now_ms().saturating_sub(at_ms));
         let (id, count) = (&self.receiver.id, queue.len() - sent);
-        self.context
+        self.outbox
             .measures
             .waiting(id, count, Duration::from_millis(waits_ms));
         Ok(self.retry_at.is_none())
@@ -163,7 +164,7 @@ impl Deliverer {
 
     /// The notes that wait, the oldest first; those that are too old or too many are dropped.
     async fn queue(&self) -> Result<Vec<QueuedNote>, StoreError> {
-        let (store, list) = (self.context.keeper.store(), list_of(&self.receiver));
+        let (store, list) = (self.outbox.keeper.store(), list_of(&self.receiver));
         let (mut queue, mut after) = (Vec::new(), None);
         loop {
             let page = store.list(list, after.as_ref(), PAGE).await?;
@@ -175,9 +176,9 @@ impl Deliverer {
         }
         queue.sort_unstable();
         queue.dedup();
-        let now_ms = self.context.keeper.now_ms();
+        let now_ms = self.outbox.keeper.now_ms();
         let old = queue.partition_point(|(noted_at_ms, _)| now_ms.saturating_sub(*noted_at_ms) > KEPT_MS);
-        let beyond = queue.len().saturating_sub(self.context.receivers.queued_max);
+        let beyond = queue.len().saturating_sub(self.outbox.receivers.queued_max);
         let dropped: Vec<QueuedNote> = queue.drain(..old.max(beyond)).collect();
         for (_, name) in &dropped {
             store.remove(*name, Vec::new()).await?;
@@ -214,7 +215,7 @@ impl Deliverer {
 
     /// Reads the notes of a page whose sessions are gone. A note of an ending that failed waits until its session goes.
     async fn ready(&self, page: &[QueuedNote]) -> Result<Vec<(QueuedNote, SignalNote)>, StoreError> {
-        let keeper = &self.context.keeper;
+        let keeper = &self.outbox.keeper;
         let names: Vec<Name> = page.iter().map(|(_, name)| *name).collect();
         let loaded = keeper.store().load_many(&names).await?;
         let notes = page.iter().zip(loaded).filter_map(|(queued, loaded)| {
@@ -243,8 +244,8 @@ impl Deliverer {
         (noted_at_ms, name): QueuedNote,
         note: &SignalNote,
     ) -> Option<(PushError, Option<Duration>)> {
-        let now_ms = self.context.keeper.now_ms();
-        let outcome = match self.context.receivers.token(&self.receiver, note, now_ms) {
+        let now_ms = self.outbox.keeper.now_ms();
+        let outcome = match self.outbox.receivers.token(&self.receiver, note, now_ms) {
             Ok(token) => self.receiver.push.send(token, now_ms / 1_000).await,
             Err(error) => return Some((error.into(), None)),
         };
@@ -274,7 +275,7 @@ impl Deliverer {
             }
         }
         // A note that stays is sent again.
-        if let Err(error) = self.context.keeper.store().remove(name, Vec::new()).await {
+        if let Err(error) = self.outbox.keeper.store().remove(name, Vec::new()).await {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(receiver = self.receiver.id, error, "a note stays for now");
         }
@@ -298,7 +299,7 @@ impl Deliverer {
     }
 
     fn count(&self, outcome: SignalOutcome) {
-        self.context.measures.signal(&self.receiver.id, outcome);
+        self.outbox.measures.signal(&self.receiver.id, outcome);
     }
 
     /// Takes or prolongs the lease; false if another replica has it.
@@ -309,7 +310,7 @@ impl Deliverer {
             return Ok(true);
         }
         let began = Instant::now();
-        let (store, name) = (self.context.keeper.store(), list_of(&self.receiver));
+        let (store, name) = (self.outbox.keeper.store(), list_of(&self.receiver));
         let acquired = store.acquire_lease(name, &self.holder, LEASE).await;
         self.held = match acquired {
             Ok(lease) => lease.map(|lease| (began, Some(lease))),
@@ -324,7 +325,7 @@ impl Deliverer {
 
     async fn release(&mut self) {
         if let Some((_, Some(lease))) = self.held.take()
-            && let Err(error) = self.context.keeper.store().release_lease(&lease).await
+            && let Err(error) = self.outbox.keeper.store().release_lease(&lease).await
         {
             let error = &error as &dyn std::error::Error;
             tracing::debug!(error, "the lease of a receiver was not released and expires");

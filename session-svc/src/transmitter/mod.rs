@@ -17,7 +17,6 @@ mod measures;
 mod note;
 mod outbox;
 mod receiver;
-mod receivers_file;
 
 use std::sync::Arc;
 
@@ -25,8 +24,8 @@ use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use receiver::Receivers;
-pub(crate) use receivers_file::read;
+pub(crate) use delivery::{PUSH_TIMEOUT, QUEUED_MAX};
+pub use receiver::{Receiver, Receivers, SubjectFormat};
 
 use self::delivery::Deliverer;
 use self::measures::Measures;
@@ -35,14 +34,8 @@ use crate::keeper::Keeper;
 use crate::refresh::ports::SignalOutbox;
 
 /// The transmitter of a running service.
-pub(crate) struct SignalTransmitter(Arc<Context>);
-
-/// What the parts of the transmitter share.
-struct Context {
-    receivers: Receivers,
-    keeper: Keeper,
+pub(crate) struct SignalTransmitter {
     outbox: Arc<Outbox>,
-    measures: Measures,
     shutdown: CancellationToken,
 }
 
@@ -57,27 +50,24 @@ impl SignalTransmitter {
         metrics: &Registry,
         shutdown: CancellationToken,
     ) -> Result<Self, prometheus::Error> {
-        let measures = Measures::new(metrics)?;
-        let outbox = Outbox::new(&receivers, keeper.clone(), measures.clone());
-        Ok(Self(Arc::new(Context {
-            receivers,
-            keeper,
+        let outbox = Outbox::new(receivers, keeper, Measures::new(metrics)?);
+        Ok(Self {
             outbox: Arc::new(outbox),
-            measures,
             shutdown,
-        })))
+        })
     }
 
     /// Where use cases note events.
     pub(crate) fn outbox(&self) -> Arc<dyn SignalOutbox> {
-        Arc::clone(&self.0.outbox) as Arc<dyn SignalOutbox>
+        Arc::clone(&self.outbox) as Arc<dyn SignalOutbox>
     }
 
     /// Starts a task for each receiver. The tasks end when the service stops; then the tracker is empty.
     pub(crate) fn deliver(&self) -> TaskTracker {
         let tasks = TaskTracker::new();
-        for receiver in &self.0.receivers.all {
-            tasks.spawn(Deliverer::new(Arc::clone(&self.0), Arc::clone(receiver)).run());
+        for receiver in &self.outbox.receivers.all {
+            let (outbox, receiver) = (Arc::clone(&self.outbox), Arc::clone(receiver));
+            tasks.spawn(Deliverer::new(outbox, receiver, self.shutdown.clone()).run());
         }
         tasks.close();
         tasks

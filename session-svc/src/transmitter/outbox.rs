@@ -28,18 +28,18 @@ const RETRIED_MAX: usize = 256;
 /// Writes notes; clones share everything.
 #[derive(Clone)]
 pub(super) struct Outbox {
-    receivers: Arc<[Arc<Receiver>]>,
-    keeper: Keeper,
-    measures: Measures,
+    pub(super) receivers: Receivers,
+    pub(super) keeper: Keeper,
+    pub(super) measures: Measures,
     /// Changes when there may be something to send.
     wakes: watch::Sender<()>,
     retried: Arc<Semaphore>,
 }
 
 impl Outbox {
-    pub(super) fn new(receivers: &Receivers, keeper: Keeper, measures: Measures) -> Self {
+    pub(super) fn new(receivers: Receivers, keeper: Keeper, measures: Measures) -> Self {
         Self {
-            receivers: receivers.all.clone().into(),
+            receivers,
             keeper,
             measures,
             wakes: watch::Sender::new(()),
@@ -112,7 +112,7 @@ impl Drop for Unwritten {
 impl SignalOutbox for Outbox {
     async fn note_ending(&self, ending: SessionEnding<'_>) {
         let now_ms = self.keeper.now_ms();
-        let receivers = self.receivers.iter();
+        let receivers = self.receivers.all.iter();
         let receivers = receivers.filter(|receiver| receiver.receives(&ending.session.issuer));
         let notes = receivers.map(|receiver| async move {
             let note = SignalNote::of(receiver, &ending, now_ms);

@@ -39,7 +39,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Whether it gets events of sessions of this provider.
-    pub(super) fn receives(&self, issuer: &str) -> bool {
+    pub(crate) fn receives(&self, issuer: &str) -> bool {
         self.providers.is_empty() || self.providers.iter().any(|other| other == issuer)
     }
 }

@@ -43,10 +43,7 @@ fn every_mistake_is_named_with_its_line() {
             "authorization_file = \"/nowhere\"",
             "line 5: the file /nowhere cannot be read",
         ),
-        (
-            "authorization_file = \"/dev/null\"",
-            "the file /dev/null cannot be read",
-        ),
+        ("authorization_file = \"/dev/null\"", "the file has no text"),
         ("delivery = \"poll\"", "line 5: unknown key"),
         ("emails = true", "line 5: unknown key"),
         ("email = 1", "expected true or false"),
@@ -59,11 +56,11 @@ fn every_mistake_is_named_with_its_line() {
         ("[[transmitter]]\nid = \"A B\"\n", "id \"A B\" has to be a-z"),
         (
             "[[transmitter]]\nissuer = \"http://id.example\"\n",
-            "has to be an https address without query and fragment",
+            "has to be an https address",
         ),
         (
             "[[transmitter]]\nissuer = \"https://id.example?a\"\n",
-            "without query and fragment",
+            "neither query nor fragment",
         ),
     ] {
         let mistakes = parse(text).unwrap_err().to_string();
