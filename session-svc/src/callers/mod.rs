@@ -25,7 +25,7 @@ use chassis::secret::Reloading;
 
 pub use identity::Caller;
 pub(crate) use identity::CallerIdentity;
-pub(crate) use policy::{Policy, Rpcs};
+pub(crate) use policy::Policy;
 pub use policy_file::parse;
 pub use rpc::Rpc;
 

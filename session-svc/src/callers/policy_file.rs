@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use chassis::settings::unknown;
 
-use super::{CallerIdentity, Policy, Rpc, Rpcs};
+use super::{CallerIdentity, Policy, Rpc};
 
 /// The most callers of one list: far more services than share one session service.
 const MAX_CALLERS: usize = 1_000;
@@ -50,7 +50,7 @@ pub fn parse(text: &str) -> Result<Policy, FileMistakes> {
     Ok(Policy::new(callers))
 }
 
-fn caller(table: &Table<'_>) -> Option<(CallerIdentity, Rpcs)> {
+fn caller(table: &Table<'_>) -> Option<(CallerIdentity, Vec<Rpc>)> {
     let identity = table.required("identity").and_then(identity);
     let rpcs = table.required("rpcs").and_then(rpcs);
     Some((identity?, rpcs?))
@@ -63,19 +63,19 @@ fn identity(value: Value<'_>) -> Option<CallerIdentity> {
         .ok()
 }
 
-fn rpcs(value: Value<'_>) -> Option<Rpcs> {
+fn rpcs(value: Value<'_>) -> Option<Vec<Rpc>> {
     let Some(members) = value.as_list() else {
         value.wrong("rpcs has to be a list such as [\"GetSession\"], or [\"*\"] for every method");
         return None;
     };
     let alone = members.len() == 1;
-    let mut rpcs = Rpcs::default();
+    let mut rpcs = Vec::new();
     for member in members {
         let Some(name) = member.string() else { continue };
         match Rpc::named(&name).filter(|rpc| rpc.right() == *rpc) {
-            Some(rpc) if !rpcs.insert(rpc) => member.wrong(format!("rpc \"{rpc}\" is there twice")),
-            Some(_) => {}
-            None if name == EVERY && alone => return Some(Rpcs::ALL),
+            Some(rpc) if rpcs.contains(&rpc) => member.wrong(format!("rpc \"{rpc}\" is there twice")),
+            Some(rpc) => rpcs.push(rpc),
+            None if name == EVERY && alone => return Some(Rpc::ALL.to_vec()),
             None if name == EVERY => member.wrong("\"*\" is every method and stands alone"),
             None => {
                 let rights = Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc);

@@ -23,21 +23,12 @@ fn mistakes(text: &str) -> Vec<String> {
 #[test]
 fn a_caller_may_call_what_its_entry_says_and_nothing_else() {
     let policy = parse(GOOD).unwrap();
-    let mut orders = Rpcs::default();
-    assert!(orders.insert(Rpc::GetSession) && orders.insert(Rpc::GetAccessToken));
+    let orders = vec![Rpc::GetSession, Rpc::GetAccessToken];
     let expected = Policy::new([
-        (CallerIdentity::parse(EDGE).unwrap(), Rpcs::ALL),
+        (CallerIdentity::parse(EDGE).unwrap(), Rpc::ALL.to_vec()),
         (CallerIdentity::parse("dns:orders.internal").unwrap(), orders),
     ]);
     assert_eq!(policy, expected);
-    for &rpc in Rpc::ALL {
-        assert!(Rpcs::ALL.contains(rpc));
-        assert_eq!(
-            orders.contains(rpc),
-            matches!(rpc, Rpc::GetSession | Rpc::GetAccessToken),
-            "{rpc}"
-        );
-    }
 }
 
 #[test]

@@ -21,23 +21,15 @@ use crate::sessions::SessionsError;
 /// The metadata that names the request a call belongs to; a batch has one for each read in it.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Whose call it is, for the records of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum RequestName {
-    /// As the caller says.
-    #[default]
-    Given,
-    /// A name made here, since the caller has none.
-    Made,
-}
-
 /// One call; clones are of the same one.
 #[derive(Clone, Default)]
 pub(super) struct Call {
     pub(super) caller: Arc<Caller>,
     pub(super) peer: Option<SocketAddr>,
-    /// The request it belongs to, and who named that.
-    pub(super) request: (RequestId, RequestName),
+    /// The request it belongs to.
+    pub(super) request: RequestId,
+    /// Whether the caller has named that, and not this service.
+    pub(super) names_request: bool,
     /// The timeout of the caller (gRPC over HTTP/2, `grpc-timeout`).
     pub(super) timeout: Option<Duration>,
     /// When that is over.
@@ -58,7 +50,7 @@ struct Notes {
     person: OnceLock<(String, String)>,
     is_administrative: OnceLock<()>,
     /// The requests of the reads of a batch, where there are several.
-    requests: OnceLock<String>,
+    requests: Option<String>,
 }
 
 impl Call {
@@ -66,10 +58,14 @@ impl Call {
     pub(super) fn of(request: &Request) -> Self {
         let certificate = request.extensions().get::<PeerCertificate>();
         let timeout = deadline::timeout(request.headers());
+        let named = request.headers().get(X_REQUEST_ID);
+        let named = named.and_then(|id| RequestId::parse(id.as_bytes()));
         Self {
             caller: Arc::new(certificate.map_or_else(Caller::anonymous, Caller::of)),
             peer: request.extensions().get::<PeerAddress>().map(|peer| peer.0),
-            request: request_name(request.headers()),
+            // Without randomness nothing else works either, and says so.
+            request: named.unwrap_or_else(|| RequestId::of(random::bytes().unwrap_or_default())),
+            names_request: named.is_some(),
             timeout,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             disbelieved: certificate.map(|certificate| certificate.disbelieved.clone()),
@@ -88,7 +84,7 @@ impl Call {
     /// What records say of it that are written while it is answered.
     pub(super) fn origin(&self) -> Origin {
         Origin {
-            request_id: self.request.0,
+            request_id: self.request,
             caller: self.caller.shown().map(Arc::from),
         }
     }
@@ -129,7 +125,7 @@ impl Call {
         let _ = self.notes.person.set((issuer.to_owned(), subject.to_owned()));
     }
 
-    /// It reads what belongs to somebody without their secret: by a handle, or by their name.
+    /// It reads what belongs to a user without their secret: by a handle, or by their name.
     pub(super) fn reads_without_secret(&self) {
         let _ = self.notes.is_administrative.set(());
     }
@@ -145,9 +141,10 @@ impl Call {
         Some((issuer, subject))
     }
 
-    /// The requests of the reads of a batch, separated by spaces; none where there is one.
-    pub(super) fn requests(&self) -> Option<&str> {
-        self.notes.requests.get().map(String::as_str)
+    /// The request it belongs to, or those of the reads of a batch, separated by spaces.
+    pub(super) fn requests(&self) -> &str {
+        let several = self.notes.requests.as_deref();
+        several.unwrap_or(self.request.as_str())
     }
 
     /// The session the call is about, once it has been read from the request.
@@ -168,30 +165,10 @@ impl Call {
     }
 }
 
-/// The request that these headers name, or else a name for it.
-fn request_name(headers: &HeaderMap) -> (RequestId, RequestName) {
-    let given = headers
-        .get(X_REQUEST_ID)
-        .and_then(|id| RequestId::parse(id.as_bytes()));
-    given.map_or_else(
-        // Without randomness nothing else works either, and says so.
-        || {
-            (
-                RequestId::of(random::bytes().unwrap_or_default()),
-                RequestName::Made,
-            )
-        },
-        |id| (id, RequestName::Given),
-    )
-}
-
-fn requests_of_batch(headers: &HeaderMap) -> OnceLock<String> {
+fn requests_of_batch(headers: &HeaderMap) -> Option<String> {
     let ids = headers.get_all(X_REQUEST_ID);
-    let several = OnceLock::new();
-    if ids.iter().nth(1).is_some() {
-        let ids = ids.iter().filter_map(|id| RequestId::parse(id.as_bytes()));
-        let texts: Vec<String> = ids.map(|id| id.to_string()).collect();
-        let _ = several.set(texts.join(" "));
-    }
-    several
+    ids.iter().nth(1)?;
+    let ids = ids.iter().filter_map(|id| RequestId::parse(id.as_bytes()));
+    let texts: Vec<String> = ids.map(|id| id.to_string()).collect();
+    Some(texts.join(" "))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chassis::audit::{RepeatedRecords, carried};
 use chassis::clock::Clock;
-use prometheus::{HistogramOpts, HistogramVec, Registry};
+use prometheus::{HistogramVec, Registry, register_histogram_vec_with_registry};
 use session_proto::v1::ErrorReason;
 use tokio_util::task::TaskTracker;
 use tonic::{Response, Status};
@@ -27,11 +27,12 @@ const BUCKETS: [f64; 14] = [
 /// What all calls share; clones share it too.
 #[derive(Clone)]
 pub struct CallContext {
-    callers: Callers,
-    durations: HistogramVec,
+    pub(super) callers: Callers,
+    pub(super) durations: HistogramVec,
     writes: TaskTracker,
-    watches: OpenWatches,
-    records: Arc<RepeatedRecords>,
+    pub(super) watches: OpenWatches,
+    /// Audit records that callers can repeat.
+    pub(super) records: Arc<RepeatedRecords>,
 }
 
 impl CallContext {
@@ -41,12 +42,13 @@ impl CallContext {
         metrics: &Registry,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, prometheus::Error> {
-        let durations = HistogramVec::new(
-            HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.")
-                .buckets(BUCKETS.to_vec()),
+        let durations = register_histogram_vec_with_registry!(
+            "rpc_server_call_duration_seconds",
+            "How long calls took.",
             &["rpc_method", "rpc_response_status_code"],
+            BUCKETS.to_vec(),
+            metrics
         )?;
-        metrics.register(Box::new(durations.clone()))?;
         Ok(Self {
             callers,
             durations,
@@ -62,25 +64,6 @@ impl CallContext {
         if tokio::time::timeout(limit, self.writes.wait()).await.is_err() {
             tracing::warn!("writes in flight did not finish in time and are cut off");
         }
-    }
-
-    pub(super) fn callers(&self) -> &Callers {
-        &self.callers
-    }
-
-    /// The watches that are open.
-    pub(super) fn watches(&self) -> &OpenWatches {
-        &self.watches
-    }
-
-    /// Audit records that callers can repeat.
-    pub(super) fn records(&self) -> Arc<RepeatedRecords> {
-        Arc::clone(&self.records)
-    }
-
-    /// How long calls take.
-    pub(super) fn durations(&self) -> HistogramVec {
-        self.durations.clone()
     }
 
     /// Does the work of a call to its end once it has begun, whether or not the caller still waits for it: for writes of several

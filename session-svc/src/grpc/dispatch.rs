@@ -21,7 +21,7 @@ use tonic::codegen::Service as _;
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
-use super::call::{Call, RequestName, X_REQUEST_ID};
+use super::call::{Call, X_REQUEST_ID};
 use super::call_context::CallContext;
 use super::counted_body;
 use super::deadline::MAX_DEADLINE;
@@ -29,6 +29,7 @@ use super::method::Method;
 use super::record::{self, CallRecord};
 use super::service::Api;
 use super::status;
+use crate::callers::AccessDenied;
 
 /// What a request's content type is (gRPC over HTTP/2, "Content-Type"), parameters aside.
 const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
@@ -65,7 +66,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     }
     let method = Method::of(request.uri().path());
     let call = Call::of(&request);
-    let request_name = call.request;
+    let unnamed = (!call.names_request).then_some(call.request);
     let span = record::span(method, request.headers());
     let record = CallRecord::begin(method, call.clone(), calls, span.clone());
     let response = match admitted(calls, method, &call) {
@@ -89,7 +90,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     } else {
         explained(response)
     };
-    if let (id, RequestName::Made) = request_name
+    if let Some(id) = unnamed
         && let Ok(id) = HeaderValue::from_str(id.as_str())
     {
         response.headers_mut().insert(X_REQUEST_ID, id);
@@ -116,19 +117,13 @@ fn no_call(request: &Request) -> Option<Response> {
 
 /// Whether a call may be made, and if so the permit for the memory it takes.
 fn admitted(calls: &CallContext, method: Method, call: &Call) -> Result<BytesPermit, Status> {
-    match access_denied(calls, method, call) {
-        Some(status) => Err(status),
-        None => call.waiting.hold(method.bytes).ok_or_else(status::overloaded),
-    }
-}
-
-fn access_denied(calls: &CallContext, method: Method, call: &Call) -> Option<Status> {
-    let callers = calls.callers();
-    match method.rpc {
-        Some(rpc) => callers.allow(&call.caller, rpc).err().map(status::access_denied),
-        None if method.is_open() || callers.know(&call.caller) => None,
-        None => Some(status::access_denied(crate::callers::AccessDenied::Unknown)),
-    }
+    let allowed = match method.rpc {
+        Some(rpc) => calls.callers.allow(&call.caller, rpc),
+        None if method.is_open() || calls.callers.know(&call.caller) => Ok(()),
+        None => Err(AccessDenied::Unknown),
+    };
+    allowed.map_err(status::access_denied)?;
+    call.waiting.hold(method.bytes).ok_or_else(status::overloaded)
 }
 
 /// The failure in a response's head; what fails later, in a stream, has a status made here and not by the framework.

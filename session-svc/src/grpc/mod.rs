@@ -91,12 +91,12 @@ pub fn routes(
         .into_axum_router()
         .route(health::LIST, axum::routing::post(list));
     Ok(move || {
-        let api = Api::new(
-            sessions.for_worker(),
-            receiver.clone(),
-            calls.clone(),
-            shutdown.clone(),
-        );
+        let api = Api {
+            sessions: sessions.for_worker(),
+            receiver: receiver.clone(),
+            calls: calls.clone(),
+            draining: shutdown.clone(),
+        };
         let sessions = SessionServiceServer::new(api)
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_REQUEST_BYTES)

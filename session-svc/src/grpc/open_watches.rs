@@ -1,6 +1,6 @@
 //! How many watches are open now.
 
-use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntGauge, IntGaugeVec, Registry, register_int_gauge_vec_with_registry};
 
 use crate::sessions::WatchScope;
 
@@ -14,17 +14,15 @@ pub(super) struct OpenWatch(IntGauge);
 impl OpenWatches {
     /// Makes the metric and registers it.
     pub(super) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let open = IntGaugeVec::new(
-            Opts::new(
-                "session_watches",
-                "Watches that are open now, by what they are about: all sessions, those of a person, or one.",
-            ),
+        let open = register_int_gauge_vec_with_registry!(
+            "session_watches",
+            "Watches that are open now, by what they are about: all sessions, those of a person, or one.",
             &["scope"],
+            registry
         )?;
         for scope in ["all", "person", "session"] {
             open.with_label_values(&[scope]);
         }
-        registry.register(Box::new(open.clone()))?;
         Ok(Self(open))
     }
 

@@ -33,7 +33,8 @@ pub(super) struct CallRecord {
     began: Instant,
     trace_id: Option<String>,
     span: Span,
-    written: bool,
+    /// Cancelled until the call is answered.
+    outcome: CallOutcome,
 }
 
 /// How a call ended.
@@ -57,7 +58,7 @@ macro_rules! write_read {
             session = record.call.session().map(tracing::field::display),
             sessions = record.call.batch(),
             duration_us = record.duration_us(),
-            request_id = record.call.requests().unwrap_or(record.call.request.0.as_str()),
+            request_id = record.call.requests(),
             trace_id = record.trace_id.as_deref() },
             "call"
         );
@@ -70,25 +71,28 @@ impl CallRecord {
         Self {
             method,
             call,
-            durations: calls.durations(),
-            records: calls.records(),
+            durations: calls.durations.clone(),
+            records: Arc::clone(&calls.records),
             began: Instant::now(),
             trace_id: chassis::propagation::trace_id(&span),
             span,
-            written: false,
+            outcome: CallOutcome {
+                code: Code::Cancelled,
+                reason: None,
+            },
         }
     }
 
     /// The call was answered: with a failure, or well.
     pub(super) fn answered(mut self, failure: Option<&Status>) {
-        self.write(CallOutcome {
+        self.outcome = CallOutcome {
             code: failure.map_or(Code::Ok, Status::code),
             reason: failure.and_then(session_proto::error::reason_of),
-        });
+        };
     }
 
-    fn write(&mut self, outcome: CallOutcome) {
-        self.written = true;
+    fn write(&self) {
+        let outcome = self.outcome;
         let code = code_name(outcome.code);
         self.durations
             .with_label_values(&[self.method.name, code])
@@ -119,10 +123,8 @@ impl CallRecord {
     fn write_audit(&self, outcome: CallOutcome) {
         let (call, endings) = (&self.call, self.call.endings());
         let session = call.session().map(|session| session.to_string());
-        let (sessions, peer) = (
-            call.batch(),
-            call.peer.map(|peer| (peer.ip().to_string(), peer.port())),
-        );
+        let sessions = call.batch();
+        let peer = call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
         let judged = match outcome.code {
             Code::Ok => Outcome::Success,
             _ => Outcome::Failure,
@@ -134,7 +136,7 @@ impl CallRecord {
             sessions: sessions.as_deref(),
             caller: call.caller.shown(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
-            request_id: Some(call.requests().unwrap_or(call.request.0.as_str())),
+            request_id: Some(call.requests()),
             trace_id: self.trace_id.as_deref(),
             rpc: Some((self.method.name, code_name(outcome.code))),
             cause: endings.map(|(cause, _)| cause.name()),
@@ -167,17 +169,7 @@ impl CallRecord {
             Some(Rpc::EndSession | Rpc::EndSessions) => {
                 self.call.endings().is_none_or(|(_, count)| count == 0)
             }
-            Some(
-                Rpc::GetSession
-                | Rpc::BatchGetSessions
-                | Rpc::RollSession
-                | Rpc::CreateSession
-                | Rpc::UpdateSession
-                | Rpc::GetAccessToken
-                | Rpc::WatchSessions
-                | Rpc::FollowSessions,
-            )
-            | None => false,
+            _ => false,
         }
     }
 
@@ -188,12 +180,7 @@ impl CallRecord {
 
 impl Drop for CallRecord {
     fn drop(&mut self) {
-        if !self.written {
-            self.write(CallOutcome {
-                code: Code::Cancelled,
-                reason: None,
-            });
-        }
+        self.write();
     }
 }
 

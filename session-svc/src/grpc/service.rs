@@ -24,21 +24,6 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// The service over its use cases.
-    pub(super) fn new(
-        sessions: Sessions,
-        receiver: Option<SignalReceiver>,
-        calls: CallContext,
-        draining: CancellationToken,
-    ) -> Self {
-        Self {
-            sessions,
-            receiver,
-            calls,
-            draining,
-        }
-    }
-
     /// The message of a session.
     pub(super) fn resource(&self, session: &Session) -> v1::Session {
         resource::session(session, self.sessions.lifetime())

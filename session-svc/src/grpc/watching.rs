@@ -34,16 +34,11 @@ struct WatchStream {
     /// Where the last event, or heartbeat, leaves off.
     position: String,
     call: Call,
-    ending: Ending,
-    _open: OpenWatch,
-}
-
-/// Writes the record of a watch's end.
-struct Ending {
     rpc: Rpc,
-    call: Call,
     began: Instant,
+    /// How it ends; the record of its end says so.
     code: Code,
+    _open: OpenWatch,
 }
 
 /// The events of a watch, for one caller.
@@ -82,17 +77,11 @@ async fn watch(
     }
     let resume =
         Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
-    let open = api.calls.watches().open(&scope);
+    let open = api.calls.watches.open(&scope);
     let events = api.sessions.watch(scope, resume.map(str::to_owned)).await?;
-    let ending = Ending {
-        rpc: match &questions {
-            Some(_) => Rpc::FollowSessions,
-            None => Rpc::WatchSessions,
-        },
-        call: call.clone(),
-        began: Instant::now(),
-        // A caller that hangs up gets no status.
-        code: Code::Cancelled,
+    let rpc = match &questions {
+        Some(_) => Rpc::FollowSessions,
+        None => Rpc::WatchSessions,
     };
     let watch = WatchStream {
         api: api.clone(),
@@ -100,7 +89,10 @@ async fn watch(
         questions,
         position: request.resume_token.clone(),
         call: call.clone(),
-        ending,
+        rpc,
+        began: Instant::now(),
+        // A caller that hangs up gets no status.
+        code: Code::Cancelled,
         _open: open,
     };
     Ok(unfold(Some(watch), |watch| async move {
@@ -108,11 +100,11 @@ async fn watch(
         match watch.next().await {
             Some(Ok(event)) => Some((Ok(event), Some(watch))),
             Some(Err(status)) => {
-                watch.ending.code = status.code();
+                watch.code = status.code();
                 Some((Err(status), None))
             }
             None => {
-                watch.ending.code = Code::Ok;
+                watch.code = Code::Ok;
                 None
             }
         }
@@ -210,20 +202,20 @@ impl WatchStream {
 
     /// A change of the callers' policy takes effect before the event is sent.
     fn check_access(&self) -> Result<(), Status> {
-        let callers = self.api.calls.callers();
+        let callers = &self.api.calls.callers;
         callers
-            .allow(&self.call.caller, self.ending.rpc)
+            .allow(&self.call.caller, self.rpc)
             .map_err(status::access_denied)
     }
 }
 
-impl Drop for Ending {
+impl Drop for WatchStream {
     fn drop(&mut self) {
         let peer = self.call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
         AuditRecord {
             caller: self.call.caller.shown(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
-            request_id: Some(self.call.request.0.as_str()),
+            request_id: Some(self.call.requests()),
             rpc: Some((self.rpc.full_name(), code_name(self.code))),
             duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
             // However it ends, that is what a watch does.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    GaugeVec, IntCounterVec, IntGaugeVec, Registry, register_gauge_vec_with_registry,
+    register_int_counter_vec_with_registry, register_int_gauge_vec_with_registry,
+};
 
 named! {
     /// The result of an event for one receiver.
@@ -34,34 +37,25 @@ impl Measures {
     /// # Errors
     /// They are registered already.
     pub(super) fn new(metrics: &Registry) -> Result<Self, prometheus::Error> {
-        let signals = IntCounterVec::new(
-            Opts::new(
+        Ok(Self {
+            signals: register_int_counter_vec_with_registry!(
                 "signals_sent_total",
                 "Events for receivers, by receiver and outcome",
-            ),
-            &["receiver", "outcome"],
-        )?;
-        let queued = IntGaugeVec::new(
-            Opts::new(
+                &["receiver", "outcome"],
+                metrics
+            )?,
+            queued: register_int_gauge_vec_with_registry!(
                 "signals_queued",
                 "Events that wait for their receiver, at the replica that has its lease",
-            ),
-            &["receiver"],
-        )?;
-        let oldest = GaugeVec::new(
-            Opts::new(
+                &["receiver"],
+                metrics
+            )?,
+            oldest: register_gauge_vec_with_registry!(
                 "signals_oldest_seconds",
                 "How long the oldest event has waited for its receiver, at the replica that has its lease",
-            ),
-            &["receiver"],
-        )?;
-        metrics.register(Box::new(signals.clone()))?;
-        metrics.register(Box::new(queued.clone()))?;
-        metrics.register(Box::new(oldest.clone()))?;
-        Ok(Self {
-            signals,
-            queued,
-            oldest,
+                &["receiver"],
+                metrics
+            )?,
         })
     }
 
