@@ -9,6 +9,7 @@
 //! Small bodies are left alone: they are over before anybody could look.
 
 use std::future::Future as _;
+use std::io;
 use std::task::Poll;
 
 use axum::body::Body;
@@ -23,11 +24,6 @@ use crate::sessions::{CurrentSession, OpenStream, OpenStreams};
 
 /// A body of at most this many bytes leaves in one piece.
 const SMALL_BYTES: u64 = 64 * 1024;
-
-/// The session of a stream has ended.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the session has ended")]
-pub(super) struct SessionEnded;
 
 /// Whether a body may take long to pass.
 fn is_long(body: &impl HttpBody) -> bool {
@@ -86,7 +82,7 @@ pub(super) fn until_ended(
             };
             is_over = true;
             Poll::Ready(match kind {
-                None => Some(Err(axum::Error::new(SessionEnded))),
+                None => Some(Err(axum::Error::new(io::Error::other("the session has ended")))),
                 Some(StreamKind::Events) => None,
                 Some(StreamKind::Grpc) => {
                     let mut trailers = HeaderMap::new();

@@ -243,10 +243,8 @@ impl Proxy {
         let body = upload.send();
         frame(&mut head, &body);
         let answer = self.dispatch(context, Request::from_parts(head, body));
-        match upload.within(self.head_timeout, answer).await {
-            Err(upload::Stalled) => Err(Unanswered::TooLate),
-            Ok(answer) => answer,
-        }
+        let answered = upload.within(self.head_timeout, answer).await;
+        answered.unwrap_or(Err(Unanswered::TooLate))
     }
 
     async fn dispatch(

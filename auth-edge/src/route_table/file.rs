@@ -64,18 +64,17 @@ pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTab
 
 /// Whether a request could be answered by either of two rules, of which none is the more specific.
 fn is_tied(one: &Route, other: &Route) -> bool {
-    let shares = |one: &[String], other: &[String]| {
+    fn shares<T: PartialEq>(one: &[T], other: &[T]) -> bool {
         if one.is_empty() || other.is_empty() {
             one.is_empty() && other.is_empty()
         } else {
             one.iter().any(|name| other.contains(name))
         }
-    };
-    let names = |route: &Route| -> Vec<String> { route.methods.iter().map(ToString::to_string).collect() };
+    }
     one.prefix == other.prefix
         && one.segments == other.segments
         && shares(&one.hosts, &other.hosts)
-        && shares(&names(one), &names(other))
+        && shares(&one.methods, &other.methods)
 }
 
 /// Reads a rule: `[[check]]` is for what another proxy asks about, `[[route]]` for what the edge itself is asked for.

@@ -93,8 +93,11 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
                 || told.names.contain(name)
                 || (is_token && told.token_ends_here)
         })
-        // Envoy removes after it has set.
-        .filter(|name| !is_set(&headers, name))
+        // Envoy removes after it has set. What could not be set is removed where a client sent it.
+        .filter(|name| {
+            let mut set = headers.iter().filter_map(|option| option.header.as_ref());
+            !set.any(|header| header.key == name.as_str())
+        })
         .map(|name| name.as_str().to_owned())
         .collect();
     if client_headers.contains_key(header::COOKIE) {
@@ -112,17 +115,6 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
             .filter_map(|cookie| set(&header::SET_COOKIE, cookie, add))
             .collect(),
     }
-}
-
-/// Whether a header is among those set: one that could not be set is removed where a client sent it.
-fn is_set(headers: &[HeaderValueOption], name: &HeaderName) -> bool {
-    let told = |option: &HeaderValueOption| {
-        option
-            .header
-            .as_ref()
-            .is_some_and(|header| header.key == name.as_str())
-    };
-    headers.iter().any(told)
 }
 
 fn set(name: &HeaderName, value: &HeaderValue, action: HeaderAppendAction) -> Option<HeaderValueOption> {

@@ -23,16 +23,11 @@ const SLOTS: usize = 1_024;
 /// Between two renewals by force of one token, in milliseconds.
 const PAUSE_MS: u64 = 30_000;
 
-#[derive(Clone, Copy, Default)]
-struct Last {
-    session: u64,
-    at_ms: u64,
-}
-
 /// Remembers whose token was refreshed by force just now.
 #[derive(Clone)]
 pub(super) struct Renewals {
-    slots: Arc<[Mutex<Last>]>,
+    /// The session that a slot holds as a hash, and when its token was refreshed, in milliseconds.
+    slots: Arc<[Mutex<(u64, u64)>]>,
     hasher: RandomState,
 }
 
@@ -60,41 +55,27 @@ impl Renewals {
         let slot = usize::try_from(session % SLOTS as u64).ok()?;
         let mut last = self.slots.get(slot)?.lock().await;
         // Somebody may have refreshed it since.
-        if let Some(other) = access_token(gateway, current, wanted, false)
-            .await
-            .filter(|granted| granted.authorization != refused.authorization)
-        {
+        let other =
+            async |force_refresh| match gateway.sessions.granted(&current.id, wanted, force_refresh).await {
+                Ok(granted) => Some(granted).filter(|granted| granted.authorization != refused.authorization),
+                Err(error) => {
+                    tracing::info!(
+                        error = &error as &dyn std::error::Error,
+                        "a refused access token cannot be renewed"
+                    );
+                    None
+                }
+            };
+        if let Some(other) = other(false).await {
             return Some(other);
         }
         let now_ms = gateway.clock.now_ms();
-        if last.session == session && now_ms < last.at_ms.saturating_add(PAUSE_MS) {
+        let (last_session, last_at_ms) = *last;
+        if last_session == session && now_ms < last_at_ms.saturating_add(PAUSE_MS) {
             return None;
         }
-        *last = Last {
-            session,
-            at_ms: now_ms,
-        };
-        access_token(gateway, current, wanted, true)
-            .await
-            .filter(|granted| granted.authorization != refused.authorization)
-    }
-}
-
-async fn access_token(
-    gateway: &Gateway,
-    current: &CurrentSession,
-    wanted: TokenFor<'_>,
-    force_refresh: bool,
-) -> Option<Arc<CachedToken>> {
-    match gateway.sessions.granted(&current.id, wanted, force_refresh).await {
-        Ok(granted) => Some(granted),
-        Err(error) => {
-            tracing::info!(
-                error = &error as &dyn std::error::Error,
-                "a refused access token cannot be renewed"
-            );
-            None
-        }
+        *last = (session, now_ms);
+        other(true).await
     }
 }
 

@@ -8,6 +8,7 @@
 //! - One sending at a time reads the body. An earlier one gets an error, never an end that would make a part the whole.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -24,19 +25,10 @@ use crate::route_table::upstream_headers::ToldNames;
 /// Longest part of a body that is kept to be sent again, in bytes: forms and calls of APIs, no files.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
-/// Nothing moved for too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stalled;
-
 /// The client's body broke off, or its framing makes no sense (RFC 9112, section 7.1).
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body cannot be read")]
 pub(super) struct Unreadable(#[source] axum::Error);
-
-/// The body goes to a later sending of its request.
-#[derive(Debug, thiserror::Error)]
-#[error("the request is sent again")]
-struct SentAgain;
 
 /// A request's body, for one sending after another.
 pub(super) struct Upload(Option<Arc<Mutex<Reading>>>);
@@ -119,17 +111,17 @@ impl Upload {
         self.0.as_ref().map_or(0, |reading| lock(reading).frames)
     }
 
-    /// Waits for `answer`, and longer as long as the body moves.
-    pub(super) async fn within<F: Future>(&self, limit: Duration, answer: F) -> Result<F::Output, Stalled> {
+    /// Waits for `answer`, and longer as long as the body moves; `None` if nothing moved for too long.
+    pub(super) async fn within<F: Future>(&self, limit: Duration, answer: F) -> Option<F::Output> {
         let mut answer = std::pin::pin!(answer);
         let mut seen = self.frames();
         loop {
             if let Ok(answer) = tokio::time::timeout(limit, answer.as_mut()).await {
-                return Ok(answer);
+                return Some(answer);
             }
             let now = self.frames();
             if now == seen {
-                return Err(Stalled);
+                return None;
             }
             seen = now;
         }
@@ -181,7 +173,8 @@ impl HttpBody for SentBody {
         let this = &mut *self;
         let mut reading = lock(&this.reading);
         if reading.sending != this.sending {
-            return Poll::Ready(Some(Err(axum::Error::new(SentAgain))));
+            let sent_again = io::Error::other("the request is sent again");
+            return Poll::Ready(Some(Err(axum::Error::new(sent_again))));
         }
         if let Some(kept) = reading.kept.get(this.position) {
             this.position += 1;
@@ -226,7 +219,7 @@ mod tests {
     use http_body::Body as _;
     use http_body_util::BodyExt as _;
 
-    use super::{MAX_KEPT_BYTES, Stalled, ToldNames, Upload};
+    use super::{MAX_KEPT_BYTES, ToldNames, Upload};
 
     fn upload(body: Body, limit: u64, is_keeping: bool) -> Upload {
         Upload::new(body, limit, &ToldNames::default(), is_keeping)
@@ -245,7 +238,7 @@ mod tests {
         let silent = upload(Body::empty(), 0, false);
         let waiting = silent.within(limit, std::future::pending::<()>());
         let waited = tokio::time::timeout(10 * limit, waiting).await;
-        assert_eq!(waited.expect("it ends"), Err(Stalled));
+        assert_eq!(waited.expect("it ends"), None);
 
         let moving = upload(Body::from("a byte"), 0, false);
         let mut body = moving.send();
@@ -254,7 +247,7 @@ mod tests {
             let _ = body.frame().await;
             tokio::time::sleep(Duration::from_secs(50)).await;
         };
-        assert_eq!(moving.within(limit, slow).await, Ok(()));
+        assert_eq!(moving.within(limit, slow).await, Some(()));
     }
 
     #[tokio::test]
