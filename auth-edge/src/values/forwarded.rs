@@ -21,6 +21,9 @@ const MAX_CHAIN: usize = 32;
 /// The longest original URL believed, in bytes: what a returnTo may hold at most, and its encoding.
 const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
 
+/// How many bits of an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) stand before the IPv4 address.
+const MAPPED_PREFIX_BITS: u8 = 96;
+
 /// Where a request has come from, hop by hop, the last one last.
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -57,12 +60,23 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// Reads one list entry: a network, or a single address.
+    /// Reads one list entry: a network, or a single address. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`) becomes the IPv4 network it
+    /// means, since addresses are compared in that form.
     ///
     /// # Errors
     /// `None` when it is neither, or when it would trust the whole internet.
     pub(crate) fn parse_network(text: &str) -> Option<IpNet> {
-        oidc::parse_network(text).filter(|network| network.prefix_len() > 0)
+        let address = text.parse::<IpAddr>().map(IpNet::from).ok();
+        let network: IpNet = address.or_else(|| text.parse().ok())?;
+        let mapped = match network.addr() {
+            IpAddr::V6(address) => address.to_ipv4_mapped(),
+            IpAddr::V4(_) => None,
+        };
+        let network = match (mapped, network.prefix_len().checked_sub(MAPPED_PREFIX_BITS)) {
+            (Some(address), Some(bits)) => IpNet::new(address.into(), bits).ok()?,
+            _ => network,
+        };
+        (network.prefix_len() > 0).then_some(network)
     }
 
     /// Whether this peer's headers are believed.

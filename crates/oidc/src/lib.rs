@@ -51,7 +51,7 @@ pub use settings::accepted_algorithms::AcceptedAlgorithms;
 pub use settings::access_token_shape::{ACCESS_TOKEN_SHAPES, AccessTokenShape};
 pub use settings::endpoint::endpoint_is_secure;
 pub use settings::observer::{RequestObserver, RequestOutcome};
-pub use settings::proxy::{ForwardProxy, NoHosts, parse_network};
+pub use settings::proxy::ForwardProxy;
 pub use settings::tenants::{AllowedTenants, TenantRule};
 pub use settings::token_target::{ApiTokenGrant, TokenTarget, is_resource};
 pub use settings::{Credentials, DEFAULT_TOKEN_LIFETIME_SECS, Par, ProviderSettings, ResponseMode};

@@ -291,21 +291,9 @@ fn resources(reader: &mut Reader<'_>) -> Vec<String> {
 
 /// The forward proxy, as all programs read it from the environment.
 pub fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
-    let direct = reader.text("NO_PROXY");
+    let no_proxy = reader.text("NO_PROXY").replace(' ', ",");
     let url = reader.secret("HTTPS_PROXY")?;
-    let members = direct.split([',', ' ']).filter(|member| !member.is_empty());
-    let mut direct = Vec::new();
-    for member in members {
-        match member.parse() {
-            Ok(hosts) => direct.push(hosts),
-            // Others read the variable too, and what they understand need not be ours.
-            Err(problem) => {
-                let problem: oidc::NoHosts = problem;
-                reader.warn("NO_PROXY", format!("{member} {problem}: it is passed over"));
-            }
-        }
-    }
-    let proxy = ForwardProxy::new(url.expose(), direct);
+    let proxy = ForwardProxy::new(url.expose(), &no_proxy);
     proxy
         .map_err(|problem| reader.wrong("HTTPS_PROXY", problem.to_string()))
         .ok()

@@ -206,7 +206,7 @@ pub static TOPIC: Topic = Topic {
             "NO_PROXY",
             "",
             "LIST",
-            "Who is reached without HTTPS_PROXY; also read as no_proxy. A domain stands for itself and all below it, .domain for those below it; addresses, networks such as 10.0.0.0/8, a :port behind each, and * are understood.",
+            "Who is reached without HTTPS_PROXY; also read as no_proxy. A domain, with or without a leading dot, stands for itself and all below it; addresses, networks such as 10.0.0.0/8, and * are understood.",
         ),
     ],
 };

@@ -106,7 +106,7 @@ fn each_fault_of_tls_names_what_mends_it() {
 #[test]
 fn the_forward_proxy_is_named_without_its_password() {
     let proxied = |issuer: &str| {
-        let proxy = ForwardProxy::new("http://user:hunter22@proxy.example:3128", Vec::new()).unwrap();
+        let proxy = ForwardProxy::new("http://user:hunter22@proxy.example:3128", "").unwrap();
         let settings = ProviderSettings {
             proxy: Some(proxy),
             ..ProviderSettings::new(issuer, "client")
