@@ -17,7 +17,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use chassis::audit::{AuditRecord, Event, Outcome};
-use oidc::{IdTokenError, LogoutToken, LogoutTokenError};
+use oidc::{IdTokenError, LogoutToken};
 use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
@@ -69,7 +69,7 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
     };
     let ended = match provider {
         Some(provider) => end(sign_in, provider, head, &raw, arrived_ms).await,
-        None => Err(LogoutTokenError::Token(IdTokenError::Issuer).into()),
+        None => Err(IdTokenError::Issuer.into()),
     };
     Ok(match ended {
         Ok(()) => no_store(StatusCode::OK.into_response()),
@@ -98,7 +98,8 @@ async fn end(
     arrived_ms: u64,
 ) -> Result<(), SignInError> {
     let now = sign_in.clock.now_ms() / 1000;
-    let token = provider.relying_party.validate_logout_token(raw, now).await?;
+    let token = provider.relying_party.validate_logout_token(raw, now).await;
+    let token = token.map_err(SignInError::of_logout_token)?;
     let until = token.exp.max(now + MEMORY_SECS);
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),

@@ -8,9 +8,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::random::NoRandomness;
-use oidc::{
-    GroupsError, IdTokenError, LogoutTokenError, OAuthError, Outage, ProviderError, TokenError, UserinfoError,
-};
+use oidc::{GrantError, GroupsError, IdTokenError, OAuthError, Outage, ProviderError, UserinfoError};
 use session_proto::client::SessionError;
 use session_proto::v1::ErrorReason;
 
@@ -48,6 +46,19 @@ impl SignInError {
     pub(super) fn unavailable(error: &(dyn Error + 'static), problem: &str) -> Self {
         tracing::error!(error, "{problem}");
         Self::from(Reason::SessionServiceUnavailable)
+    }
+
+    /// Why a logout token is rejected. The provider may send it again if the token cannot be judged now.
+    pub(super) fn of_logout_token(error: IdTokenError) -> Self {
+        let outage = match &error {
+            IdTokenError::Provider(error) => Some(error.outage()),
+            IdTokenError::UnknownKey => Some(Outage::Unreachable),
+            _ => None,
+        };
+        Self {
+            outage,
+            ..Self::from(error)
+        }
     }
 
     /// The answer at this step.
@@ -98,14 +109,12 @@ impl From<ProviderError> for SignInError {
     }
 }
 
-impl From<TokenError> for SignInError {
-    fn from(error: TokenError) -> Self {
+impl From<GrantError> for SignInError {
+    fn from(error: GrantError) -> Self {
         let reason = match &error {
-            TokenError::Provider(error) => of_provider(error),
-            TokenError::Refused(refusal) => of_refusal(refusal),
-            TokenError::MissingAccessToken | TokenError::MissingIdToken | TokenError::TokenType => {
-                Reason::TokenResponse
-            }
+            GrantError::Transient(error) => of_provider(error),
+            GrantError::Refused(refusal) => of_refusal(refusal),
+            GrantError::Unusable(_) => Reason::TokenResponse,
         };
         Self::caused(reason, error)
     }
@@ -145,26 +154,6 @@ impl From<GroupsError> for SignInError {
             GroupsError::NotAllowed { .. } | GroupsError::TooMany => Reason::Groups,
         };
         Self::caused(reason, error)
-    }
-}
-
-impl From<LogoutTokenError> for SignInError {
-    fn from(error: LogoutTokenError) -> Self {
-        let (reason, outage) = match &error {
-            LogoutTokenError::Provider(error) => (of_provider(error), Some(error.outage())),
-            LogoutTokenError::UnknownKey => (Reason::TokenUnknownKey, Some(Outage::Unreachable)),
-            LogoutTokenError::Token(error) => (of_id_token(error), None),
-            LogoutTokenError::Type => (Reason::TokenType, None),
-            LogoutTokenError::Stale => (Reason::TokenIssuedAt, None),
-            LogoutTokenError::TokenId => (Reason::TokenId, None),
-            LogoutTokenError::Events => (Reason::TokenEvents, None),
-            LogoutTokenError::Nonce => (Reason::TokenNonce, None),
-            LogoutTokenError::Nobody => (Reason::TokenNobody, None),
-        };
-        Self {
-            outage,
-            ..Self::caused(reason, error)
-        }
     }
 }
 
@@ -231,6 +220,10 @@ fn of_id_token(error: &IdTokenError) -> Reason {
         IdTokenError::Acr(_) => Reason::TokenAcr,
         IdTokenError::Subject => Reason::TokenSubject,
         IdTokenError::Organization => Reason::Organization,
+        IdTokenError::LogoutType => Reason::TokenType,
+        IdTokenError::TokenId => Reason::TokenId,
+        IdTokenError::Events => Reason::TokenEvents,
+        IdTokenError::Nobody => Reason::TokenNobody,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chassis::audit::carried;
 use oidc::{
-    Expected, GroupsError, IdToken, IdTokenError, ProviderError, TokenError, TokenSet, UserinfoError,
+    Expected, GrantError, GroupsError, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError,
 };
 use provider_settings::checkup::UserinfoReading;
 use serde_json::{Map, Value};
@@ -117,7 +117,7 @@ impl Redemption {
         })
     }
 
-    async fn exchange(&self) -> Result<TokenSet, TokenError> {
+    async fn exchange(&self) -> Result<TokenSet, GrantError> {
         let now = self.sign_in.clock.now_ms() / 1000;
         self.provider
             .relying_party

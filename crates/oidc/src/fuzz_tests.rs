@@ -7,8 +7,6 @@
 #[path = "fuzz_tests/mutated.rs"]
 mod mutated;
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
@@ -16,13 +14,12 @@ use url::Url;
 
 use self::mutated::run;
 use crate::json::strict_object;
-use crate::provider::issuer_settings::IssuerSettings as _;
 use crate::tokens::jws::{MAX_TOKEN_BYTES, UnverifiedToken};
 use crate::tokens::key_set::{KeySet, SignatureVerdict};
 use crate::tokens::userinfo;
 use crate::{
-    AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, IssuerDocument, LogoutToken, Metadata,
-    ProviderSettings, SigningAlgorithm,
+    AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings,
+    SigningAlgorithm,
 };
 
 const ISSUER: &str = "https://op.example";
@@ -138,17 +135,11 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
 
 #[test]
 fn issuer_documents_of_any_shape_are_for_the_issuer_and_over_https_or_they_are_refused() {
-    let settings = IssuerDocument {
-        issuer: ISSUER.to_owned(),
-        url: Url::parse(ISSUER).expect("a URL"),
-        ca_file: None,
-        proxy: None,
-        http_timeout: Duration::from_secs(1),
-    };
+    let settings = ProviderSettings::of_signer(ISSUER, Url::parse(ISSUER).expect("a URL"));
     run("issuer_document", |bytes| {
-        if let Ok(jwks_uri) = settings.judge(&object(bytes)) {
+        if let Ok(metadata) = settings.judge(object(bytes)) {
             assert_eq!(object(bytes)["issuer"], ISSUER);
-            assert_eq!(jwks_uri.scheme(), "https");
+            assert_eq!(metadata.jwks_uri.scheme(), "https");
         }
     });
 }

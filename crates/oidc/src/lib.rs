@@ -31,8 +31,8 @@ pub use client::client_key::{ClientKey, ClientKeys, SigningFailed};
 pub use client::dpop::DpopKey;
 pub use error::oauth_error::OAuthError;
 pub use error::{
-    AccessTokenError, BuildError, GroupsError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage,
-    ProviderError, RefreshError, TokenError, UserinfoError,
+    AccessTokenError, BuildError, GrantError, GroupsError, IdTokenError, IssuerParameterError, Outage,
+    ProviderError, UserinfoError,
 };
 pub use grants::authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use grants::revocation::{Revoked, TokenHint};
@@ -42,7 +42,6 @@ pub use logout::logout_template::{LogoutTemplate, LogoutTemplateError};
 pub use logout::logout_token::LogoutToken;
 pub use openidconnect::{ClientSecret, RedirectUrl};
 pub use provider::http_client::client_builder;
-pub use provider::issuer_keys::{IssuerDocument, IssuerKeys};
 pub use provider::issuer_parameter::check_issuer_parameter;
 pub use provider::metadata::{DISCOVERY_DOCUMENT, Metadata};
 pub use provider::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe};
@@ -50,17 +49,16 @@ pub use relying_party::RelyingParty;
 pub use settings::accepted_algorithms::AcceptedAlgorithms;
 pub use settings::access_token_shape::{ACCESS_TOKEN_SHAPES, AccessTokenShape};
 pub use settings::endpoint::endpoint_is_secure;
-pub use settings::observer::{RequestObserver, RequestOutcome};
+pub use settings::observer::RequestObserver;
 pub use settings::proxy::ForwardProxy;
 pub use settings::tenants::{AllowedTenants, TenantRule};
 pub use settings::token_target::{ApiTokenGrant, TokenTarget, is_resource};
 pub use settings::{Credentials, DEFAULT_TOKEN_LIFETIME_SECS, Par, ProviderSettings, ResponseMode};
 pub use tokens::access_token::{TokenBinding, VerifiedAccessToken};
 pub use tokens::claims::{PROTOCOL_CLAIMS, user_claim};
-pub use tokens::device_proof::{
-    DeviceProof, DeviceProofError, unverified_challenge, verify_refresh, verify_registration,
-};
-pub use tokens::dpop_proof::{DpopProofError, ExpectedProof, PROOF_WINDOW_SECS, VerifiedProof, verify_proof};
+pub use tokens::device_proof::{DeviceProof, unverified_challenge, verify_refresh, verify_registration};
+pub use tokens::dpop_proof::{ExpectedProof, PROOF_WINDOW_SECS, VerifiedProof, verify_proof};
 pub use tokens::id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use tokens::jws::{MAX_TOKEN_BYTES, UnverifiedToken, unverified_issuer};
+pub use tokens::proof::ProofError;
 pub use tokens::token_set::{RefreshedTokens, TokenSet};

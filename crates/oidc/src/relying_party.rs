@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use self::signed::TokenUse;
-use crate::client::dpop::Nonces;
 use crate::client::request_object;
 use crate::grants::access::{Access, TOKEN_ENDPOINT};
 use crate::grants::authorization;
@@ -27,13 +26,14 @@ use crate::provider::http_client::ProviderResponse;
 use crate::provider::issuer_settings::check_issuer;
 use crate::provider::key_refetch::TokenOrigin;
 use crate::provider::provider_cache::{Documents, ProviderCache};
+use crate::settings::endpoint::endpoint_is_secure;
 use crate::tokens::claims::ClaimChecks;
 use crate::tokens::jws::UnverifiedToken;
 use crate::tokens::userinfo;
 use crate::{
     ApiTokenGrant, AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected,
-    IdToken, IdTokenError, LogoutTemplate, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError,
-    ProviderSettings, RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError,
+    GrantError, IdToken, IdTokenError, LogoutTemplate, LogoutToken, Metadata, Par, ProviderError,
+    ProviderSettings, RefreshedTokens, Revoked, TokenHint, TokenSet, UserinfoError,
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
@@ -49,7 +49,6 @@ pub struct RelyingParty {
     client: Arc<CoreClient>,
     access: Arc<ArcSwap<Access>>,
     cache: Arc<ProviderCache>,
-    nonces: Arc<Nonces>,
     /// Said once: each sign-in would repeat it.
     push_warning: Arc<Once>,
 }
@@ -59,6 +58,13 @@ impl RelyingParty {
     pub fn new(settings: ProviderSettings) -> Result<Self, BuildError> {
         let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(|_| BuildError::Issuer)?;
         check_issuer(issuer.url())?;
+        if settings
+            .metadata_url
+            .as_ref()
+            .is_some_and(|url| !endpoint_is_secure(url))
+        {
+            return Err(BuildError::InsecureIssuer);
+        }
         let client_id = ClientId::new(settings.client_id.clone());
         let settings = Arc::new(settings);
         let access = Access::new(&settings, settings.credentials())?;
@@ -67,7 +73,6 @@ impl RelyingParty {
             client: Arc::new(CoreClient::new(client_id, issuer, JsonWebKeySet::default())),
             access: Arc::new(ArcSwap::from_pointee(access)),
             cache: Arc::default(),
-            nonces: Arc::default(),
             push_warning: Arc::new(Once::new()),
         })
     }
@@ -92,14 +97,11 @@ impl RelyingParty {
     /// The public keys of this client, to be registered with the provider; `None` when it signs nothing.
     pub fn client_jwks(&self) -> Option<Value> {
         let credentials = self.credentials();
-        match credentials.auth {
-            ClientAuth::PrivateKeyJwt(keys) => Some(keys.public_jwks()),
-            ClientAuth::SecretByMetadata(_)
-            | ClientAuth::SecretBasic(_)
-            | ClientAuth::SecretPost(_)
-            | ClientAuth::TlsClientAuth { .. }
-            | ClientAuth::None => credentials.request_keys.map(|keys| keys.public_jwks()),
-        }
+        let keys = match credentials.auth {
+            ClientAuth::PrivateKeyJwt(keys) => Some(keys),
+            _ => credentials.request_keys,
+        };
+        keys.map(|keys| keys.public_jwks())
     }
 
     /// A proof that we hold the key a token is bound to, for one request to a resource (RFC 9449 section 7); `None` when
@@ -111,21 +113,19 @@ impl RelyingParty {
         access_token: &str,
         now: u64,
     ) -> Result<Option<String>, ProviderError> {
-        let access = self.access.load_full();
-        access.dpop_proof(&self.nonces, method, url, Some(access_token), now)
+        let access = self.access.load();
+        access.dpop_proof(method, url, Some(access_token), now)
     }
 
     /// Keeps the nonce a resource gave for the next proof (RFC 9449 section 9); gives whether it can be used.
     pub fn learn_dpop_nonce(&self, url: &Url, nonce: &str) -> bool {
-        self.nonces.learn(url, nonce)
+        self.access.load().nonces.learn(url, nonce)
     }
 
     /// The provider's metadata, from the cache when fresh, stale when the provider is down.
     pub async fn metadata(&self) -> Result<Arc<Metadata>, ProviderError> {
         let access = self.access.load_full();
-        self.cache
-            .metadata(Documents::First, &access.http, &self.settings)
-            .await
+        self.cache.metadata(Documents::First, &access.http).await
     }
 
     /// The metadata; where they lack an endpoint that is needed, with what only the document of RFC 8414 says.
@@ -135,9 +135,7 @@ impl RelyingParty {
             return Ok(metadata);
         }
         let access = self.access.load_full();
-        self.cache
-            .metadata(Documents::Both, &access.http, &self.settings)
-            .await
+        self.cache.metadata(Documents::Both, &access.http).await
     }
 
     /// Where to send the browser for a login.
@@ -244,7 +242,7 @@ impl RelyingParty {
         verifier: &str,
         redirect_uri: &str,
         now: u64,
-    ) -> Result<TokenSet, TokenError> {
+    ) -> Result<TokenSet, GrantError> {
         let metadata = self.metadata().await?;
         let fields = [
             ("grant_type", "authorization_code"),
@@ -288,7 +286,7 @@ impl RelyingParty {
         let answer = self
             .access
             .load_full()
-            .get_with_token(&self.nonces, endpoint, url, (token_type, access_token), now)
+            .get_with_token(endpoint, url, (token_type, access_token), now)
             .await?;
         match answer.status {
             200 => {}
@@ -303,11 +301,7 @@ impl RelyingParty {
             .verified_claims(raw, TokenUse::Userinfo, &USERINFO_TYPES)
             .await
             .map_err(UserinfoError::Token)?;
-        let checks = ClaimChecks {
-            claims: &claims,
-            now,
-            tolerance_secs: self.settings.clock_tolerance_secs,
-        };
+        let checks = ClaimChecks::new(&claims, &self.settings, now);
         checks
             .issuer_of(&self.settings, false)
             .and_then(|_issuer| checks.audience(&self.settings))
@@ -317,17 +311,17 @@ impl RelyingParty {
     }
 
     /// Exchanges a refresh token (RFC 6749 section 6); requests no scope, which means the granted one.
-    pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
         self.send_refresh(&self.with_resources(&fields), now).await
     }
 
-    async fn send_refresh(&self, fields: &[(&str, &str)], now: u64) -> Result<RefreshedTokens, RefreshError> {
-        let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
+    async fn send_refresh(&self, fields: &[(&str, &str)], now: u64) -> Result<RefreshedTokens, GrantError> {
+        let metadata = self.metadata().await?;
         let timeout = self.settings.refresh_timeout.max(self.settings.http_timeout);
         let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self.post_within(timeout, &metadata, at, fields, now).await;
-        grant::refresh_answer(&answer.map_err(RefreshError::Transient)?, &self.settings, now)
+        let answer = self.post_within(timeout, &metadata, at, fields, now).await?;
+        grant::refresh_answer(&answer, &self.settings, now)
     }
 
     /// Revokes a token (RFC 7009).
@@ -377,10 +371,10 @@ impl RelyingParty {
     }
 
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
-    pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
+    pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, IdTokenError> {
         let token = UnverifiedToken::parse(raw, &self.settings.signing_algs)?;
         if !LogoutToken::has_right_type(&token) {
-            return Err(LogoutTokenError::Type);
+            return Err(IdTokenError::LogoutType);
         }
         // Before the signature, so that only a token that would count makes anybody look for a key.
         let logout = LogoutToken::validate(&token.claims()?, &self.settings, now)?;
@@ -409,9 +403,7 @@ impl RelyingParty {
         now: u64,
     ) -> Result<ProviderResponse, ProviderError> {
         let access = self.access.load_full();
-        access
-            .post(&self.nonces, metadata, at, fields, now, timeout)
-            .await
+        access.post(metadata, at, fields, now, timeout).await
     }
 
     /// The resources tokens are for, as fields of a token request (RFC 8707 section 2.2): the first alone where the others get

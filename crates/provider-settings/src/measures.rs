@@ -45,7 +45,7 @@ pub fn measure(
                 endpoint
             };
             durations
-                .with_label_values(&[id.as_str(), endpoint, outcome.name()])
+                .with_label_values(&[id.as_str(), endpoint, outcome])
                 .observe(took.as_secs_f64());
         }));
     }

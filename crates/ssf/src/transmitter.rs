@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oidc::{BuildError, ForwardProxy, IssuerDocument, IssuerKeys};
+use oidc::{BuildError, ForwardProxy, ProviderSettings, RelyingParty};
 use url::Url;
 
 use crate::token::{self, ExpectedEvent};
@@ -52,7 +52,8 @@ impl TransmitterSettings {
 #[derive(Clone)]
 pub struct Transmitter {
     settings: Arc<TransmitterSettings>,
-    keys: IssuerKeys,
+    /// What reads the transmitter's keys. It signs nobody in.
+    keys: RelyingParty,
 }
 
 impl Transmitter {
@@ -64,12 +65,12 @@ impl Transmitter {
         let mut url = Url::parse(&settings.issuer).map_err(|_| BuildError::Issuer)?;
         let path = format!("{WELL_KNOWN}{}", url.path().trim_end_matches('/'));
         url.set_path(&path);
-        let keys = IssuerKeys::new(IssuerDocument {
-            issuer: settings.issuer.clone(),
-            url: settings.configuration_url.clone().unwrap_or(url),
+        let document = settings.configuration_url.clone().unwrap_or(url);
+        let keys = RelyingParty::new(ProviderSettings {
             ca_file: settings.ca_file.clone(),
             proxy: settings.proxy.clone(),
             http_timeout: HTTP_TIMEOUT,
+            ..ProviderSettings::of_signer(settings.issuer.as_str(), document)
         })?;
         Ok(Self {
             settings: Arc::new(settings),
@@ -102,7 +103,7 @@ impl Transmitter {
             drafts,
         };
         let token = SecurityEventToken::read(&unverified, &expected, now)?;
-        self.keys.verify(&unverified).await?;
+        self.keys.verify_signature(&unverified).await?;
         Ok(token)
     }
 }

@@ -7,7 +7,7 @@
 //! - A session grows by these tokens to the size a session may have and no further; what has no room is handed out and
 //!   not kept.
 
-use oidc::{IdToken, RefreshError, RefreshedTokens, TokenTarget};
+use oidc::{GrantError, IdToken, RefreshedTokens, TokenTarget};
 use tokio::time::{Instant, timeout};
 
 use super::RefreshProvider;
@@ -74,47 +74,47 @@ impl RefreshFlight {
         session: Session,
         target: &ApiTarget,
         source: ApiTokenSource,
-        error: RefreshError,
+        error: GrantError,
     ) -> Result<Session, TokenRefreshError> {
         let by_exchange = source == ApiTokenSource::AccessToken;
         let (outcome, meaning, hint) = match &error {
-            RefreshError::Refused(refusal) if refusal.is_about_target() => (
+            GrantError::Refused(refusal) if refusal.is_about_target() => (
                 FlightOutcome::Target,
                 TokenRefreshError::TargetRefused,
                 "it does not know this audience or resource, or not for this client",
             ),
-            RefreshError::Refused(refusal) if refusal.is_about_scope() && !target.scopes().is_empty() => (
+            GrantError::Refused(refusal) if refusal.is_about_scope() && !target.scopes().is_empty() => (
                 FlightOutcome::Target,
                 TokenRefreshError::ScopeRefused,
                 "it does not know a scope of the request, or not for this client",
             ),
-            RefreshError::Refused(refusal) if by_exchange && refusal.is_about_subject_token() => (
+            GrantError::Refused(refusal) if by_exchange && refusal.is_about_subject_token() => (
                 FlightOutcome::Rejected,
                 TokenRefreshError::SubjectRefused,
                 "the session's access token may be dead there, before its time",
             ),
-            RefreshError::Refused(_) if by_exchange => (
+            GrantError::Refused(_) if by_exchange => (
                 FlightOutcome::Rejected,
                 TokenRefreshError::ExchangeRefused,
                 "where it offers this client no token exchange, set OIDC_API_TOKENS=refresh",
             ),
-            RefreshError::Unusable(_) if by_exchange => (
+            GrantError::Unusable(_) if by_exchange => (
                 FlightOutcome::Unusable,
                 TokenRefreshError::ExchangeRefused,
                 "its answer to the exchange is of no use",
             ),
             // The session's own refreshes may work all the same, and another sign-in would meet the same refusal.
-            RefreshError::Refused(refusal) if !refusal.is_final() => (
+            GrantError::Refused(refusal) if !refusal.is_final() => (
                 FlightOutcome::Rejected,
                 TokenRefreshError::TargetRefused,
                 "it refuses this client a refresh that names the API",
             ),
-            RefreshError::Unusable(_) => (
+            GrantError::Unusable(_) => (
                 FlightOutcome::Unusable,
                 TokenRefreshError::TargetRefused,
                 "its answer to the refresh that names the API is of no use",
             ),
-            RefreshError::Refused(_) | RefreshError::Transient(_) => {
+            GrantError::Refused(_) | GrantError::Transient(_) => {
                 return self.fail(session, error).await;
             }
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::secret::Secret;
-use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
+use oidc::{GrantError, IdToken, PROTOCOL_CLAIMS, RefreshedTokens};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
@@ -92,23 +92,23 @@ impl RefreshFlight {
     pub(super) async fn fail(
         &self,
         session: Session,
-        error: RefreshError,
+        error: GrantError,
     ) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
         let (outcome, meaning, pauses) = match error {
-            RefreshError::Refused(refusal) if refusal.is_final() => {
+            GrantError::Refused(refusal) if refusal.is_final() => {
                 tracing::info!(session = %handle, refusal = refusal.code(), "the provider refused the refresh token");
                 return self.save_refusal(session).await;
             }
-            RefreshError::Refused(refusal) => {
+            GrantError::Refused(refusal) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused the request for new tokens");
                 (FlightOutcome::Rejected, TokenRefreshError::Rejected, true)
             }
-            RefreshError::Unusable(_) => {
+            GrantError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
                 (FlightOutcome::Unusable, TokenRefreshError::Rejected, true)
             }
-            RefreshError::Transient(error) => {
+            GrantError::Transient(error) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
                 let meaning = TokenRefreshError::ProviderUnavailable;
                 (FlightOutcome::Transient, meaning, error.is_unknown_refusal())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oidc::{
-    ApiTokenGrant, ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError,
+    ApiTokenGrant, ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError,
     RefreshedTokens, RelyingParty, Revoked, TokenHint, TokenTarget,
 };
 
@@ -28,7 +28,7 @@ pub trait RefreshProvider: Send + Sync + 'static {
     }
 
     /// Exchanges a refresh token (RFC 6749, section 6).
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError>;
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError>;
 
     /// Validates the ID token of a refresh (OpenID Connect Core, section 12.2).
     async fn validate(
@@ -49,8 +49,8 @@ pub trait RefreshProvider: Send + Sync + 'static {
         _access_token: &str,
         _target: &TokenTarget<'_>,
         _now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
-        Err(RefreshError::Refused(OAuthError::new(NOT_OFFERED)))
+    ) -> Result<RefreshedTokens, GrantError> {
+        Err(GrantError::Refused(OAuthError::new(NOT_OFFERED)))
     }
 
     /// Exchanges a refresh token for an access token for an API (RFC 8707, section 2.2). A provider that does not say refuses.
@@ -59,8 +59,8 @@ pub trait RefreshProvider: Send + Sync + 'static {
         _refresh_token: &str,
         _target: &TokenTarget<'_>,
         _now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
-        Err(RefreshError::Refused(OAuthError::new(NOT_OFFERED)))
+    ) -> Result<RefreshedTokens, GrantError> {
+        Err(GrantError::Refused(OAuthError::new(NOT_OFFERED)))
     }
 
     /// Takes a token back (RFC 7009).
@@ -73,7 +73,7 @@ impl RefreshProvider for RelyingParty {
         self.settings().http_timeout
     }
 
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         Self::refresh(self, refresh_token, now).await
     }
 
@@ -98,7 +98,7 @@ impl RefreshProvider for RelyingParty {
         access_token: &str,
         target: &TokenTarget<'_>,
         now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
+    ) -> Result<RefreshedTokens, GrantError> {
         self.exchange_token(access_token, target, now).await
     }
 
@@ -107,7 +107,7 @@ impl RefreshProvider for RelyingParty {
         refresh_token: &str,
         target: &TokenTarget<'_>,
         now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
+    ) -> Result<RefreshedTokens, GrantError> {
         Self::refresh_for(self, refresh_token, target, now).await
     }
 

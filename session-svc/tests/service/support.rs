@@ -13,8 +13,7 @@ use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError, RefreshedTokens,
-    Revoked,
+    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
 };
 use prometheus::Registry;
 use session_proto::v1;
@@ -120,7 +119,7 @@ impl RefreshProvider for TestProvider {
         Duration::from_secs(60)
     }
 
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         self.0.grants.send_modify(|grants| *grants += 1);
         let number = self.grants();
         let mut open = self.0.open.subscribe();
@@ -137,9 +136,9 @@ impl RefreshProvider for TestProvider {
         match says {
             None => Ok(tokens(number, now)),
             Some(Says::Tokens(tokens)) => Ok(tokens),
-            Some(Says::Refuses(error)) => Err(RefreshError::Refused(OAuthError::new(error))),
-            Some(Says::GivesNothing) => Err(RefreshError::Unusable("no access_token")),
-            Some(Says::Fails) => Err(RefreshError::Transient(ProviderError::Timeout {
+            Some(Says::Refuses(error)) => Err(GrantError::Refused(OAuthError::new(error))),
+            Some(Says::GivesNothing) => Err(GrantError::Unusable("no access_token")),
+            Some(Says::Fails) => Err(GrantError::Transient(ProviderError::Timeout {
                 endpoint: "token_endpoint",
             })),
         }

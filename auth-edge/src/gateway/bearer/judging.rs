@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 
 use oidc::{
-    AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, VerifiedAccessToken, VerifiedProof,
+    AccessTokenError, ExpectedProof, ProofError, TokenBinding, VerifiedAccessToken, VerifiedProof,
     verify_proof,
 };
 use url::Url;
@@ -255,11 +255,11 @@ impl Presentation<'_> {
             tracing::warn!(
                 "a bound access token does not pass: the proxy does not tell the method (X-Forwarded-Method), which its proof is for"
             );
-            return Err(DpopProofError::Method.into());
+            return Err(ProofError::Method.into());
         }
-        let proof = request::text(self.headers, PROOF.as_str()).ok_or(DpopProofError::Malformed)?;
+        let proof = request::text(self.headers, PROOF.as_str()).ok_or(ProofError::Malformed)?;
         let url = Url::parse(&format!("{}{}", self.origin, self.path));
-        let url = url.map_err(|_unreadable| DpopProofError::Address)?;
+        let url = url.map_err(|_unreadable| ProofError::Address)?;
         let memory = &self.gateway.bearer.memory;
         self.may_cost(&memory.forged, now_ms)?;
         let expected = ExpectedProof {
@@ -269,7 +269,7 @@ impl Presentation<'_> {
             thumbprint,
         };
         let verified = verify_proof(proof, &expected, now_ms / 1_000).inspect_err(|error| {
-            if *error == DpopProofError::Signature {
+            if *error == ProofError::Signature {
                 self.has_cost(&memory.forged, now_ms);
             }
         })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use oidc::{AccessTokenError, DpopProofError};
+use oidc::{AccessTokenError, ProofError};
 use session_proto::v1::ErrorReason;
 
 use super::judging::Presentation;
@@ -40,7 +40,7 @@ pub(super) enum TokenRefusal {
     NotBound,
     /// The proof.
     #[error(transparent)]
-    Proof(#[from] DpopProofError),
+    Proof(#[from] ProofError),
     /// The proof was seen before.
     #[error("the proof was used before")]
     Replay,

@@ -68,7 +68,7 @@ impl DpopKey {
         address.set_query(None);
         address.set_fragment(None);
         let mut claims = json!({
-            "jti": random::token().map_err(|_| SigningFailed)?,
+            "jti": random::token(),
             "htm": request.method,
             "htu": address.as_str(),
             "iat": request.now,

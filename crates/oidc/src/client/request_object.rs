@@ -38,7 +38,7 @@ pub(crate) fn sign(
     let own = [
         ("iss", json!(client_id)),
         ("aud", json!(issuer)),
-        ("jti", json!(random::token().map_err(|_| SigningFailed)?)),
+        ("jti", json!(random::token())),
         ("iat", json!(now)),
         ("nbf", json!(now)),
         ("exp", json!(now.saturating_add(LIFETIME_SECS))),

@@ -183,42 +183,22 @@ impl ProviderError {
     }
 }
 
-/// The code exchange failed (OpenID Connect Core 3.1.3).
+/// A grant failed: of a code (OpenID Connect Core 3.1.3), a refresh token (RFC 6749 section 6) or for another API (RFC 8693).
 #[derive(Debug, thiserror::Error)]
-pub enum TokenError {
-    /// The provider gave no usable answer.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The provider refused the code.
-    #[error("the provider refused the code: {0}")]
-    Refused(OAuthError),
-    /// The answer has no access token.
-    #[error("the token response has no access token")]
-    MissingAccessToken,
-    /// The answer has no ID token.
-    #[error("the token response has no ID token")]
-    MissingIdToken,
-    /// The answer's token type is not the one requested, `Bearer` or `DPoP`.
-    #[error("the token response has another token type than the one asked for")]
-    TokenType,
-}
-
-/// The refresh grant failed (RFC 6749 section 6).
-#[derive(Debug, thiserror::Error)]
-pub enum RefreshError {
-    /// The provider refused; [`OAuthError::is_final`] tells whether the refresh token is dead (`invalid_grant`)
+pub enum GrantError {
+    /// The provider refused; [`OAuthError::is_final`] tells whether the grant is dead (`invalid_grant`)
     /// or the client's registration is at fault, in which case the session must survive.
-    #[error("the provider refused the refresh token: {0}")]
+    #[error("the provider refused the grant: {0}")]
     Refused(OAuthError),
-    /// The provider answered with success but nothing usable: no access token or an unknown token type.
-    #[error("the refresh response is of no use: {0}")]
+    /// The provider answered with success but nothing usable: no access token, or no ID token for a code, or another token type.
+    #[error("the token response is of no use: {0}")]
     Unusable(&'static str),
-    /// No usable answer this time; nothing is lost.
-    #[error("the provider could not be asked for a refresh")]
-    Transient(#[source] ProviderError),
+    /// No usable answer this time; a refresh token is not lost.
+    #[error("the provider gave no usable answer to the grant")]
+    Transient(#[from] ProviderError),
 }
 
-/// An ID token was refused (OpenID Connect Core 3.1.3.7).
+/// An ID token (OpenID Connect Core 3.1.3.7) or a logout token (Back-Channel Logout 2.6) was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum IdTokenError {
     /// The keys could not be had.
@@ -264,7 +244,7 @@ pub enum IdTokenError {
     #[error("iat is absent, in the future or too old")]
     IssuedAt,
     /// `nonce` is absent or another.
-    #[error("nonce is not the one sent")]
+    #[error("nonce is not the one sent, or stands in a logout token")]
     Nonce,
     /// `at_hash` does not belong to the access token.
     #[error("at_hash does not fit the access token")]
@@ -284,6 +264,18 @@ pub enum IdTokenError {
     /// The organization is another than the one requested.
     #[error("the organization is not the one asked for")]
     Organization,
+    /// `typ` of a logout token is neither absent nor `logout+jwt`.
+    #[error("typ is not logout+jwt")]
+    LogoutType,
+    /// `jti` of a logout token is absent, empty or too long.
+    #[error("jti is absent")]
+    TokenId,
+    /// `events` of a logout token lacks the back-channel logout event.
+    #[error("events does not hold the logout event")]
+    Events,
+    /// A logout token has neither `sub` nor `sid`.
+    #[error("neither sub nor sid is present")]
+    Nobody,
 }
 
 impl IdTokenError {
@@ -343,54 +335,12 @@ pub enum UserinfoError {
     Token(#[source] IdTokenError),
 }
 
-/// A logout token was refused (OpenID Connect Back-Channel Logout 2.6).
-#[derive(Debug, thiserror::Error)]
-pub enum LogoutTokenError {
-    /// The keys could not be had; the provider may try again.
-    #[error(transparent)]
-    Provider(ProviderError),
-    /// No key of the provider fits the token: perhaps it is not published yet, and the provider may try again.
-    #[error("no key of the provider fits the token")]
-    UnknownKey,
-    /// A check logout tokens share with ID tokens failed.
-    #[error(transparent)]
-    Token(IdTokenError),
-    /// `typ` is neither absent nor `logout+jwt`.
-    #[error("typ is not logout+jwt")]
-    Type,
-    /// `iat` is older than five minutes.
-    #[error("iat is older than five minutes")]
-    Stale,
-    /// `jti` is absent, empty or too long.
-    #[error("jti is absent")]
-    TokenId,
-    /// `events` lacks the back-channel logout event.
-    #[error("events does not hold the logout event")]
-    Events,
-    /// A `nonce` is present.
-    #[error("a nonce is present")]
-    Nonce,
-    /// Neither `sub` nor `sid` is present.
-    #[error("neither sub nor sid is present")]
-    Nobody,
-}
-
-impl From<IdTokenError> for LogoutTokenError {
-    fn from(error: IdTokenError) -> Self {
-        match error {
-            IdTokenError::Provider(provider) => Self::Provider(provider),
-            IdTokenError::UnknownKey => Self::UnknownKey,
-            other => Self::Token(other),
-        }
-    }
-}
-
 /// An access token shown to us as a resource was refused (RFC 9068 section 4, RFC 7662 section 2.2).
 #[derive(Debug, thiserror::Error)]
 pub enum AccessTokenError {
     /// The keys, or the introspection endpoint, could not be had: no verdict.
     #[error(transparent)]
-    Provider(ProviderError),
+    Provider(#[from] ProviderError),
     /// A check access tokens share with ID tokens failed.
     #[error(transparent)]
     Token(IdTokenError),

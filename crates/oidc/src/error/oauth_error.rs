@@ -1,5 +1,7 @@
 //! What a provider says when it refuses a request (RFC 6749 section 5.2).
 
+use serde_json::{Map, Value};
+
 use crate::{ClientAuth, ProviderSettings};
 
 /// An OAuth error answer (RFC 6749 section 5.2).
@@ -25,6 +27,21 @@ impl OAuthError {
         }
     }
 
+    /// The error of an answer with this status. It keeps what the provider says to people, and what an operator may try where the
+    /// provider did not believe who this client is.
+    pub(crate) fn of_answer(
+        code: &str,
+        document: &Map<String, Value>,
+        status: u16,
+        settings: &ProviderSettings,
+    ) -> Self {
+        let description = document.get("error_description").and_then(Value::as_str);
+        let mut error = Self::new(code).with_description(description);
+        error.status = Some(status);
+        error.hint = error.is_about_client().then(|| client_hint(settings));
+        error
+    }
+
     /// The same, with what the provider says to people: printable ASCII, as RFC 6749 section 5.2 allows it, at most 200 characters.
     pub(crate) fn with_description(self, text: Option<&str>) -> Self {
         const LONGEST: usize = 200; // a line or two of a terminal
@@ -40,18 +57,6 @@ impl OAuthError {
     /// What the provider says to people; for an operator alone.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
-    }
-
-    /// The same, as it came in an answer with this HTTP status.
-    pub(crate) fn with_status(self, status: u16) -> Self {
-        let status = Some(status);
-        Self { status, ..self }
-    }
-
-    /// The same, with what an operator may try where the provider did not believe who this client is.
-    pub(crate) fn with_hint(self, settings: &ProviderSettings) -> Self {
-        let hint = self.is_about_client().then(|| client_hint(settings));
-        Self { hint, ..self }
     }
 
     /// The error code, `invalid_grant` for one.

@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::client::client_auth::{ASSERTION_FORMS, AssertionAlgorithm, AssertionAudience};
 use crate::client::dpop::{Nonces, Request};
-use crate::provider::http_client::{HttpClient, ProviderResponse};
+use crate::provider::http_client::{DPOP_NONCE, HttpClient, ProviderResponse};
 use crate::{
     BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError, ProviderSettings, random,
 };
@@ -21,7 +21,7 @@ pub(crate) const TOKEN_ENDPOINT: &str = "token_endpoint";
 pub(crate) struct Access {
     pub(crate) http: HttpClient,
     pub(crate) credentials: Credentials,
-    settings: Arc<ProviderSettings>,
+    pub(crate) nonces: Nonces,
     /// The place in [`ASSERTION_FORMS`] of what the provider accepted last.
     accepted_form: AtomicUsize,
 }
@@ -39,20 +39,15 @@ impl Access {
         Ok(Self {
             http: HttpClient::new(settings, &credentials)?,
             credentials,
-            settings: Arc::clone(settings),
+            nonces: Nonces::default(),
             accepted_form: AtomicUsize::new(0),
         })
-    }
-
-    pub(crate) fn auth(&self) -> &ClientAuth {
-        &self.credentials.auth
     }
 
     /// Posts a form as this client, within `timeout` in all. An assertion that the provider does not accept is made in another way,
     /// each way once; the way that it accepts is the first the next time.
     pub(crate) async fn post(
         &self,
-        nonces: &Nonces,
         metadata: &Metadata,
         at: (&'static str, &Url),
         fields: &[(&str, &str)],
@@ -67,9 +62,7 @@ impl Access {
             let Some((auth, audience)) = self.proof_by(metadata, at.1, ASSERTION_FORMS[form]) else {
                 continue;
             };
-            let answer = self
-                .post_as((&auth, audience), nonces, at, fields, now, deadline)
-                .await?;
+            let answer = self.post_as((&auth, audience), at, fields, now, deadline).await?;
             if !(matches!(auth, ClientAuth::PrivateKeyJwt(_)) && answer.doubts_client()) {
                 if refused.is_some() {
                     self.accepted_form.store(form, Ordering::Relaxed);
@@ -90,12 +83,13 @@ impl Access {
         (audience, algorithm): (AssertionAudience, AssertionAlgorithm),
     ) -> Option<(ClientAuth, &'a str)> {
         let auth = self
-            .auth()
+            .credentials
+            .auth
             .for_methods(&metadata.token_endpoint_auth_methods)
             .signing_by(&metadata.token_endpoint_auth_signing_algs, algorithm)?;
         let token_endpoint = &metadata.token_endpoint;
         let audience = match audience {
-            AssertionAudience::Issuer => self.settings.issuer.as_str(),
+            AssertionAudience::Issuer => self.http.settings.issuer.as_str(),
             AssertionAudience::TokenEndpoint => Some(token_endpoint)
                 .filter(|endpoint| endpoint.origin() == url.origin())?
                 .as_str(),
@@ -103,76 +97,82 @@ impl Access {
         Some((auth, audience))
     }
 
-    /// Posts a form with this proof. A server that only wants its nonce repeated gets it, once; the assertion is a new one each time,
-    /// since it is used once too.
+    /// Posts a form with this proof. The assertion is a new one each time, since it is used once.
     async fn post_as(
         &self,
         (auth, audience): (&ClientAuth, &str),
-        nonces: &Nonces,
         (endpoint, url): (&'static str, &Url),
         fields: &[(&str, &str)],
         now: u64,
         deadline: Instant,
     ) -> Result<ProviderResponse, ProviderError> {
-        let mut repeated = false;
-        loop {
-            let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
+        let is_bound = endpoint == TOKEN_ENDPOINT && self.credentials.dpop_key.is_some();
+        let send = || async {
             let proof = auth
-                .prove(&self.settings.client_id, audience, &token_id, now)
+                .prove(&self.http.settings.client_id, audience, &random::token(), now)
                 .map_err(|_| ProviderError::ClientAssertion)?;
-            let bound = endpoint == TOKEN_ENDPOINT;
-            let dpop = if bound {
-                self.dpop_proof(nonces, "POST", url, None, now)?
-            } else {
-                None
+            let dpop = match is_bound {
+                true => self.dpop_proof("POST", url, None, now)?,
+                false => None,
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = self
-                .http
-                .post_form(endpoint, url, proof, fields, left, dpop.as_deref())
-                .await?;
-            if learned(nonces, url, &answer) && dpop.is_some() && answer.wants_nonce() && !repeated {
-                repeated = true;
-                continue;
-            }
-            return Ok(answer);
-        }
+            let http = &self.http;
+            http.post_form(endpoint, url, proof, fields, left, dpop.as_deref())
+                .await
+        };
+        self.with_nonce(url, is_bound, send).await
     }
 
     /// Gets a resource with an access token, as its type demands.
     pub(crate) async fn get_with_token(
         &self,
-        nonces: &Nonces,
         endpoint: &'static str,
         url: &Url,
         (token_type, access_token): (&str, &str),
         now: u64,
     ) -> Result<ProviderResponse, ProviderError> {
-        let bound = token_type.eq_ignore_ascii_case("DPoP");
-        let mut repeated = false;
-        loop {
-            let dpop = if bound {
-                let proof = self.dpop_proof(nonces, "GET", url, Some(access_token), now)?;
-                Some(proof.ok_or(ProviderError::ClientAssertion)?)
-            } else {
-                None
+        let is_bound = token_type.eq_ignore_ascii_case("DPoP");
+        let send = || async {
+            let dpop = match is_bound {
+                true => {
+                    let proof = self.dpop_proof("GET", url, Some(access_token), now)?;
+                    Some(proof.ok_or(ProviderError::ClientAssertion)?)
+                }
+                false => None,
             };
-            let answer = self
-                .http
-                .get_with_token(endpoint, url, access_token, dpop.as_deref())
-                .await?;
-            if learned(nonces, url, &answer) && bound && answer.wants_nonce() && !repeated {
-                repeated = true;
-                continue;
-            }
+            let http = &self.http;
+            http.get_with_token(endpoint, url, access_token, dpop.as_deref())
+                .await
+        };
+        self.with_nonce(url, is_bound, send).await
+    }
+
+    /// Sends a request, and once more with the server's nonce if it only wants that repeated.
+    async fn with_nonce<F>(
+        &self,
+        url: &Url,
+        is_bound: bool,
+        send: impl Fn() -> F,
+    ) -> Result<ProviderResponse, ProviderError>
+    where
+        F: Future<Output = Result<ProviderResponse, ProviderError>>,
+    {
+        let learn = |answer: &ProviderResponse| {
+            let nonce = answer.header(DPOP_NONCE);
+            nonce.is_some_and(|nonce| self.nonces.learn(url, nonce))
+        };
+        let answer = send().await?;
+        if !learn(&answer) || !is_bound || !answer.wants_nonce() {
             return Ok(answer);
         }
+        let answer = send().await?;
+        learn(&answer);
+        Ok(answer)
     }
 
     /// A proof for one request; `None` when tokens are not bound.
     pub(crate) fn dpop_proof(
         &self,
-        nonces: &Nonces,
         method: &str,
         url: &Url,
         access_token: Option<&str>,
@@ -181,7 +181,7 @@ impl Access {
         let Some(key) = &self.credentials.dpop_key else {
             return Ok(None);
         };
-        let nonce = nonces.get(url);
+        let nonce = self.nonces.get(url);
         let request = Request {
             method,
             url,
@@ -193,11 +193,4 @@ impl Access {
             .map(Some)
             .map_err(|_| ProviderError::ClientAssertion)
     }
-}
-
-fn learned(nonces: &Nonces, url: &Url, answer: &ProviderResponse) -> bool {
-    answer
-        .dpop_nonce
-        .as_ref()
-        .is_some_and(|nonce| nonces.learn(url, nonce))
 }

@@ -8,9 +8,7 @@ use crate::error::oauth_error::client_hint;
 use crate::json::numeric_date;
 use crate::provider::http_client::ProviderResponse;
 use crate::settings::DEFAULT_TOKEN_LIFETIME_SECS;
-use crate::{
-    OAuthError, ProviderError, ProviderSettings, RefreshError, RefreshedTokens, TokenError, TokenSet,
-};
+use crate::{GrantError, OAuthError, ProviderError, ProviderSettings, RefreshedTokens, TokenSet};
 
 /// No access token is believed to live longer than a year, whatever its response says.
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
@@ -30,12 +28,7 @@ fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAu
         .as_str()
         .filter(|error| !error.is_empty())?;
     let transient = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
-    (!transient).then(|| {
-        OAuthError::new(error)
-            .with_description(document.get("error_description").and_then(Value::as_str))
-            .with_status(answer.status)
-            .with_hint(settings)
-    })
+    (!transient).then(|| OAuthError::of_answer(error, &document, answer.status, settings))
 }
 
 /// What an answer without tokens that is no refusal says. Some providers refuse a client by the status alone.
@@ -49,22 +42,6 @@ fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderErr
         endpoint: answer.endpoint,
         status: answer.status,
         hint: client_hint(settings),
-    }
-}
-
-/// The members of an answer that is no refusal, if it is a success.
-fn success(
-    answer: &ProviderResponse,
-    settings: &ProviderSettings,
-) -> Result<Map<String, Value>, ProviderError> {
-    if answer.status != 200 {
-        return Err(outage(answer, settings));
-    }
-    let document: Map<String, Value> = answer.json()?;
-    // `temporarily_unavailable` and its kind, in the shape of a success.
-    match text(&document, "error") {
-        Some(_) => Err(answer.status_error()),
-        None => Ok(document),
     }
 }
 
@@ -85,41 +62,42 @@ pub(crate) fn code_answer(
     answer: &ProviderResponse,
     settings: &ProviderSettings,
     now: u64,
-) -> Result<TokenSet, TokenError> {
-    if let Some(refusal) = refusal(answer, settings) {
-        return Err(TokenError::Refused(refusal));
-    }
-    let document = success(answer, settings)?;
-    let access_token = text(&document, "access_token").ok_or(TokenError::MissingAccessToken)?;
-    let token_type = token_type(&document, settings).ok_or(TokenError::TokenType)?;
+) -> Result<TokenSet, GrantError> {
+    let tokens = refresh_answer(answer, settings, now).map_err(|error| match error {
+        GrantError::Transient(ProviderError::Status { .. }) => outage(answer, settings).into(),
+        other => other,
+    })?;
     Ok(TokenSet {
-        access_token,
-        token_type: token_type.to_owned(),
-        scope: text(&document, "scope").unwrap_or_else(|| settings.scope.clone()),
-        expires_at: now.saturating_add(lifetime_secs(&document)),
-        refresh_token: text(&document, "refresh_token"),
-        id_token: text(&document, "id_token").ok_or(TokenError::MissingIdToken)?,
+        access_token: tokens.access_token,
+        token_type: tokens.token_type,
+        scope: tokens.scope.unwrap_or_else(|| settings.scope.clone()),
+        expires_at: tokens.expires_at,
+        refresh_token: tokens.refresh_token,
+        id_token: tokens.id_token.ok_or(GrantError::Unusable("no ID token"))?,
     })
 }
 
-/// Reads the answer to a refresh grant.
+/// Reads the answer to a refresh grant. A status is not told as a wrong secret: the provider has believed this client at the sign-in,
+/// and a proxy may have answered.
 pub(crate) fn refresh_answer(
     answer: &ProviderResponse,
     settings: &ProviderSettings,
     now: u64,
-) -> Result<RefreshedTokens, RefreshError> {
+) -> Result<RefreshedTokens, GrantError> {
     if let Some(refusal) = refusal(answer, settings) {
-        return Err(RefreshError::Refused(refusal));
+        return Err(GrantError::Refused(refusal));
     }
     if answer.status != 200 {
-        // Not told as a wrong secret: the provider has believed this client at the sign-in, and a proxy may have answered.
-        return Err(RefreshError::Transient(answer.status_error()));
+        return Err(answer.status_error().into());
     }
-    let document = success(answer, settings).map_err(RefreshError::Transient)?;
-    let access_token = text(&document, "access_token").ok_or(RefreshError::Unusable("no access token"))?;
-    let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(
-        "another token type than the one asked for",
-    ))?;
+    let document: Map<String, Value> = answer.json()?;
+    // `temporarily_unavailable` and its kind, in the shape of a success.
+    if text(&document, "error").is_some() {
+        return Err(answer.status_error().into());
+    }
+    let access_token = text(&document, "access_token").ok_or(GrantError::Unusable("no access token"))?;
+    let token_type = token_type(&document, settings)
+        .ok_or(GrantError::Unusable("another token type than the one asked for"))?;
     let lifetime_secs = lifetime_secs(&document);
     Ok(RefreshedTokens {
         access_token,
@@ -137,14 +115,12 @@ pub(crate) fn exchange_answer(
     answer: &ProviderResponse,
     settings: &ProviderSettings,
     now: u64,
-) -> Result<RefreshedTokens, RefreshError> {
+) -> Result<RefreshedTokens, GrantError> {
     let tokens = refresh_answer(answer, settings, now)?;
-    let document: Map<String, Value> = answer.json().map_err(RefreshError::Transient)?;
+    let document: Map<String, Value> = answer.json()?;
     // Absent is taken for what was requested, as the token type says already.
     if text(&document, "issued_token_type").is_some_and(|kind| !ACCESS_TOKEN_TYPES.contains(&kind.as_str())) {
-        return Err(RefreshError::Unusable(
-            "another kind of token than an access token",
-        ));
+        return Err(GrantError::Unusable("another kind of token than an access token"));
     }
     Ok(RefreshedTokens {
         refresh_token: None,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::json::strict_claims;
-use crate::provider::http_client::ProviderResponse;
+use crate::provider::http_client::{INTROSPECTION_ENDPOINT, ProviderResponse};
 use crate::tokens::jws::UnverifiedToken;
 use crate::{
     AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderError, ProviderSettings, VerifiedAccessToken,
@@ -23,7 +23,7 @@ pub(crate) fn token(
     match said.get("active") {
         Some(Value::Bool(true)) => VerifiedAccessToken::of_introspection(said, settings),
         Some(Value::Bool(false)) => Err(AccessTokenError::Inactive),
-        _ => Err(AccessTokenError::Provider(malformed())),
+        _ => Err(malformed().into()),
     }
 }
 
@@ -77,13 +77,13 @@ pub(crate) fn unverified(error: IdTokenError) -> AccessTokenError {
 
 fn not_for_us(error: IdTokenError) -> ProviderError {
     ProviderError::Unverified {
-        endpoint: ENDPOINT,
+        endpoint: INTROSPECTION_ENDPOINT,
         source: Box::new(error),
     }
 }
 
-const ENDPOINT: &str = crate::provider::http_client::INTROSPECTION_ENDPOINT;
-
 fn malformed() -> ProviderError {
-    ProviderError::Malformed { endpoint: ENDPOINT }
+    ProviderError::Malformed {
+        endpoint: INTROSPECTION_ENDPOINT,
+    }
 }

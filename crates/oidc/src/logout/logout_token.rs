@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::tokens::claims::ClaimChecks;
 use crate::tokens::jws::UnverifiedToken;
-use crate::{LogoutTokenError, ProviderSettings};
+use crate::{IdTokenError, ProviderSettings};
 
 /// A validated logout token; at least one of `sub` and `sid` is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,32 +46,28 @@ impl LogoutToken {
         claims: &Map<String, Value>,
         settings: &ProviderSettings,
         now: u64,
-    ) -> Result<Self, LogoutTokenError> {
-        let checks = ClaimChecks {
-            claims,
-            now,
-            tolerance_secs: settings.clock_tolerance_secs,
-        };
+    ) -> Result<Self, IdTokenError> {
+        let checks = ClaimChecks::new(claims, settings, now);
         let iss = checks.issuer_of(settings, false)?.to_owned();
         checks.audience(settings)?;
         let exp = checks.validity()?;
         let iat = checks.issued_at()?;
         if now.saturating_sub(iat) > OLDEST_IAT_SECS {
-            return Err(LogoutTokenError::Stale);
+            return Err(IdTokenError::IssuedAt);
         }
         let jti = checks
             .text("jti")
             .filter(|jti| !jti.is_empty() && jti.len() <= MAX_TOKEN_ID_BYTES)
-            .ok_or(LogoutTokenError::TokenId)?;
+            .ok_or(IdTokenError::TokenId)?;
         if !claims
             .get("events")
             .and_then(|events| events.get(EVENT))
             .is_some_and(Value::is_object)
         {
-            return Err(LogoutTokenError::Events);
+            return Err(IdTokenError::Events);
         }
         if claims.contains_key("nonce") {
-            return Err(LogoutTokenError::Nonce);
+            return Err(IdTokenError::Nonce);
         }
         let sub = if claims.contains_key("sub") {
             Some(checks.subject()?.to_owned())
@@ -81,10 +77,10 @@ impl LogoutToken {
         let sid = match claims.get("sid") {
             None => None,
             Some(Value::String(sid)) if !sid.is_empty() => Some(sid.clone()),
-            Some(_) => return Err(LogoutTokenError::Nobody),
+            Some(_) => return Err(IdTokenError::Nobody),
         };
         if sub.is_none() && sid.is_none() {
-            return Err(LogoutTokenError::Nobody);
+            return Err(IdTokenError::Nobody);
         }
         Ok(Self {
             iss,

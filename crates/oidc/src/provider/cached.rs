@@ -35,7 +35,7 @@ pub(crate) struct Cached<T> {
     entry: ArcSwapOption<CachedValue<T>>,
     fetching: Mutex<()>,
     failure: Slot<Option<FailedFetch>>,
-    refreshing: AtomicBool,
+    refreshing: Arc<AtomicBool>,
 }
 
 impl<T> Default for Cached<T> {
@@ -44,7 +44,7 @@ impl<T> Default for Cached<T> {
             entry: ArcSwapOption::empty(),
             fetching: Mutex::new(()),
             failure: Slot::new(None),
-            refreshing: AtomicBool::new(false),
+            refreshing: Arc::default(),
         }
     }
 }
@@ -53,11 +53,26 @@ impl<T> Default for Cached<T> {
 pub(crate) type Fetched<T> = (T, Option<u64>);
 
 impl<T> Cached<T> {
-    /// The value if it is fresh, and whether it should be fetched anew in the background.
-    pub(crate) fn fresh(&self) -> Option<(Arc<T>, bool)> {
-        let entry = self.entry.load_full()?;
-        let age = entry.fetched_at.elapsed();
-        (age < entry.fresh_for).then(|| (entry.value.clone(), age > entry.fresh_for / 2))
+    /// The value: kept while it is fresh, and fetched by a task of its own when half of that time is over.
+    pub(crate) async fn get<F>(&self, fetched: impl FnOnce() -> F) -> Result<Arc<T>, ProviderError>
+    where
+        F: Future<Output = Result<Arc<T>, ProviderError>> + Send + 'static,
+        T: Send + Sync + 'static,
+    {
+        let entry = self.entry.load_full();
+        let age = |entry: &CachedValue<T>| entry.fetched_at.elapsed();
+        let Some(entry) = entry.filter(|entry| age(entry) < entry.fresh_for) else {
+            return fetched().await;
+        };
+        if age(&entry) > entry.fresh_for / 2 && !self.refreshing.swap(true, Ordering::AcqRel) {
+            let (refreshing, fetched) = (Arc::clone(&self.refreshing), fetched());
+            tokio::spawn(async move {
+                // a failure is in the log already and the value in use stays
+                let _ = fetched.await;
+                refreshing.store(false, Ordering::Release);
+            });
+        }
+        Ok(entry.value.clone())
     }
 
     /// Whether the value is no older than this.
@@ -66,16 +81,6 @@ impl<T> Cached<T> {
         entry
             .as_ref()
             .is_some_and(|entry| entry.fetched_at.elapsed() <= age)
-    }
-
-    /// Whether the caller is the one to refresh in the background.
-    pub(crate) fn begin_refresh(&self) -> bool {
-        !self.refreshing.swap(true, Ordering::AcqRel)
-    }
-
-    /// The background refresh is over.
-    pub(crate) fn end_refresh(&self) {
-        self.refreshing.store(false, Ordering::Release);
     }
 
     /// The value after a fetch under way, if any, is over.
@@ -177,9 +182,10 @@ mod tests {
             let fetched = cached.fetch(|| async { Ok((7, said_secs)) }).await;
             assert_eq!(fetched.ok().as_deref(), Some(&7));
             tokio::time::advance(Duration::from_secs(fresh_secs) - Duration::from_millis(1)).await;
-            assert!(cached.fresh().is_some(), "{said_secs:?}");
+            let again = || async { Err(NO_ANSWER) };
+            assert!(cached.get(again).await.is_ok(), "{said_secs:?}");
             tokio::time::advance(Duration::from_millis(1)).await;
-            assert!(cached.fresh().is_none(), "{said_secs:?}");
+            assert!(cached.get(again).await.is_err(), "{said_secs:?}");
         }
     }
 }

@@ -6,11 +6,11 @@
 //!   counts unpacked bytes.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION,
-    WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, HeaderMap, HeaderName, LOCATION, WWW_AUTHENTICATE,
 };
 use reqwest::redirect::Policy;
 use reqwest::tls::TlsInfo;
@@ -19,14 +19,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tracing::Instrument as _;
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use crate::client::client_auth::Proof;
 use crate::provider::span;
-use crate::{
-    BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, ProviderSettings, RequestObserver,
-    RequestOutcome,
-};
+use crate::{BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, ProviderSettings};
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -38,25 +35,33 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 pub(crate) const INTROSPECTION_ENDPOINT: &str = "introspection_endpoint";
 const SIGNED_TOO: &str = "application/json, application/token-introspection+jwt;q=0.9";
 
-const GET: &str = "GET";
-const POST: &str = "POST";
-
 const DPOP: HeaderName = HeaderName::from_static("dpop");
-const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+/// What the next proof for this server has to repeat (RFC 9449, section 8).
+pub(crate) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// A complete answer.
 pub(crate) struct ProviderResponse {
     pub(crate) status: u16,
-    location: Option<String>,
-    pub(crate) max_age_secs: Option<u64>,
-    /// `DPoP-Nonce`: what the next proof for this server has to repeat (RFC 9449, section 8).
-    pub(crate) dpop_nonce: Option<String>,
-    challenge: String,
+    headers: HeaderMap,
+    /// The server's certificate, DER.
+    pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) body: Vec<u8>,
     pub(crate) endpoint: &'static str,
 }
 
 impl ProviderResponse {
+    /// The text of a header that is not empty.
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        let text = self.headers.get(name)?.to_str().ok()?;
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// How long the answer may be kept, in seconds.
+    pub(crate) fn max_age_secs(&self) -> Option<u64> {
+        let mut directives = self.header(CACHE_CONTROL)?.split(',');
+        directives.find_map(|directive| directive.trim().strip_prefix("max-age=")?.parse().ok())
+    }
+
     /// The body as JSON, whatever its content type.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
         serde_json::from_slice(self.text()).map_err(|_| ProviderError::Malformed {
@@ -80,29 +85,29 @@ impl ProviderResponse {
     /// Where a redirect leads, if that is inside the origin of `from`.
     fn redirect_within(&self, from: &Url) -> Option<Url> {
         let is_redirect = matches!(self.status, 301 | 302 | 303 | 307 | 308);
-        let to = from
-            .join(self.location.as_deref().filter(|_| is_redirect)?)
-            .ok()?;
+        let to = from.join(self.header(LOCATION).filter(|_| is_redirect)?).ok()?;
         (to.origin() == from.origin() && to.username().is_empty()).then_some(to)
+    }
+
+    /// Whether the body is this OAuth error (RFC 6749, section 5.2).
+    fn is_error(&self, code: &str) -> bool {
+        self.json::<Map<String, Value>>()
+            .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some(code))
     }
 
     /// Whether the provider does not believe who this client is (RFC 6749, section 5.2).
     pub(crate) fn doubts_client(&self) -> bool {
-        let says_so = || {
-            self.json::<Map<String, Value>>()
-                .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some("invalid_client"))
-        };
-        matches!(self.status, 400 | 401 | 403) && says_so()
+        matches!(self.status, 400 | 401 | 403) && self.is_error("invalid_client")
     }
 
     /// Whether the server only wants its nonce repeated: as an OAuth error, or as a resource's challenge.
     pub(crate) fn wants_nonce(&self) -> bool {
         const ERROR: &str = "use_dpop_nonce";
-        let refused = matches!(self.status, 400 | 401)
-            && self
-                .json::<Map<String, Value>>()
-                .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some(ERROR));
-        refused || (self.status == 401 && self.challenge.contains(ERROR))
+        let is_challenge = || {
+            self.header(WWW_AUTHENTICATE)
+                .is_some_and(|text| text.contains(ERROR))
+        };
+        (matches!(self.status, 400 | 401) && self.is_error(ERROR)) || (self.status == 401 && is_challenge())
     }
 
     pub(crate) fn status_error(&self) -> ProviderError {
@@ -113,52 +118,26 @@ impl ProviderResponse {
     }
 }
 
-/// A complete answer, with what tells about the server.
-pub(crate) struct ProbedResponse {
-    pub(crate) response: ProviderResponse,
-    pub(crate) date: Option<String>,
-    pub(crate) age: Option<String>,
-    pub(crate) location: Option<String>,
-    /// The server's certificate, DER.
-    pub(crate) certificate: Option<Vec<u8>>,
-}
-
 /// Speaks HTTP to the provider.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: reqwest::Client,
-    observer: Option<RequestObserver>,
+    pub(crate) settings: Arc<ProviderSettings>,
 }
 
 impl HttpClient {
-    pub(crate) fn new(settings: &ProviderSettings, credentials: &Credentials) -> Result<Self, BuildError> {
-        Ok(Self {
-            observer: settings.observer.clone(),
-            ..Self::built(builder(settings, credentials)?)?
-        })
-    }
-
-    /// A client that proves nothing of itself.
-    pub(crate) fn anonymous(
-        timeout: Duration,
-        ca_file: Option<&Path>,
-        proxy: Option<ForwardProxy>,
-    ) -> Result<Self, BuildError> {
-        Self::built(client_builder(timeout, ca_file, proxy)?)
-    }
-
-    /// One whose responses tell the certificate of the server.
-    pub(crate) fn for_probes(
-        settings: &ProviderSettings,
+    pub(crate) fn new(
+        settings: &Arc<ProviderSettings>,
         credentials: &Credentials,
     ) -> Result<Self, BuildError> {
-        Self::built(builder(settings, credentials)?.tls_info(true))
-    }
-
-    fn built(builder: ClientBuilder) -> Result<Self, BuildError> {
+        let (ca_file, proxy) = (settings.ca_file.as_deref(), credentials.proxy.clone());
+        let mut builder = client_builder(settings.http_timeout, ca_file, proxy)?.tls_info(true);
+        if let ClientAuth::TlsClientAuth { cert_file, key_file } = &credentials.auth {
+            builder = builder.identity(identity(cert_file, key_file)?);
+        }
         Ok(Self {
             client: builder.build().map_err(BuildError::HttpClient)?,
-            observer: None,
+            settings: Arc::clone(settings),
         })
     }
 
@@ -166,63 +145,19 @@ impl HttpClient {
     async fn send(
         &self,
         endpoint: &'static str,
-        method: &'static str,
-        url: &Url,
         request: RequestBuilder,
     ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
-        let answer = traced(endpoint, method, url, request).await;
-        if let Some(observer) = &self.observer {
-            let outcome = outcome(answer.as_ref().map(|response| response.status));
-            observer.tell(endpoint, outcome, began.elapsed());
+        let request = request.build().map_err(|source| failed(endpoint, source))?;
+        let span = span::of_request(endpoint, &request);
+        let answer = async { complete(endpoint, self.client.execute(request).await).await };
+        let answer = answer.instrument(span.clone()).await;
+        let status = answer.as_ref().map(|response| response.status);
+        span::answered(&span, status);
+        if let Some(observer) = &self.settings.observer {
+            observer.tell(endpoint, outcome(status), began.elapsed());
         }
         answer
-    }
-
-    /// Probes a document, and follows one redirect inside its origin, as [`Self::get`] does.
-    pub(crate) async fn probe_document(
-        &self,
-        endpoint: &'static str,
-        url: &Url,
-    ) -> Result<ProbedResponse, ProviderError> {
-        let accept = "application/json";
-        let probed = self.probe(endpoint, url, accept).await?;
-        match probed.response.redirect_within(url) {
-            Some(next) => self.probe(endpoint, &next, accept).await,
-            None => Ok(probed),
-        }
-    }
-
-    /// Gets what a browser would: some providers answer JSON, and an error, to whoever accepts that at a page.
-    pub(crate) async fn probe_page(
-        &self,
-        endpoint: &'static str,
-        url: &Url,
-    ) -> Result<ProbedResponse, ProviderError> {
-        self.probe(endpoint, url, "text/html").await
-    }
-
-    /// Gets what a probe wants to see: the response with its headers, and the certificate.
-    async fn probe(
-        &self,
-        endpoint: &'static str,
-        url: &Url,
-        accept: &'static str,
-    ) -> Result<ProbedResponse, ProviderError> {
-        let request = self.client.get(url.clone()).header(ACCEPT, accept);
-        let response = begin(endpoint, request).await?;
-        let header = |name| {
-            let value: Option<&HeaderValue> = response.headers().get(name);
-            value.and_then(|value| value.to_str().ok()).map(str::to_owned)
-        };
-        let certificate = response.extensions().get::<TlsInfo>();
-        Ok(ProbedResponse {
-            date: header(DATE),
-            age: header(AGE),
-            location: header(LOCATION),
-            certificate: certificate.and_then(|tls| tls.peer_certificate().map(<[u8]>::to_vec)),
-            response: complete(endpoint, response).await?,
-        })
     }
 
     /// Gets a document, and follows one redirect inside its origin.
@@ -232,11 +167,21 @@ impl HttpClient {
         url: &Url,
     ) -> Result<ProviderResponse, ProviderError> {
         let request = |url: &Url| self.client.get(url.clone()).header(ACCEPT, "application/json");
-        let answer = self.send(endpoint, GET, url, request(url)).await?;
+        let answer = self.send(endpoint, request(url)).await?;
         match answer.redirect_within(url) {
-            Some(next) => self.send(endpoint, GET, &next, request(&next)).await,
+            Some(next) => self.send(endpoint, request(&next)).await,
             None => Ok(answer),
         }
+    }
+
+    /// Gets what a browser would, without its redirects: some providers answer JSON, and an error, to whoever accepts that at a page.
+    pub(crate) async fn get_page(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+    ) -> Result<ProviderResponse, ProviderError> {
+        let request = self.client.get(url.clone()).header(ACCEPT, "text/html");
+        self.send(endpoint, request).await
     }
 
     /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1). One redirect inside
@@ -260,9 +205,9 @@ impl HttpClient {
                     .header(DPOP, proof),
             }
         };
-        let answer = self.send(endpoint, GET, url, request(url)).await?;
+        let answer = self.send(endpoint, request(url)).await?;
         match answer.redirect_within(url).filter(|_| dpop.is_none()) {
-            Some(next) => self.send(endpoint, GET, &next, request(&next)).await,
+            Some(next) => self.send(endpoint, request(&next)).await,
             None => Ok(answer),
         }
     }
@@ -281,32 +226,23 @@ impl HttpClient {
             .copied()
             .filter(|(name, _)| *name != "client_id" || proof.authorization.is_some());
         let proving = proof.fields.iter().map(|(name, value)| (*name, value.as_str()));
-        // Finished at once: the serializer cannot be kept across an await.
-        let form = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(mine)
-            .extend_pairs(proving)
-            .finish();
+        let accepted = match endpoint {
+            INTROSPECTION_ENDPOINT => SIGNED_TOO,
+            _ => "application/json",
+        };
         let mut request = self
             .client
             .post(url.clone())
-            .header(
-                ACCEPT,
-                if endpoint == INTROSPECTION_ENDPOINT {
-                    SIGNED_TOO
-                } else {
-                    "application/json"
-                },
-            )
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, accepted)
             .timeout(timeout)
-            .body(form);
+            .form(&mine.chain(proving).collect::<Vec<_>>());
         if let Some(authorization) = proof.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
         if let Some(dpop) = dpop {
             request = request.header(DPOP, dpop);
         }
-        self.send(endpoint, POST, url, request).await
+        self.send(endpoint, request).await
     }
 }
 
@@ -345,43 +281,15 @@ pub fn client_builder(
     Ok(builder)
 }
 
-/// The same for a client of the provider, with its certificate.
-fn builder(settings: &ProviderSettings, credentials: &Credentials) -> Result<ClientBuilder, BuildError> {
-    let (ca_file, proxy) = (settings.ca_file.as_deref(), credentials.proxy.clone());
-    let builder = client_builder(settings.http_timeout, ca_file, proxy)?;
-    match &credentials.auth {
-        ClientAuth::TlsClientAuth { cert_file, key_file } => {
-            Ok(builder.identity(identity(cert_file, key_file)?))
-        }
-        _ => Ok(builder),
-    }
-}
-
-async fn traced(
-    endpoint: &'static str,
-    method: &'static str,
-    url: &Url,
-    request: RequestBuilder,
-) -> Result<ProviderResponse, ProviderError> {
-    let answer = async { complete(endpoint, begin(endpoint, request).await?).await };
-    let span = span::of_request(endpoint, method, url);
-    if span.is_disabled() {
-        return answer.await;
-    }
-    let answer = answer.instrument(span.clone()).await;
-    span::answered(&span, answer.as_ref().map(|response| response.status));
-    answer
-}
-
-/// How a request ended that was answered by this status, or not.
-fn outcome(answer: Result<u16, &ProviderError>) -> RequestOutcome {
+/// How a request ended that was answered by this status, or not: a short name that stays, for metrics and traces.
+pub(crate) fn outcome(answer: Result<u16, &ProviderError>) -> &'static str {
     match answer {
-        Ok(500..) => RequestOutcome::Failed,
-        Ok(400..500) => RequestOutcome::Refused,
-        Ok(_) => RequestOutcome::Answered,
-        Err(ProviderError::Timeout { .. }) => RequestOutcome::Timeout,
-        Err(ProviderError::Unreachable { .. }) => RequestOutcome::Unreachable,
-        Err(_) => RequestOutcome::Unusable,
+        Ok(500..) => "failed",
+        Ok(400..500) => "refused",
+        Ok(_) => "answered",
+        Err(ProviderError::Timeout { .. }) => "timeout",
+        Err(ProviderError::Unreachable { .. }) => "unreachable",
+        Err(_) => "unusable",
     }
 }
 
@@ -397,26 +305,17 @@ fn failed(endpoint: &'static str, source: reqwest::Error) -> ProviderError {
     }
 }
 
-async fn begin(endpoint: &'static str, request: RequestBuilder) -> Result<Response, ProviderError> {
-    request.send().await.map_err(|source| failed(endpoint, source))
-}
-
-async fn complete(endpoint: &'static str, mut response: Response) -> Result<ProviderResponse, ProviderError> {
+async fn complete(
+    endpoint: &'static str,
+    response: reqwest::Result<Response>,
+) -> Result<ProviderResponse, ProviderError> {
     let failed = |source| failed(endpoint, source);
-    let header = |name| {
-        response
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    };
-    let given = |name| Some(header(name).to_owned()).filter(|value: &String| !value.is_empty());
+    let mut response = response.map_err(failed)?;
+    let certificate = response.extensions().get::<TlsInfo>();
     let mut answer = ProviderResponse {
         status: response.status().as_u16(),
-        location: given(LOCATION),
-        max_age_secs: max_age(header(CACHE_CONTROL)),
-        dpop_nonce: given(DPOP_NONCE),
-        challenge: header(WWW_AUTHENTICATE).to_owned(),
+        headers: response.headers().clone(),
+        certificate: certificate.and_then(|tls| tls.peer_certificate().map(<[u8]>::to_vec)),
         body: Vec::new(),
         endpoint,
     };
@@ -430,12 +329,6 @@ async fn complete(endpoint: &'static str, mut response: Response) -> Result<Prov
         answer.body.extend_from_slice(&chunk);
     }
     Ok(answer)
-}
-
-fn max_age(cache_control: &str) -> Option<u64> {
-    cache_control
-        .split(',')
-        .find_map(|directive| directive.trim().strip_prefix("max-age=")?.parse().ok())
 }
 
 fn identity(cert_file: &Path, key_file: &Path) -> Result<Identity, BuildError> {
@@ -452,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_outcome_follows_from_the_status_or_the_error() {
-        let of = |status| outcome(Ok(status)).name();
+        let of = |status| outcome(Ok(status));
         let refused = "refused";
         assert_eq!(
             [200, 302, 400, 401, 499].map(of),
@@ -460,11 +353,8 @@ mod tests {
         );
         assert_eq!([500, 503].map(of), ["failed", "failed"]);
         let endpoint = "token_endpoint";
-        assert_eq!(
-            outcome(Err(&ProviderError::Timeout { endpoint })),
-            RequestOutcome::Timeout
-        );
+        assert_eq!(outcome(Err(&ProviderError::Timeout { endpoint })), "timeout");
         let large = ProviderError::TooLarge { endpoint, limit: 1 };
-        assert_eq!(outcome(Err(&large)), RequestOutcome::Unusable);
+        assert_eq!(outcome(Err(&large)), "unusable");
     }
 }

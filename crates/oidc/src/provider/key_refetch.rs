@@ -28,6 +28,14 @@ pub(crate) enum TokenOrigin {
 }
 
 impl TokenOrigin {
+    /// Least time between two fetches.
+    pub(crate) fn interval(self) -> Duration {
+        match self {
+            Self::Interactive | Self::Background => PROVIDER_TOKEN_INTERVAL,
+            Self::Unauthenticated => UNAUTHENTICATED_TOKEN_INTERVAL,
+        }
+    }
+
     /// How many fetches one token may wait for.
     pub(crate) fn rounds(self) -> usize {
         match self {
@@ -42,43 +50,26 @@ impl TokenOrigin {
     }
 }
 
-/// Forced fetches, at most one an interval.
+/// Forced fetches, at most one an interval for each kind of sender.
+#[derive(Default)]
 pub(crate) struct RefetchThrottle {
-    interval: Duration,
-    last: Mutex<Option<Instant>>,
+    for_provider_tokens: Mutex<Option<Instant>>,
+    for_unauthenticated_tokens: Mutex<Option<Instant>>,
 }
 
 impl RefetchThrottle {
-    /// For tokens the provider handed us.
-    pub(crate) fn for_provider_tokens() -> Self {
-        Self::every(PROVIDER_TOKEN_INTERVAL)
-    }
-
-    /// For tokens anybody can send.
-    pub(crate) fn for_unauthenticated_tokens() -> Self {
-        Self::every(UNAUTHENTICATED_TOKEN_INTERVAL)
-    }
-
-    fn every(interval: Duration) -> Self {
-        Self {
-            interval,
-            last: Mutex::new(None),
-        }
-    }
-
-    /// Least time between two fetches.
-    pub(crate) fn interval(&self) -> Duration {
-        self.interval
-    }
-
     /// Begins a fetch.
     ///
     /// # Errors
     /// One was begun within the interval; this long the next has to wait.
-    pub(crate) fn begin(&self) -> Result<(), Duration> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn begin(&self, origin: TokenOrigin) -> Result<(), Duration> {
+        let last = match origin {
+            TokenOrigin::Interactive | TokenOrigin::Background => &self.for_provider_tokens,
+            TokenOrigin::Unauthenticated => &self.for_unauthenticated_tokens,
+        };
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let since = last.map(|last| last.elapsed());
-        if let Some(wait) = since.and_then(|since| self.interval.checked_sub(since))
+        if let Some(wait) = since.and_then(|since| origin.interval().checked_sub(since))
             && !wait.is_zero()
         {
             return Err(wait);
@@ -94,13 +85,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_fetch_an_interval_and_the_rest_are_told_how_long_to_wait() {
-        let refetches = RefetchThrottle::for_unauthenticated_tokens();
-        assert_eq!(refetches.begin(), Ok(()));
-        assert_eq!(refetches.begin(), Err(UNAUTHENTICATED_TOKEN_INTERVAL));
+        let (refetches, origin) = (RefetchThrottle::default(), TokenOrigin::Unauthenticated);
+        assert_eq!(refetches.begin(origin), Ok(()));
+        assert_eq!(refetches.begin(origin), Err(UNAUTHENTICATED_TOKEN_INTERVAL));
+        assert_eq!(refetches.begin(TokenOrigin::Background), Ok(()));
         tokio::time::advance(UNAUTHENTICATED_TOKEN_INTERVAL - Duration::from_millis(1)).await;
-        assert_eq!(refetches.begin(), Err(Duration::from_millis(1)));
+        assert_eq!(refetches.begin(origin), Err(Duration::from_millis(1)));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(refetches.begin(), Ok(()));
-        assert!(refetches.begin().is_err());
+        assert_eq!(refetches.begin(origin), Ok(()));
+        assert!(refetches.begin(origin).is_err());
     }
 }

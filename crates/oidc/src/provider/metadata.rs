@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::ProviderError;
-use crate::settings::endpoint::{endpoint_is_secure, is_loopback};
+use crate::settings::endpoint::is_usable_of;
 
 /// What errors and whoever measures requests call the document with the metadata.
 pub const DISCOVERY_DOCUMENT: &str = "discovery document";
@@ -77,7 +77,6 @@ impl Metadata {
         }
         // Some providers write an empty text or list for what they do not offer.
         let member = |name: &str| document.get(name).filter(|value| !is_empty(value));
-        let on_loopback = Url::parse(issuer).is_ok_and(|url| is_loopback(&url));
         let optional = |endpoint: &'static str| -> Result<Option<Url>, ProviderError> {
             let alias = document
                 .get("mtls_endpoint_aliases")
@@ -89,8 +88,7 @@ impl Metadata {
             let url = url.ok_or(ProviderError::Malformed {
                 endpoint: DISCOVERY_DOCUMENT,
             })?;
-            // a public provider may not point us at plain http on our own machine
-            if !endpoint_is_secure(&url) || (url.scheme() == "http" && !on_loopback) {
+            if !is_usable_of(issuer, &url) {
                 return Err(ProviderError::InsecureEndpoint { endpoint });
             }
             Ok(Some(url))

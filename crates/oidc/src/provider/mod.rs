@@ -2,7 +2,6 @@
 
 pub(crate) mod cached;
 pub(crate) mod http_client;
-pub(crate) mod issuer_keys;
 pub(crate) mod issuer_parameter;
 pub(crate) mod issuer_settings;
 pub(crate) mod key_refetch;

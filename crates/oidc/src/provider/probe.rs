@@ -234,7 +234,9 @@ mod tests {
             ClientVerdict::NotAllowed(_)
         ));
         assert!(matches!(verdict("invalid_request"), ClientVerdict::Unclear(_)));
-        let unauthorized = |code| ClientVerdict::from(OAuthError::new(code).with_status(401));
+        let settings = crate::ProviderSettings::new("https://op.example", "client");
+        let of_answer = |code| OAuthError::of_answer(code, &Map::new(), 401, &settings);
+        let unauthorized = |code| ClientVerdict::from(of_answer(code));
         assert_eq!(unauthorized("invalid_grant"), ClientVerdict::Believed);
         for code in ["unauthorized_client", "invalid_request"] {
             assert!(

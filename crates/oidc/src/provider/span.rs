@@ -3,18 +3,21 @@
 //! Invariants: it names endpoint, host and outcome; no query, token, code or secret. The trace is not told to the provider. Requests
 //! outside of any trace, such as a refresh of its keys ahead of time, begin none.
 
+use reqwest::Request;
 use tracing::field::Empty;
 use tracing::{Level, Span};
 use url::Url;
 
 use crate::ProviderError;
+use crate::provider::http_client::outcome;
 
 const TARGET: &str = "otel::tracing";
 
-pub(crate) fn of_request(endpoint: &'static str, method: &'static str, url: &Url) -> Span {
+pub(crate) fn of_request(endpoint: &'static str, request: &Request) -> Span {
     if !tracing::enabled!(target: TARGET, Level::TRACE) || Span::current().is_none() {
         return Span::none();
     }
+    let (method, url) = (request.method().as_str(), request.url());
     tracing::trace_span!(
         target: TARGET,
         "provider",
@@ -42,23 +45,17 @@ fn shown(url: &Url) -> String {
 }
 
 /// Says what status, if any, came.
-pub(crate) fn answered(span: &Span, status: Result<u16, &ProviderError>) {
-    match status {
-        Ok(status) => {
-            tracing::record_all!(span, http.response.status_code = i64::from(status));
-            if status >= 400 {
-                let reason = status.to_string();
-                tracing::record_all!(span, error.type = reason, otel.status_code = "ERROR");
-            }
-        }
-        Err(error) => {
-            let reason = match error {
-                ProviderError::Timeout { .. } => "timeout",
-                ProviderError::Unreachable { .. } => "unreachable",
-                ProviderError::TooLarge { .. } => "too_large",
-                _ => "_OTHER",
-            };
-            tracing::record_all!(span, error.type = reason, otel.status_code = "ERROR");
-        }
+pub(crate) fn answered(span: &Span, answer: Result<u16, &ProviderError>) {
+    if span.is_disabled() {
+        return;
     }
+    if let Ok(status) = answer {
+        tracing::record_all!(span, http.response.status_code = i64::from(status));
+    }
+    let reason = match answer {
+        Ok(..400) => return,
+        Ok(status) => status.to_string(),
+        Err(_) => outcome(answer).to_owned(),
+    };
+    tracing::record_all!(span, error.type = reason, otel.status_code = "ERROR");
 }

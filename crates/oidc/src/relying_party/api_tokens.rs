@@ -4,7 +4,7 @@ use super::RelyingParty;
 use crate::grants::access::TOKEN_ENDPOINT;
 use crate::grants::grant;
 use crate::settings::token_target::TokenTarget;
-use crate::{RefreshError, RefreshedTokens};
+use crate::{GrantError, RefreshedTokens};
 
 /// The kind of token that is shown and requested (RFC 8693, section 3).
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -17,7 +17,7 @@ impl RelyingParty {
         access_token: &str,
         target: &TokenTarget<'_>,
         now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
+    ) -> Result<RefreshedTokens, GrantError> {
         let fields = [
             ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
             ("subject_token", access_token),
@@ -25,16 +25,9 @@ impl RelyingParty {
             ("requested_token_type", ACCESS_TOKEN),
         ];
         let fields: Vec<_> = fields.into_iter().chain(target.fields()).collect();
-        let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
-        let answer = self
-            .post(
-                &metadata,
-                (TOKEN_ENDPOINT, &metadata.token_endpoint),
-                &fields,
-                now,
-            )
-            .await
-            .map_err(RefreshError::Transient)?;
+        let metadata = self.metadata().await?;
+        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
+        let answer = self.post(&metadata, at, &fields, now).await?;
         grant::exchange_answer(&answer, &self.settings, now)
     }
 
@@ -44,7 +37,7 @@ impl RelyingParty {
         refresh_token: &str,
         target: &TokenTarget<'_>,
         now: u64,
-    ) -> Result<RefreshedTokens, RefreshError> {
+    ) -> Result<RefreshedTokens, GrantError> {
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
         let fields: Vec<_> = fields.into_iter().chain(target.fields()).collect();
         self.send_refresh(&fields, now).await

@@ -40,9 +40,7 @@ impl RelyingParty {
             };
             let access = self.access.load_full();
             let token = (token_type, access_token);
-            let answer = access
-                .get_with_token(&self.nonces, ENDPOINT, &url, token, now)
-                .await?;
+            let answer = access.get_with_token(ENDPOINT, &url, token, now).await?;
             match answer.status {
                 200 => {}
                 401 | 403 => {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use openidconnect::RedirectUrl;
+use reqwest::header::{AGE, DATE, LOCATION};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use url::Url;
@@ -16,8 +17,8 @@ use crate::provider::probe::{
     AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs,
 };
 use crate::{
-    AuthorizationRequest, BuildError, EndSessionRequest, Par, ProviderError, ProviderSettings, RefreshError,
-    ResponseMode, TokenError, random,
+    AuthorizationRequest, BuildError, EndSessionRequest, GrantError, Par, ProviderError, ProviderSettings,
+    ResponseMode, random,
 };
 
 /// A code and a refresh token that no provider has given to anybody.
@@ -48,11 +49,10 @@ impl RelyingParty {
             Err(error) => return Some(DiscoveryProbe::failed(url, error)),
         };
         let began = Instant::now();
-        Some(match http.probe_document(endpoint, &url).await {
+        Some(match http.get(endpoint, &url).await {
             Err(error) => DiscoveryProbe::failed(url, error),
-            Ok(probed) => {
-                let (date, age) = (probed.date.as_deref(), probed.age.as_deref());
-                let response = probed.response;
+            Ok(response) => {
+                let (date, age) = (response.header(DATE), response.header(AGE));
                 DiscoveryProbe {
                     url,
                     document: match response.status {
@@ -61,10 +61,10 @@ impl RelyingParty {
                             .map(|document| self.settings.with_configured_endpoints(document)),
                         _ => Err(response.status_error()),
                     },
-                    location: probed.location.clone(),
+                    location: response.header(LOCATION).map(str::to_owned),
                     clock_offset_secs: date
                         .and_then(|date| clock_offset_secs(date, age, now, began.elapsed())),
-                    certificate: probed.certificate,
+                    certificate: response.certificate,
                 }
             }
         })
@@ -75,11 +75,7 @@ impl RelyingParty {
     /// # Errors
     /// No usable answer.
     pub async fn probe_keys(&self, url: &Url) -> Result<KeySetProbe, ProviderError> {
-        let response = self
-            .http_for_probes()?
-            .probe_document("jwks_uri", url)
-            .await?
-            .response;
+        let response = self.http_for_probes()?.get("jwks_uri", url).await?;
         if response.status != 200 {
             return Err(response.status_error());
         }
@@ -96,18 +92,10 @@ impl RelyingParty {
         redirect_uri: &str,
         now: u64,
     ) -> Result<ClientVerdict, ProviderError> {
-        let verifier = random::token().map_err(|_| ProviderError::ClientAssertion)?;
-        match self
-            .exchange_code(NOBODYS_GRANT, &verifier, redirect_uri, now)
-            .await
-        {
-            Err(TokenError::Refused(error)) => Ok(error.into()),
-            Err(TokenError::Provider(error)) => Err(error),
-            // Whoever answers a made-up code with a success has judged neither it nor the client.
-            Ok(_) | Err(_) => Err(ProviderError::Malformed {
-                endpoint: TOKEN_ENDPOINT,
-            }),
-        }
+        verdict(
+            self.exchange_code(NOBODYS_GRANT, &random::token(), redirect_uri, now)
+                .await,
+        )
     }
 
     /// The same by a refresh token that nobody was given.
@@ -115,13 +103,7 @@ impl RelyingParty {
     /// # Errors
     /// No answer, or none that says anything.
     pub async fn probe_client_by_refresh(&self, now: u64) -> Result<ClientVerdict, ProviderError> {
-        match self.refresh(NOBODYS_GRANT, now).await {
-            Err(RefreshError::Refused(error)) => Ok(error.into()),
-            Err(RefreshError::Transient(error)) => Err(error),
-            Ok(_) | Err(_) => Err(ProviderError::Malformed {
-                endpoint: TOKEN_ENDPOINT,
-            }),
-        }
+        verdict(self.refresh(NOBODYS_GRANT, now).await)
     }
 
     /// Sends a request for a sign-in in which nobody may be asked anything, pushed first where sign-ins are, and gives what
@@ -145,8 +127,7 @@ impl RelyingParty {
                 }
             })
             .map_err(|_| ProviderError::ClientAssertion)?;
-        let drawn = || random::token().map_err(|_| ProviderError::ClientAssertion);
-        let (state, nonce, verifier) = (drawn()?, drawn()?, drawn()?);
+        let (state, nonce, verifier) = (random::token(), random::token(), random::token());
         let request = AuthorizationRequest {
             redirect_uri,
             state: &state,
@@ -158,13 +139,11 @@ impl RelyingParty {
             now,
         };
         let url = asking.authorization_url(&request).await?;
-        let probed = asking
-            .http_for_probes()?
-            .probe_page("authorization_endpoint", &url)
-            .await?;
-        let location = probed.location.as_deref();
+        let http = asking.http_for_probes()?;
+        let page = http.get_page("authorization_endpoint", &url).await?;
+        let location = page.header(LOCATION);
         Ok(AuthorizationProbe::of(
-            probed.response.status,
+            page.status,
             location,
             redirect_uri.as_str(),
         ))
@@ -186,16 +165,27 @@ impl RelyingParty {
         let Some(url) = self.end_session_url(&request).await? else {
             return Ok(None);
         };
-        let probed = self
-            .http_for_probes()?
-            .probe_page("end_session_endpoint", &url)
-            .await?;
-        Ok(Some(probed.response.status))
+        let http = self.http_for_probes()?;
+        Ok(Some(http.get_page("end_session_endpoint", &url).await?.status))
     }
 
+    /// A client of its own connections, whose requests are not measured.
     fn http_for_probes(&self) -> Result<HttpClient, ProviderError> {
-        let access = self.access.load_full();
-        HttpClient::for_probes(&Arc::clone(&self.settings), &access.credentials)
+        let mut settings = ProviderSettings::clone(&self.settings);
+        settings.observer = None;
+        HttpClient::new(&Arc::new(settings), &self.access.load().credentials)
             .map_err(|_| ProviderError::ClientAssertion)
+    }
+}
+
+/// What the answer to a grant that no provider has given to anybody says of the client.
+fn verdict<T>(answer: Result<T, GrantError>) -> Result<ClientVerdict, ProviderError> {
+    match answer {
+        Err(GrantError::Refused(error)) => Ok(error.into()),
+        Err(GrantError::Transient(error)) => Err(error),
+        // Whoever answers a made-up grant with a success has judged neither it nor the client.
+        Ok(_) | Err(GrantError::Unusable(_)) => Err(ProviderError::Malformed {
+            endpoint: TOKEN_ENDPOINT,
+        }),
     }
 }

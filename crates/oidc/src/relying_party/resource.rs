@@ -41,30 +41,23 @@ impl RelyingParty {
         let endpoint = INTROSPECTION_ENDPOINT;
         let metadata = self
             .metadata_with(|metadata| metadata.introspection_endpoint.is_some())
-            .await
-            .map_err(AccessTokenError::Provider)?;
-        let missing = AccessTokenError::Provider(ProviderError::MissingEndpoint { endpoint });
+            .await?;
+        let missing = ProviderError::MissingEndpoint { endpoint };
         let url = metadata.introspection_endpoint.as_ref().ok_or(missing)?;
         let fields = [("token", raw), ("token_type_hint", "access_token")];
-        let answer = self.post(&metadata, (endpoint, url), &fields, now).await;
-        let answer = answer.map_err(AccessTokenError::Provider)?;
+        let answer = self.post(&metadata, (endpoint, url), &fields, now).await?;
         if answer.status != 200 {
-            return Err(AccessTokenError::Provider(grant::refused(
-                &answer,
-                &self.settings,
-                endpoint,
-            )));
+            return Err(grant::refused(&answer, &self.settings, endpoint).into());
         }
         let Some(raw) = answer.compact_jws() else {
-            let said = introspection::plain(&answer).map_err(AccessTokenError::Provider)?;
-            return introspection::token(said, &self.settings);
+            return introspection::token(introspection::plain(&answer)?, &self.settings);
         };
-        let signed = introspection::signed(raw).map_err(AccessTokenError::Provider)?;
+        let signed = introspection::signed(raw)?;
         // What is wrong with the answer says nothing of the token.
         let verified = self.verify_by_published_key(&signed, TokenOrigin::Background);
         verified.await.map_err(introspection::unverified)?;
         let claims = signed.claims().map_err(introspection::unverified)?;
-        let said = introspection::said_to_us(claims, &self.settings).map_err(AccessTokenError::Provider)?;
+        let said = introspection::said_to_us(claims, &self.settings)?;
         introspection::token(said, &self.settings)
     }
 }

@@ -1,11 +1,11 @@
 //! Signed tokens of the provider: parsed, and verified by the keys in force.
 
+use ring::hmac;
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
 use crate::provider::key_refetch::TokenOrigin;
 use crate::tokens::jws::UnverifiedToken;
-use crate::tokens::key_set::{KeySet, SignatureVerdict};
 use crate::{AcceptedAlgorithms, ExpectedOfRefresh, IdToken, IdTokenError, Metadata, SigningAlgorithm};
 
 impl RelyingParty {
@@ -48,6 +48,15 @@ impl RelyingParty {
         }
     }
 
+    /// Verifies the signature of a token from an unauthenticated sender, by the issuer's keys.
+    ///
+    /// # Errors
+    /// [`IdTokenError::is_undecided`] says whether that is no verdict.
+    pub async fn verify_signature(&self, token: &UnverifiedToken<'_>) -> Result<(), IdTokenError> {
+        self.verify_by_published_key(token, TokenOrigin::Unauthenticated)
+            .await
+    }
+
     /// Verifies by the provider's keys, whatever ID tokens are signed with.
     pub(super) async fn verify_by_published_key(
         &self,
@@ -55,9 +64,7 @@ impl RelyingParty {
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
         let access = self.access.load_full();
-        self.cache
-            .verify(&access.http, &self.settings, token, origin)
-            .await
+        self.cache.verify(&access.http, token, origin).await
     }
 
     /// Verifies by the provider's keys, or, where an algorithm under a shared secret was named, by the client secret.
@@ -67,16 +74,14 @@ impl RelyingParty {
         used: TokenUse,
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
-        let access = self.access.load_full();
-        if token.algorithm.hmac().is_none() {
+        let Some(algorithm) = token.algorithm.hmac() else {
             self.check_algorithm(token.algorithm, used, origin).await?;
             return self.verify_by_published_key(token, origin).await;
-        }
-        let secret = access.auth().secret().ok_or(IdTokenError::UnknownKey)?;
-        match KeySet::symmetric(secret.secret().as_bytes()).verify(token) {
-            SignatureVerdict::Verified => Ok(()),
-            SignatureVerdict::NoSuchKey | SignatureVerdict::BadSignature => Err(IdTokenError::Signature),
-        }
+        };
+        let access = self.access.load();
+        let secret = access.credentials.auth.secret().ok_or(IdTokenError::UnknownKey)?;
+        let key = hmac::Key::new(algorithm, secret.secret().as_bytes());
+        hmac::verify(&key, token.signed, &token.signature).map_err(|_| IdTokenError::Signature)
     }
 
     /// Whether the provider says that it signs such tokens with the algorithm, unless it was named in the settings. Metadata that
@@ -96,11 +101,7 @@ impl RelyingParty {
             return Ok(());
         }
         let access = self.access.load_full();
-        let anew = self
-            .cache
-            .metadata_anew(&access.http, &self.settings, origin)
-            .await?;
-        if lists(&anew) {
+        if lists(&*self.cache.metadata_anew(&access.http, origin).await?) {
             return Ok(());
         }
         match origin {

@@ -121,6 +121,17 @@ impl ProviderSettings {
         }
     }
 
+    /// Settings for an issuer that only signs tokens. This document names its keys; it has no endpoints, and those that metadata
+    /// have to name are never used.
+    pub fn of_signer(issuer: impl Into<String>, document: Url) -> Self {
+        let unused = ["authorization_endpoint", "token_endpoint"];
+        Self {
+            endpoints: unused.map(|name| (name, document.clone())).to_vec(),
+            metadata_url: Some(document),
+            ..Self::new(issuer, String::new())
+        }
+    }
+
     /// Whether this is the provider's issuer, or that of one of its allowed tenants.
     #[must_use]
     pub fn is_issuer(&self, issuer: &str) -> bool {

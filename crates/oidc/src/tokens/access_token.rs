@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::settings::access_token_shape::Misfit;
 use crate::tokens::claims::ClaimChecks;
 use crate::tokens::jws::UnverifiedToken;
 use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError, ProviderSettings};
@@ -16,6 +15,12 @@ pub(crate) const MAX_ACCESS_TOKEN_BYTES: usize = 16 * 1024;
 const MAX_CLIENT_ID_BYTES: usize = 255;
 /// What providers call an access token in `token_type` of an introspection response. RFC 7662 section 2.2 has the first two.
 const TOKEN_TYPES: [&str; 3] = ["Bearer", "DPoP", "access_token"];
+
+/// For reading claims alone: what depends on the time is asked for each request.
+const NO_TIME: u64 = 0;
+
+/// Claims that OpenID Connect defines for ID tokens alone (Core 2 and 3.3.2.11).
+const ID_TOKEN_CLAIMS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
 
 /// What a token is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,15 +68,9 @@ impl VerifiedAccessToken {
         claims: Map<String, Value>,
         settings: &ProviderSettings,
     ) -> Result<Self, AccessTokenError> {
-        let claims = settings
-            .access_tokens
-            .to_standard(claims, &settings.client_id)
-            .map_err(|misfit| match misfit {
-                Misfit::Audience => AccessTokenError::Audience,
-                Misfit::Claims => AccessTokenError::Shape,
-                Misfit::Scope => AccessTokenError::Scope,
-            })?;
-        let checks = checks(&claims, settings);
+        let shape = settings.access_tokens;
+        let claims = shape.to_standard(claims, &settings.client_id)?;
+        let checks = ClaimChecks::new(&claims, settings, NO_TIME);
         checks.issuer_of(settings, false)?;
         checks.instant("exp").ok_or(IdTokenError::Expired)?;
         checks.instant("iat").ok_or(AccessTokenError::IssuedAt)?;
@@ -88,7 +87,7 @@ impl VerifiedAccessToken {
         claims: Map<String, Value>,
         settings: &ProviderSettings,
     ) -> Result<Self, AccessTokenError> {
-        let checks = checks(&claims, settings);
+        let checks = ClaimChecks::new(&claims, settings, NO_TIME);
         if claims.contains_key("iss") {
             checks.issuer_of(settings, false)?;
         }
@@ -112,7 +111,7 @@ impl VerifiedAccessToken {
         settings: &ProviderSettings,
         sub: Option<String>,
     ) -> Result<Self, AccessTokenError> {
-        let checks = checks(&claims, settings);
+        let checks = ClaimChecks::new(&claims, settings, NO_TIME);
         if claims.get("scope").is_some_and(|scope| !scope.is_string()) {
             return Err(AccessTokenError::Scope);
         }
@@ -194,15 +193,6 @@ impl VerifiedAccessToken {
     }
 }
 
-/// For reading claims alone: what depends on the time is asked for each request.
-fn checks<'a>(claims: &'a Map<String, Value>, settings: &ProviderSettings) -> ClaimChecks<'a> {
-    ClaimChecks {
-        claims,
-        now: 0,
-        tolerance_secs: settings.clock_tolerance_secs,
-    }
-}
-
 fn client_id<'a>(checks: &'a ClaimChecks<'_>) -> Result<&'a str, AccessTokenError> {
     checks
         .text("client_id")
@@ -242,4 +232,59 @@ pub(crate) fn parse<'a>(
     } else {
         Err(AccessTokenError::Type)
     }
+}
+
+impl AccessTokenShape {
+    /// Whether the claims are those of an access token, and gives them the names of RFC 9068: `client_id` and `scope`. `own_client` is
+    /// the client of this product, whose ID tokens are for it.
+    pub(crate) fn to_standard(
+        &self,
+        mut claims: Map<String, Value>,
+        own_client: &str,
+    ) -> Result<Map<String, Value>, AccessTokenError> {
+        if !self.audience_optional && !claims.contains_key("aud") {
+            return Err(AccessTokenError::Audience);
+        }
+        if self.typ.is_some() {
+            return Ok(claims);
+        }
+        let first = |names: &[&str]| names.iter().find_map(|name| claims.get(*name));
+        let client = first(self.client).cloned();
+        let scope = first(self.scope).map(scope_text).transpose()?;
+        let token_use = claims.get("token_use").and_then(Value::as_str);
+        let is_client = |audience: &Value| Some(audience) == client.as_ref() || *audience == *own_client;
+        let may_be_id_token = ID_TOKEN_CLAIMS.iter().any(|name| claims.contains_key(*name))
+            || client.is_none()
+            || (self.scope_required && scope.as_deref().is_none_or(str::is_empty))
+            || (self.token_use.is_some() && token_use != self.token_use)
+            || match claims.get("aud") {
+                Some(Value::Array(all)) => all.iter().any(is_client),
+                Some(one) => is_client(one),
+                None => false,
+            };
+        if may_be_id_token {
+            return Err(AccessTokenError::Shape);
+        }
+        // A claim that the provider calls by the standard's name without meaning it counts for nothing.
+        for (name, value) in [("client_id", client), ("scope", scope.map(Value::String))] {
+            claims.remove(name);
+            claims.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        Ok(claims)
+    }
+}
+
+/// A scope as text: a list is written with spaces between its members.
+fn scope_text(scope: &Value) -> Result<String, AccessTokenError> {
+    let member = |one: &Value| one.as_str().filter(|one| !one.contains(' ')).map(str::to_owned);
+    match scope {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(all) => all
+            .iter()
+            .map(member)
+            .collect::<Option<Vec<_>>>()
+            .map(|all| all.join(" ")),
+        _ => None,
+    }
+    .ok_or(AccessTokenError::Scope)
 }

@@ -84,7 +84,15 @@ pub(crate) struct ClaimChecks<'a> {
     pub(crate) tolerance_secs: u64,
 }
 
-impl ClaimChecks<'_> {
+impl<'a> ClaimChecks<'a> {
+    pub(crate) fn new(claims: &'a Map<String, Value>, settings: &ProviderSettings, now: u64) -> Self {
+        Self {
+            claims,
+            now,
+            tolerance_secs: settings.clock_tolerance_secs,
+        }
+    }
+
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.claims.get(name).and_then(Value::as_str)
     }

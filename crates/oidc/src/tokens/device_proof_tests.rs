@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::tokens::proof::MAX_PROOF_BYTES;
 use crate::tokens::proof_key_tests::ProofKey;
 
 /// What Chromium 156 sent with its registration, to the challenge `c1`.
@@ -51,13 +52,13 @@ fn a_device_that_signs_by_rsa_is_known_by_its_key() {
     );
     assert_eq!(
         verify_refresh(&refresh, &ProofKey::new().jwk().to_string()),
-        Err(DeviceProofError::Key)
+        Err(ProofError::Key)
     );
 }
 
 #[test]
 fn each_thing_a_proof_says_wrong_is_its_end() {
-    use DeviceProofError as Refused;
+    use ProofError as Refused;
     let (device, other) = (ProofKey::new(), ProofKey::new());
     let own = device.jwk().to_string();
     for (header, claims, refused) in [
@@ -70,9 +71,9 @@ fn each_thing_a_proof_says_wrong_is_its_end() {
         (json!({ "alg": "ES384" }), json!({}), Refused::Algorithm),
         (json!({ "alg": "RS256" }), json!({}), Refused::Key),
         (json!({ "jwk": device.jwk() }), json!({}), Refused::Key),
-        (json!({}), json!({ "jti": null }), Refused::Challenge),
-        (json!({}), json!({ "jti": "" }), Refused::Challenge),
-        (json!({}), json!({ "jti": 7 }), Refused::Challenge),
+        (json!({}), json!({ "jti": null }), Refused::TokenId),
+        (json!({}), json!({ "jti": "" }), Refused::TokenId),
+        (json!({}), json!({ "jti": 7 }), Refused::TokenId),
     ] {
         let proof = device.device_proof(&header, &claims);
         assert_eq!(verify_refresh(&proof, &own), Err(refused), "{header} {claims}");
@@ -89,7 +90,7 @@ fn each_thing_a_proof_says_wrong_is_its_end() {
 
 #[test]
 fn a_registration_needs_a_key_of_its_own_that_is_public() {
-    use DeviceProofError as Refused;
+    use ProofError as Refused;
     let (device, other) = (ProofKey::new(), ProofKey::new());
     let mut private = device.jwk();
     private["d"] = json!("AAAA");
@@ -117,7 +118,7 @@ fn a_registration_needs_a_key_of_its_own_that_is_public() {
 fn a_proof_of_any_length_is_not_looked_at() {
     let device = ProofKey::new();
     let own = device.jwk().to_string();
-    for (bytes, refused) in [(2_000, None), (4 * 1024, Some(DeviceProofError::Malformed))] {
+    for (bytes, refused) in [(2_000, None), (4 * 1024, Some(ProofError::Malformed))] {
         let proof = device.device_proof(&json!({}), &json!({ "padding": "x".repeat(bytes) }));
         assert_eq!(
             verify_refresh(&proof, &own).err(),

@@ -18,7 +18,7 @@ impl ProofKey {
         self.signed((right, header), (said, claims))
     }
 
-    fn verify(&self, raw: &str) -> Result<VerifiedProof, DpopProofError> {
+    fn verify(&self, raw: &str) -> Result<VerifiedProof, ProofError> {
         let url = Url::parse("https://api.example/orders?page=2#top").expect("a URL");
         let thumbprint =
             thumbprint(&required_members(self.jwk().as_object().expect("a key")).expect("members"));
@@ -59,7 +59,7 @@ fn a_proof_about_this_request_and_this_token_holds() {
 
 #[test]
 fn each_thing_a_proof_says_wrong_is_its_end() {
-    use DpopProofError as Refused;
+    use ProofError as Refused;
     let (client, other) = (ProofKey::new(), ProofKey::new());
     let mut private = client.jwk();
     private["d"] = json!("AAAA");

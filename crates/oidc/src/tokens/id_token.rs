@@ -73,11 +73,7 @@ impl IdToken {
         expected: &Expected<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
-        let checks = ClaimChecks {
-            claims: &claims,
-            now,
-            tolerance_secs: settings.clock_tolerance_secs,
-        };
+        let checks = ClaimChecks::new(&claims, settings, now);
         let nonce = checks.text("nonce").map(|nonce| Nonce::new(nonce.to_owned()));
         let sent = Nonce::new(expected.nonce.to_owned());
         if expected.nonce.is_empty() || sent.verify(nonce.as_ref()).is_err() {
@@ -102,11 +98,7 @@ impl IdToken {
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
-        let checks = ClaimChecks {
-            claims: &claims,
-            now,
-            tolerance_secs: settings.clock_tolerance_secs,
-        };
+        let checks = ClaimChecks::new(&claims, settings, now);
         checks.issuer(expected.iss)?;
         if checks.subject()? != expected.sub {
             return Err(IdTokenError::Subject);

@@ -35,13 +35,6 @@ impl KeySet {
         Self(ProviderKeySet::new(fitting.cloned().collect()))
     }
 
-    /// The client secret as the one key.
-    pub(crate) fn symmetric(secret: &[u8]) -> Self {
-        Self(ProviderKeySet::new(vec![ProviderKey::new_symmetric(
-            secret.to_vec(),
-        )]))
-    }
-
     /// Tries the keys of the token's `kid` first, then those without a name; all of them for a token that names none.
     pub(crate) fn verify(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
         let fits = |key: &&ProviderKey| key.fits(token.algorithm);
@@ -92,7 +85,6 @@ mod tests {
         // The generators of the two curves (FIPS 186-4, appendix D.1.2).
         let point = |curve, x: &str, y: &str| json!({ "kty": "EC", "crv": curve, "x": x, "y": y });
         let key = match algorithm.key_type().expect("a type of keys") {
-            CoreJsonWebKeyType::Symmetric => return KeySet::symmetric(&[7; 64]),
             CoreJsonWebKeyType::OctetKeyPair => json!({ "kty": "OKP", "crv": "Ed25519", "x": x }),
             CoreJsonWebKeyType::RSA => {
                 json!({ "kty": "RSA", "n": URL_SAFE_NO_PAD.encode([0xbf; 256]), "e": "AQAB" })
@@ -114,12 +106,7 @@ mod tests {
 
     #[test]
     fn a_signature_of_any_length_is_refused_and_nothing_worse() {
-        for algorithm in [
-            &SigningAlgorithm::PUBLIC_KEY[..],
-            &SigningAlgorithm::SHARED_SECRET[..],
-        ]
-        .concat()
-        {
+        for algorithm in SigningAlgorithm::PUBLIC_KEY {
             let (name, accepted) = (algorithm.name(), AcceptedAlgorithms::Named(vec![algorithm]));
             let header = URL_SAFE_NO_PAD.encode(format!("{{\"alg\":\"{name}\"}}"));
             for length in [

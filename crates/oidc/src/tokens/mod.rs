@@ -7,6 +7,7 @@ pub(crate) mod dpop_proof;
 pub(crate) mod id_token;
 pub(crate) mod jws;
 pub(crate) mod key_set;
+pub(crate) mod proof;
 #[cfg(test)]
 pub(crate) mod proof_key_tests;
 pub(crate) mod provider_key;

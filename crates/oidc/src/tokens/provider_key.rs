@@ -1,7 +1,7 @@
 //! One verification key of the provider (RFC 7517, RFC 7518 section 6, RFC 8037).
 //!
 //! It is a `JsonWebKey` of `openidconnect` whose signatures `ring` verifies: RSA's in a fifth of the time of the crate's own
-//! key, which panics over an HMAC of another length. Invariant: it verifies nothing of an algorithm it does not fit.
+//! key. Invariant: it verifies nothing of an algorithm it does not fit.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,8 +10,8 @@ use openidconnect::{
     JsonWebKey, JsonWebKeyAlgorithm, JsonWebKeyId, JsonWebKeyUse as _, JwsSigningAlgorithm as _,
     SignatureVerificationError,
 };
+use ring::digest;
 use ring::signature::RsaPublicKeyComponents;
-use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
 
 use crate::SigningAlgorithm;
@@ -21,7 +21,7 @@ const LEAST_RSA_BITS: usize = 2048;
 /// The first byte of an uncompressed point (SEC 1 section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// A public key, or the client secret in the place of one. One with a member we do not understand does not come to be.
+/// A public key. One with a member we do not understand does not come to be.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ProviderKey {
     kty: CoreJsonWebKeyType,
@@ -35,25 +35,6 @@ pub(crate) struct ProviderKey {
     e: Option<String>,
     x: Option<String>,
     y: Option<String>,
-    #[serde(skip)]
-    secret: Option<SharedSecret>,
-}
-
-/// The client secret, one key for each HMAC.
-#[derive(Clone, Debug)]
-struct SharedSecret([hmac::Key; 3]);
-
-impl SharedSecret {
-    fn new(secret: &[u8]) -> Self {
-        let all = [hmac::HMAC_SHA256, hmac::HMAC_SHA384, hmac::HMAC_SHA512];
-        Self(all.map(|algorithm| hmac::Key::new(algorithm, secret)))
-    }
-
-    fn verifies(&self, algorithm: SigningAlgorithm, message: &[u8], signature: &[u8]) -> bool {
-        let mut keys = self.0.iter();
-        let key = keys.find(|key| Some(key.algorithm()) == algorithm.hmac());
-        key.is_some_and(|key| hmac::verify(key, message, signature).is_ok())
-    }
 }
 
 impl ProviderKey {
@@ -61,7 +42,7 @@ impl ProviderKey {
     pub(crate) fn fits(&self, algorithm: SigningAlgorithm) -> bool {
         let is_whole = match self.kty {
             CoreJsonWebKeyType::RSA => self.rsa().is_some(),
-            CoreJsonWebKeyType::Symmetric => self.secret.is_some(),
+            CoreJsonWebKeyType::Symmetric => false,
             _ => self.point(algorithm).is_some(),
         };
         let operations = self.key_ops.as_ref();
@@ -118,7 +99,8 @@ impl JsonWebKey for ProviderKey {
         alg.map_or(JsonWebKeyAlgorithm::Unspecified, JsonWebKeyAlgorithm::Algorithm)
     }
 
-    fn new_symmetric(key: Vec<u8>) -> Self {
+    /// A shared secret is no key of a provider: it fits no algorithm.
+    fn new_symmetric(_key: Vec<u8>) -> Self {
         Self {
             kty: CoreJsonWebKeyType::Symmetric,
             usage: None,
@@ -130,7 +112,6 @@ impl JsonWebKey for ProviderKey {
             e: None,
             x: None,
             y: None,
-            secret: Some(SharedSecret::new(&key)),
         }
     }
 
@@ -148,8 +129,6 @@ impl JsonWebKey for ProviderKey {
         let verified = if let Some(how) = algorithm.rsa() {
             self.rsa()
                 .is_some_and(|key| key.verify(how, message, signature).is_ok())
-        } else if let Some(secret) = &self.secret {
-            secret.verifies(*algorithm, message, signature)
         } else {
             self.point(*algorithm)
                 .is_some_and(|point| algorithm.verifies_under_point(&point, message, signature))

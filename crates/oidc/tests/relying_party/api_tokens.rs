@@ -1,6 +1,6 @@
 //! Tokens for single APIs: what is sent, and what of the answer is taken (RFC 8693, RFC 8707).
 
-use oidc::{ApiTokenGrant, RefreshError, TokenTarget, is_resource};
+use oidc::{ApiTokenGrant, GrantError, TokenTarget, is_resource};
 use scripted_provider::Endpoint;
 use serde_json::json;
 
@@ -70,7 +70,7 @@ async fn an_exchanged_token_is_bound_to_the_key_or_of_no_use() {
         .party
         .exchange_token(&tokens.access_token, &ORDERS, NOW)
         .await;
-    assert!(matches!(bearer, Err(RefreshError::Unusable(_))), "{bearer:?}");
+    assert!(matches!(bearer, Err(GrantError::Unusable(_))), "{bearer:?}");
 }
 
 #[tokio::test]

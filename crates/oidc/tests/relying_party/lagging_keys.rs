@@ -32,7 +32,7 @@ impl Bench {
         tokio::join!(self.judge(&tokens), mended).0
     }
 
-    async fn logout(&self, header: Value) -> Result<(), oidc::LogoutTokenError> {
+    async fn logout(&self, header: Value) -> Result<(), oidc::IdTokenError> {
         let raw = self
             .provider
             .logout_token_with_header(header, json!({ "sub": "alice" }));
@@ -137,7 +137,7 @@ async fn invented_logout_tokens_cost_one_fetch_an_interval_and_nobody_a_sign_in(
     for number in 0..1_000 {
         let refused = bench.logout(json!({ "kid": format!("invented-{number}") })).await;
         assert!(
-            matches!(refused, Err(oidc::LogoutTokenError::UnknownKey)),
+            matches!(refused, Err(oidc::IdTokenError::UnknownKey)),
             "{refused:?}"
         );
     }
@@ -169,7 +169,7 @@ async fn a_logout_token_that_would_not_count_costs_no_fetch() {
         let raw = bench.provider.logout_token_with_header(header.clone(), claims);
         let refused = bench.party.validate_logout_token(&raw, NOW).await;
         assert!(
-            !matches!(refused, Ok(_) | Err(oidc::LogoutTokenError::UnknownKey)),
+            !matches!(refused, Ok(_) | Err(oidc::IdTokenError::UnknownKey)),
             "{refused:?}"
         );
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use oidc::{IdTokenError, LogoutTokenError};
+use oidc::IdTokenError;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, bench};
@@ -16,7 +16,7 @@ async fn a_logout_token_has_an_algorithm_that_id_tokens_may_have() {
         bench.provider.script(|script| script.algorithm = algorithm);
         let token = bench.provider.logout_token(json!({ "sub": "alice" }));
         let validated = bench.party.validate_logout_token(&token, NOW).await;
-        let refused = matches!(validated, Err(LogoutTokenError::Token(IdTokenError::Algorithm)));
+        let refused = matches!(validated, Err(IdTokenError::Algorithm));
         assert_eq!((validated.is_ok(), refused), (accepted, !accepted), "{algorithm}");
     }
 }
@@ -92,7 +92,7 @@ async fn logout_tokens_pass_every_check_or_none() {
     assert!(
         matches!(
             bench.party.validate_logout_token(&twice, NOW).await,
-            Err(LogoutTokenError::Token(IdTokenError::Malformed))
+            Err(IdTokenError::Malformed)
         ),
         "a header that says alg twice is not read at all"
     );

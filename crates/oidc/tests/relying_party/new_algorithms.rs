@@ -1,6 +1,6 @@
 //! A provider that begins to sign with another algorithm, and lists it: metadata that was kept does not judge its tokens.
 
-use oidc::{IdTokenError, LogoutTokenError, RefreshedTokens};
+use oidc::{IdTokenError, RefreshedTokens};
 use scripted_provider::{Endpoint, Script};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ impl Bench {
         self.party.refresh(refresh_token, NOW).await.expect("refreshed")
     }
 
-    async fn logout_told(&self) -> Result<(), LogoutTokenError> {
+    async fn logout_told(&self) -> Result<(), IdTokenError> {
         let raw = self.provider.logout_token(json!({ "sub": "alice" }));
         self.party.validate_logout_token(&raw, NOW).await.map(drop)
     }
@@ -61,7 +61,7 @@ async fn an_algorithm_that_is_not_listed_yet_is_no_verdict_but_for_a_sign_in() {
         "{judged:?}"
     );
     let told = bench.logout_told().await;
-    assert!(matches!(told, Err(LogoutTokenError::UnknownKey)), "{told:?}");
+    assert!(matches!(told, Err(IdTokenError::UnknownKey)), "{told:?}");
     let login = bench.login().await;
     assert!(matches!(login, Err(IdTokenError::Algorithm)), "{login:?}");
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use oidc::{IdTokenError, LogoutTokenError, ProviderError, RefreshError, TokenError, UserinfoError};
+use oidc::{GrantError, IdTokenError, ProviderError, UserinfoError};
 use scripted_provider::{Answer, CLIENT_ID, Endpoint};
 use serde_json::{Value, json};
 
@@ -50,9 +50,7 @@ async fn a_further_audience_counts_if_azp_is_this_client_or_the_operator_trusts_
         let logout = bench.party.validate_logout_token(&logout, NOW).await;
         let refused = matches!(
             logout,
-            Err(LogoutTokenError::Token(
-                IdTokenError::Audience | IdTokenError::AuthorizedParty
-            ))
+            Err(IdTokenError::Audience | IdTokenError::AuthorizedParty)
         );
         assert_eq!(
             (logout.is_ok(), refused),
@@ -184,7 +182,7 @@ async fn the_reason_of_a_refusal_is_read_under_any_content_type() {
         assert!(of_push, "{content_type}: {pushed:?}");
         let refreshed = bench.party.refresh("a refresh token", NOW).await;
         let of_refresh =
-            matches!(&refreshed, Err(RefreshError::Refused(refusal)) if refusal.code() == "invalid_scope");
+            matches!(&refreshed, Err(GrantError::Refused(refusal)) if refusal.code() == "invalid_scope");
         assert!(of_refresh, "{content_type}: {refreshed:?}");
     }
 }
@@ -258,7 +256,7 @@ async fn one_redirect_inside_the_origin_is_followed_for_documents_alone() {
     let refused = bench.exchange().await;
     let status = matches!(
         refused,
-        Err(TokenError::Provider(ProviderError::Status { status: 302, .. }))
+        Err(GrantError::Transient(ProviderError::Status { status: 302, .. }))
     );
     assert!(status, "no form follows a redirect: {refused:?}");
     assert_eq!(bench.provider.calls(Endpoint::Userinfo), 0);
@@ -294,7 +292,7 @@ async fn a_token_response_without_a_type_is_of_bearer_tokens() {
         .provider
         .script(|script| drop(script.token.insert("token_type".to_owned(), json!(null))));
     assert!(
-        matches!(bound.exchange().await, Err(TokenError::TokenType)),
+        matches!(bound.exchange().await, Err(GrantError::Unusable(_))),
         "a bound token was asked for"
     );
 }
@@ -346,7 +344,7 @@ async fn a_refusal_that_only_a_sign_in_mends_is_final_in_any_status() {
             .provider
             .script(|script| drop(script.answers.insert(Endpoint::Token, answer)));
         match bench.party.refresh("a refresh token", NOW).await {
-            Err(RefreshError::Refused(refusal)) => {
+            Err(GrantError::Refused(refusal)) => {
                 assert_eq!(refusal.is_final(), is_final, "{status} {code}")
             }
             other => panic!("{status} {code}: {other:?}"),
@@ -358,5 +356,5 @@ async fn a_refusal_that_only_a_sign_in_mends_is_final_in_any_status() {
         .provider
         .script(|script| drop(script.answers.insert(Endpoint::Token, busy)));
     let refused = bench.party.refresh("a refresh token", NOW).await;
-    assert!(matches!(refused, Err(RefreshError::Transient(_))), "{refused:?}");
+    assert!(matches!(refused, Err(GrantError::Transient(_))), "{refused:?}");
 }

@@ -1,8 +1,8 @@
 //! Discovery, outages and authorization requests.
 
 use oidc::{
-    AcceptedAlgorithms, AuthorizationRequest, BuildError, ClientAuth, ClientSecret, Outage, ProviderError,
-    ProviderSettings, RefreshError, RelyingParty, SigningAlgorithm,
+    AcceptedAlgorithms, AuthorizationRequest, BuildError, ClientAuth, ClientSecret, GrantError, Outage,
+    ProviderError, ProviderSettings, RelyingParty, SigningAlgorithm,
 };
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
@@ -97,7 +97,7 @@ async fn a_provider_that_never_answers_is_given_up() {
         let refresh = tokio::time::timeout(DEADLINE, bench.party.refresh("a token", NOW));
         let outcome = refresh.await.expect("given up in time");
         assert!(
-            matches!(&outcome, Err(RefreshError::Transient(error)) if error.outage() == Outage::Timeout),
+            matches!(&outcome, Err(GrantError::Transient(error)) if error.outage() == Outage::Timeout),
             "{endpoint:?}: {outcome:?}"
         );
     }

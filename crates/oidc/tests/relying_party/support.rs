@@ -6,8 +6,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use oidc::{
-    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, ExpectedOfRefresh, IdToken,
-    IdTokenError, ProviderSettings, RedirectUrl, RefreshedTokens, RelyingParty, TokenError, TokenSet,
+    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, ExpectedOfRefresh, GrantError,
+    IdToken, IdTokenError, ProviderSettings, RedirectUrl, RefreshedTokens, RelyingParty, TokenSet,
 };
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Script, ScriptedProvider};
 use serde_json::Value;
@@ -95,12 +95,12 @@ impl Bench {
         param(&Url::parse(location).expect("a URL"), "code").expect("a code")
     }
 
-    pub(crate) async fn exchange(&self) -> Result<TokenSet, TokenError> {
+    pub(crate) async fn exchange(&self) -> Result<TokenSet, GrantError> {
         let code = self.code().await;
         self.redeem(&code).await
     }
 
-    pub(crate) async fn redeem(&self, code: &str) -> Result<TokenSet, TokenError> {
+    pub(crate) async fn redeem(&self, code: &str) -> Result<TokenSet, GrantError> {
         self.party.exchange_code(code, VERIFIER, BACK, NOW).await
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use oidc::{Outage, TokenError};
+use oidc::{GrantError, Outage};
 use provider_settings::follow;
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 
@@ -93,7 +93,7 @@ async fn a_secret_whose_file_changes_is_used_without_a_restart_and_an_empty_one_
     .unwrap();
     let _watches = follow(&party, files);
     let refused = async || match party.refresh("unknown", NOW).await {
-        Err(oidc::RefreshError::Refused(refusal)) => refusal.code().to_owned(),
+        Err(oidc::GrantError::Refused(refusal)) => refusal.code().to_owned(),
         other => panic!("{other:?}"),
     };
     assert_eq!(refused().await, "invalid_client");
@@ -112,7 +112,7 @@ async fn a_secret_whose_file_changes_is_used_without_a_restart_and_an_empty_one_
     let wrong = party
         .exchange_code("unknown", "verifier", "https://app.example/cb", NOW)
         .await;
-    assert!(matches!(wrong, Err(TokenError::Refused(_))));
+    assert!(matches!(wrong, Err(GrantError::Refused(_))));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_secret_that_changed_while_the_settings_were_read_is_used() {
     let _watches = follow(&party, files);
     let deadline = tokio::time::Instant::now() + DEADLINE;
     while !matches!(&party.refresh("unknown", NOW).await,
-        Err(oidc::RefreshError::Refused(refusal)) if refusal.code() == "invalid_grant")
+        Err(oidc::GrantError::Refused(refusal)) if refusal.code() == "invalid_grant")
     {
         assert!(tokio::time::Instant::now() < deadline, "the change was missed");
         tokio::task::yield_now().await;

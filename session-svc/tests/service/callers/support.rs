@@ -10,8 +10,7 @@ use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use chassis::tls::{ServerTls, TlsFiles};
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError, RefreshedTokens,
-    Revoked,
+    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
 };
 use prometheus::Registry;
 use session_proto::error::reason_of;
@@ -50,9 +49,9 @@ pub(crate) const SPENT: &str = "spent-refresh-token";
 
 #[async_trait]
 impl RefreshProvider for AnyProvider {
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         if refresh_token == SPENT {
-            return Err(RefreshError::Refused(OAuthError::new("invalid_grant")));
+            return Err(GrantError::Refused(OAuthError::new("invalid_grant")));
         }
         Ok(RefreshedTokens {
             access_token: "fresh-token-of-the-audit".to_owned(),

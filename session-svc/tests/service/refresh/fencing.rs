@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, RelyingParty,
+    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, RelyingParty,
     Revoked,
 };
 use scripted_provider::{Endpoint, ScriptedProvider};
@@ -74,7 +74,7 @@ impl RefreshProvider for Way {
         self.party.wait_limit()
     }
 
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         self.pass(At::Asking).await;
         let answer = self.party.refresh(refresh_token, now).await;
         self.pass(At::Answered).await;

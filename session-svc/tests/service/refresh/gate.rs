@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::secret::{Reloading, Secret};
-use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
+use oidc::{ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
 use session_svc::refresh::ports::WaitingCaller;
@@ -59,13 +59,13 @@ impl RefreshProvider for Gate {
         self.wait_limit
     }
 
-    async fn refresh(&self, _: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    async fn refresh(&self, _: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         self.grants.send_modify(|grants| *grants += 1);
         let mut open = self.open.subscribe();
         let works = open.wait_for(Option::is_some).await.unwrap().unwrap();
         if !works {
             let endpoint = "token_endpoint";
-            return Err(RefreshError::Transient(ProviderError::Timeout { endpoint }));
+            return Err(GrantError::Transient(ProviderError::Timeout { endpoint }));
         }
         Ok(RefreshedTokens {
             access_token: "fresh".to_owned(),

@@ -14,8 +14,7 @@ use chassis::secret::{Reloading, Secret};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError, RefreshedTokens,
-    Revoked,
+    ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
 };
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
@@ -70,7 +69,7 @@ impl RefreshProvider for StepProvider {
         Duration::from_secs(60)
     }
 
-    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         self.step().await;
         let rotated = format!("{refresh_token}+");
         let done = {
@@ -79,7 +78,7 @@ impl RefreshProvider for StepProvider {
         };
         self.step().await;
         if !done {
-            return Err(RefreshError::Refused(OAuthError::new("invalid_grant")));
+            return Err(GrantError::Refused(OAuthError::new("invalid_grant")));
         }
         Ok(RefreshedTokens {
             access_token: format!("access of {rotated}"),

@@ -9,7 +9,7 @@ use chassis::clock::SystemClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
-use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
+use oidc::{ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -39,8 +39,8 @@ const AWAY: ProviderError = ProviderError::Timeout {
 
 #[async_trait]
 impl RefreshProvider for NoProvider {
-    async fn refresh(&self, _: &str, _: u64) -> Result<RefreshedTokens, RefreshError> {
-        Err(RefreshError::Transient(AWAY))
+    async fn refresh(&self, _: &str, _: u64) -> Result<RefreshedTokens, GrantError> {
+        Err(GrantError::Transient(AWAY))
     }
 
     async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {

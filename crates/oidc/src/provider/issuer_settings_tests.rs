@@ -1,4 +1,4 @@
-//! The document of an issuer: whose it is, and which keys must not be used.
+//! The document of an issuer that only signs tokens: whose it is, and which keys must not be used.
 
 use serde_json::json;
 
@@ -7,14 +7,9 @@ use super::*;
 const ISSUER: &str = "https://tr.example.com";
 
 fn judge_of(issuer: &str, document: &Value) -> Result<Url, ProviderError> {
-    let settings = IssuerDocument {
-        issuer: issuer.to_owned(),
-        url: Url::parse(issuer).expect("a URL"),
-        ca_file: None,
-        proxy: None,
-        http_timeout: Duration::from_secs(1),
-    };
-    settings.judge(document.as_object().expect("a document"))
+    let settings = ProviderSettings::of_signer(issuer, Url::parse(issuer).expect("a URL"));
+    let metadata = settings.judge(document.as_object().expect("a document").clone())?;
+    Ok(metadata.jwks_uri)
 }
 
 /// The least there has to be, patched.
@@ -58,7 +53,7 @@ fn without_keys_under_https_there_is_no_issuer() {
         let judged = judge(&json!({ "jwks_uri": absent }));
         let is_missing = matches!(
             judged,
-            Err(ProviderError::MissingEndpoint { endpoint: "jwks_uri" })
+            Err(ProviderError::MissingEndpoint { endpoint: "jwks_uri" } | ProviderError::Malformed { .. })
         );
         assert!(is_missing, "{absent}");
     }
