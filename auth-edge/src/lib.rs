@@ -16,7 +16,6 @@
 pub mod app;
 pub(crate) mod browser;
 pub mod doctor;
-pub mod explain;
 pub mod gateway;
 pub(crate) mod http;
 pub(crate) mod kept_form;

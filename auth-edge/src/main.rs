@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use auth_edge::doctor::DOCTOR;
-use auth_edge::explain::RoutesTool;
 use auth_edge::{settings, start};
 
 /// Every request makes and frees many small pieces (docs/decisions/allocator.md).
@@ -11,10 +10,5 @@ use auth_edge::{settings, start};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    chassis::service::main(
-        &settings::SERVICE,
-        &[&DOCTOR, &RoutesTool],
-        settings::read,
-        start::run,
-    )
+    chassis::service::main(&settings::SERVICE, &[&DOCTOR], settings::read, start::run)
 }

@@ -46,7 +46,7 @@ use crate::sign_in::SignInSettings;
 pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
-pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX, routes};
+pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX};
 
 /// All settings of the edge, the route table of its file included.
 #[derive(Clone, Debug)]

@@ -46,7 +46,6 @@ use crate::values::forwarded::TrustedProxies;
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
-pub(crate) use self::proxy::is_never_passed_on;
 pub(crate) use self::proxy::{Proxy, UpstreamDurations, UpstreamSettings, UpstreamTlsError};
 
 /// What lies behind the edge, and what leads there.

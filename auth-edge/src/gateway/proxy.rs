@@ -79,7 +79,7 @@ const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 const UNPROCESSED_MAX: u8 = 5;
 
 /// Whether requests of this method are never passed on.
-pub(crate) fn is_never_passed_on(method: &str) -> bool {
+fn is_never_passed_on(method: &str) -> bool {
     NEVER_PASSED_ON
         .iter()
         .any(|never| never.eq_ignore_ascii_case(method))

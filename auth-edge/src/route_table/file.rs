@@ -112,7 +112,6 @@ fn route(table: &Table<'_>, is_check: bool, around: RouteFileContext<'_>) -> Opt
     let is_whole = path.is_some() && guard.is_some() && upstream.is_some();
     let (path, segments, prefix) = path.unwrap_or_else(|| (String::new(), Vec::new(), true));
     let route = Route {
-        line: table.line(),
         name: format!("{}{path}", hosts.join(",")).into(),
         segments,
         prefix,

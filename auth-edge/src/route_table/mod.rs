@@ -222,8 +222,6 @@ impl Server {
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Where it begins in its file, counted from 1.
-    pub(crate) line: usize,
     /// The path as written, for logs and metrics.
     pub(crate) name: Arc<str>,
     /// Decoded segments of the path.

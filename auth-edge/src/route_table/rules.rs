@@ -58,12 +58,6 @@ impl Rules {
         &self.0
     }
 
-    /// Those that match a request as it is, the most specific first.
-    pub(crate) fn matching<'a>(&'a self, requested: Requested<'a>) -> impl Iterator<Item = &'a Arc<Route>> {
-        self.there(requested, requested.path.segments(), is_same)
-            .filter(move |route| route.takes_method(requested.method))
-    }
-
     /// The rule for a request.
     #[must_use]
     pub(crate) fn find(&self, requested: Requested<'_>) -> Match {

@@ -82,7 +82,7 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 
 /// The route table; its mistakes are mistakes of the setting.
 /// Whether there are keys to sign with is read here, whatever `around` says.
-pub(crate) fn routes(reader: &mut Reader<'_>, around: RouteFileContext<'_>) -> RouteTable {
+pub(super) fn routes(reader: &mut Reader<'_>, around: RouteFileContext<'_>) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };

@@ -7,13 +7,12 @@ use std::path::Path;
 use super::*;
 
 /// Sentences that are for programs, operators or logs: no page shows them.
-const FOR_NO_PAGE: [&str; 17] = [
+const FOR_NO_PAGE: [&str; 16] = [
     "app.rs",
     "doctor/",
     "gateway/proxy/measures.rs",
     "sessions/cache_gauges.rs",
     "gateway/bearer/",
-    "explain.rs",
     "settings/",
     "gen/",
     "tests",
