@@ -32,7 +32,6 @@ use crate::http::pages::{Pages, look};
 use crate::http::protect::slow_client::SEND_TIMEOUT;
 use crate::http::protect::visitors::connections_of_address;
 use crate::providers::IdentityProviders;
-use crate::providers::registration::Registration;
 use crate::route_table::Routes;
 use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
@@ -123,7 +122,6 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, SEND_TIMEOUT);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
-    log_registrations(&app);
     let router = {
         let app = app.clone();
         move || routes::router(app.for_worker())
@@ -153,15 +151,6 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
     tokio::join!(serving, OptionFuture::from(ext_authz));
     Ok(())
-}
-
-/// Tells which addresses to register with each provider.
-fn log_registrations(app: &App) {
-    let sign_in = app.sign_in();
-    for (index, provider) in sign_in.providers.all().iter().enumerate() {
-        let landing = &sign_in.settings.post_logout_redirect;
-        Registration::of((index, provider), &sign_in.sites, landing).log(provider);
-    }
 }
 
 /// What the listener for browsers takes.

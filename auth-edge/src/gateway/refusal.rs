@@ -23,7 +23,7 @@ use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::reserved::device_page;
-use crate::values::return_to::{MAX_BYTES, ReturnTo};
+use crate::values::return_to::MAX_BYTES;
 
 /// Answers what a guard misses: people are sent to sign in where that helps, programs get an answer they can read.
 pub(super) fn refuse(
@@ -212,8 +212,7 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> Str
         by_route: route.connection(),
         ..ProviderHint::default()
     };
-    let page = ReturnTo::parse(site.base_url(), request.uri.path());
-    let provider = gateway.providers.choose(named, site, page.as_ref()).ok();
+    let provider = gateway.providers.choose(named, site).ok();
     let connection = provider.and_then(|provider| gateway.providers.connection_of(provider.issuer()));
     site.login_url(None, connection)
 }

@@ -7,7 +7,6 @@
 //! Where plain variables describe the one provider there is nothing to choose.
 
 mod name;
-pub(crate) mod registration;
 pub(crate) mod sites;
 
 use std::collections::BTreeSet;
@@ -19,9 +18,7 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::providers::sites::{Owner, Site, Sites};
-use crate::values::path::RequestPath;
 use crate::values::refusal::RefusalReason;
-use crate::values::return_to::ReturnTo;
 
 /// One provider.
 pub(crate) struct IdentityProvider {
@@ -79,8 +76,6 @@ pub(crate) struct IdentityProviders {
     all: Vec<Arc<IdentityProvider>>,
     default: usize,
     several: bool,
-    /// Patterns of paths and whose they are, the most specific first.
-    paths: Vec<(PathPattern, usize)>,
 }
 
 /// What a login names a provider by.
@@ -103,28 +98,23 @@ impl IdentityProviders {
         configured: &provider_settings::ConfiguredProviders,
         callback_path: impl Fn(&provider_settings::ConfiguredProvider) -> String,
     ) -> Result<Self, BuildError> {
-        let mut all = Vec::new();
-        let mut paths = Vec::new();
-        for (at, provider) in configured.all.iter().enumerate() {
-            all.push(Arc::new(IdentityProvider {
+        let provider = |provider: &provider_settings::ConfiguredProvider| {
+            Ok(Arc::new(IdentityProvider {
                 id: provider.id.clone(),
                 relying_party: RelyingParty::new(provider.settings.clone())?,
                 callback_path: callback_path(provider),
                 open_questions: Semaphore::new(MAX_OPEN_QUESTIONS),
                 name: name::name(provider.settings.name.as_deref(), &provider.settings.issuer),
-            }));
-            let patterns = provider
-                .paths
-                .iter()
-                .filter_map(|text| PathPattern::parse(text).ok());
-            paths.extend(patterns.map(|pattern| (pattern, at)));
-        }
-        paths.sort_by_key(|(pattern, _)| (std::cmp::Reverse(pattern.segments.len()), pattern.prefix));
+            }))
+        };
         Ok(Self {
-            all,
+            all: configured
+                .all
+                .iter()
+                .map(provider)
+                .collect::<Result<_, BuildError>>()?,
             default: configured.default,
             several: configured.listed,
-            paths,
         })
     }
 
@@ -165,8 +155,7 @@ impl IdentityProviders {
         Some(&provider.id)
     }
 
-    /// The one to sign in at: the one named; at a provider's own host that provider; the one of the path the visitor wants
-    /// to go to; the default.
+    /// The one to sign in at: the one named; at a provider's own host that provider; the default.
     ///
     /// # Errors
     /// The one named is unknown, or may not be taken here.
@@ -174,15 +163,13 @@ impl IdentityProviders {
         &self,
         named: ProviderHint<'_>,
         site: &Site,
-        return_to: Option<&ReturnTo>,
     ) -> Result<&IdentityProvider, RefusalReason> {
-        let by_issuer = match named.issuer {
-            Some(issuer) => Some(self.position(
-                |one| one.is_issuer(issuer) || one.issuer() == issuer,
-                RefusalReason::UnknownIssuer,
-            )?),
-            None => None,
+        let of_issuer = |issuer: &str| {
+            let mut all = self.all.iter();
+            all.position(|one| one.is_issuer(issuer) || one.issuer() == issuer)
+                .ok_or(RefusalReason::UnknownIssuer)
         };
+        let by_issuer = named.issuer.map(of_issuer).transpose()?;
         if !self.several {
             return self
                 .all
@@ -190,7 +177,11 @@ impl IdentityProviders {
                 .map(Arc::as_ref)
                 .ok_or(RefusalReason::UnknownIssuer);
         }
-        let by_id = |id| self.position(|one| one.id == id, RefusalReason::UnknownConnection);
+        let by_id = |id: &str| {
+            let mut all = self.all.iter();
+            all.position(|one| one.id == id)
+                .ok_or(RefusalReason::UnknownConnection)
+        };
         let by_connection = named.connection.map(by_id).transpose()?;
         if by_issuer.is_some() && by_connection.is_some() && by_issuer != by_connection {
             return Err(RefusalReason::UnknownIssuer);
@@ -203,31 +194,12 @@ impl IdentityProviders {
             }
             (Some(owner), _) => owner.provider,
             (None, Some(at)) => at,
-            (None, None) => return_to.and_then(|to| self.of_path(to)).unwrap_or(self.default),
+            (None, None) => self.default,
         };
         self.all
             .get(at)
             .map(Arc::as_ref)
             .ok_or(RefusalReason::UnknownConnection)
-    }
-
-    fn position(
-        &self,
-        is: impl Fn(&IdentityProvider) -> bool,
-        otherwise: RefusalReason,
-    ) -> Result<usize, RefusalReason> {
-        self.all.iter().position(|one| is(one)).ok_or(otherwise)
-    }
-
-    fn of_path(&self, return_to: &ReturnTo) -> Option<usize> {
-        if self.paths.is_empty() {
-            return None;
-        }
-        let path = RequestPath::read(return_to.url().path()).ok()?;
-        let mut rules = self.paths.iter();
-        rules
-            .find(|(pattern, _)| path.readings().all(|segments| pattern.matches(segments)))
-            .map(|(_, at)| *at)
     }
 
     /// The response mode whose cookies have the attributes that any pending sign-in's can be cleared with.
@@ -300,44 +272,4 @@ pub(crate) fn sites(
     });
     let further = hosts.iter().map(|host| (host.clone(), None));
     Sites::new(base_url, own_paths, further.chain(owned))
-}
-
-/// Paths that belong to a provider, written as in the route table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PathPattern {
-    segments: Vec<String>,
-    prefix: bool,
-}
-
-impl PathPattern {
-    /// Reads `/a/b`, or `/a/*` for everything below.
-    ///
-    /// # Errors
-    /// What to write instead.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (stem, prefix) = match text.strip_suffix("/*") {
-            Some("") => ("/", true),
-            Some(stem) => (stem, true),
-            None => (text, false),
-        };
-        if stem.contains(['*', '?', '#']) {
-            return Err("\"*\" can only be the whole last segment, and no query is matched".to_owned());
-        }
-        let path = RequestPath::parse(stem).map_err(|error| format!("it can never match: {error}"))?;
-        if path.to_encoded(0) != stem {
-            return Err(format!("it can never match: write {:?}", path.to_encoded(0)));
-        }
-        Ok(Self {
-            segments: path.segments().to_vec(),
-            prefix,
-        })
-    }
-
-    fn matches(&self, path: &[String]) -> bool {
-        if self.prefix {
-            path.starts_with(&self.segments)
-        } else {
-            path == self.segments
-        }
-    }
 }

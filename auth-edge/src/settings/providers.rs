@@ -9,7 +9,6 @@ use url::Url;
 
 use super::addresses::is_localhost;
 use super::read::is_plain_path;
-use crate::providers::PathPattern;
 use crate::values::reserved::{CALLBACK_PATH, is_fixed, is_reserved, segments};
 
 /// The path of a provider's callback.
@@ -52,11 +51,6 @@ pub(super) fn judge(
                 settings("OIDC_RESPONSE_MODE"),
                 format!("{of}form_post needs an https EDGE_BASE_URL, or one on localhost"),
             );
-        }
-        for path in &provider.paths {
-            if let Err(mistake) = PathPattern::parse(path) {
-                reader.wrong(PROVIDERS, format!("{of}path {path:?}: {mistake}"));
-            }
         }
         if provider
             .callback_path

@@ -18,8 +18,6 @@ pub struct ConfiguredProvider {
     pub credential_files: CredentialFiles,
     /// Hosts that are its own, in lower case, with a port where it is not the base URL's.
     pub hosts: Vec<String>,
-    /// Patterns of paths whose visitors sign in there.
-    pub paths: Vec<String>,
     /// The path of its callback, where it is not made from its id.
     pub callback_path: Option<String>,
 }
@@ -43,7 +41,6 @@ impl ConfiguredProviders {
             settings,
             credential_files,
             hosts: Vec::new(),
-            paths: Vec::new(),
             callback_path: None,
         };
         Self {

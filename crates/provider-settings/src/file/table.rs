@@ -36,7 +36,6 @@ pub(super) fn provider<'a>(
 ) -> Option<ConfiguredProvider> {
     let id = table.required("id").and_then(|value| id(value, selectors));
     let hosts = table.get("hosts").map(|value| hosts(value, selectors));
-    let paths = table.get("paths").map(|value| paths(value, selectors));
     let callback_path = table.get("callback_path").and_then(|value| {
         let path = value.string()?;
         selectors.add("callback_path", &path, value);
@@ -57,7 +56,6 @@ pub(super) fn provider<'a>(
         settings,
         credential_files,
         hosts: hosts.unwrap_or_default(),
-        paths: paths.unwrap_or_default(),
         callback_path,
     })
 }
@@ -170,15 +168,4 @@ fn hosts<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Vec<Str
         selectors.add("host", host, value);
     }
     hosts
-}
-
-fn paths<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Vec<String> {
-    let paths = value.strings().unwrap_or_default();
-    for path in &paths {
-        if !path.starts_with('/') {
-            value.wrong(format!("path {path:?} has to begin with /: \"/partner/*\""));
-        }
-        selectors.add("path", path, value);
-    }
-    paths
 }

@@ -69,7 +69,6 @@ client_auth_method = "none"
 response_mode = "form_post"
 authorization_params = ["prompt=login"]
 hosts = ["partner.example.com", "other.example.com:8443"]
-paths = ["/partner/*"]
 callback_path = "/partner/callback"
 "#;
 
@@ -97,7 +96,6 @@ fn every_table_is_a_provider_with_settings_of_its_own() {
     assert_eq!(partner.settings.response_mode, ResponseMode::FormPost);
     assert_eq!(partner.settings.authorization_params.len(), 1);
     assert_eq!(partner.hosts.len(), 2);
-    assert_eq!(partner.paths, ["/partner/*"]);
     assert_eq!(partner.callback_path.as_deref(), Some("/partner/callback"));
 }
 
@@ -136,13 +134,12 @@ fn what_picks_a_provider_picks_one() {
         )
         .replace(
             "par = \"require\"",
-            "hosts = [\"x.example\"]\npaths = [\"/partner/*\"]\ncallback_path = \"/partner/callback\"",
+            "hosts = [\"x.example\"]\ncallback_path = \"/partner/callback\"",
         );
     let found = mistakes(&text).join("\n");
     for name in [
         "id \"staff\"",
         "host \"x.example\"",
-        "path \"/partner/*\"",
         "callback_path \"/partner/callback\"",
     ] {
         let line = format!("{name} is there twice: it has to name one provider");
@@ -165,7 +162,6 @@ client_secret_file = "{folder}/short"
 scop = "openid"
 dpop = "on"
 hosts = ["https://partner.example.com"]
-paths = ["partner"]
 [[provider]]
 id = "c"
 issuer_url = "https://c.example"
@@ -186,10 +182,9 @@ http_timeout_ms = "soon"
         "line 11: unknown key \"scop\": did you mean \"scope\"?",
         "line 8: dpop_key_file: is required by dpop=on",
         "line 13: host \"https://partner.example.com\" has to be",
-        "line 14: path \"partner\" has to begin with /",
-        "line 19: client_secret_file: the file ",
-        "line 20: id_token_signing_alg: must never be none",
-        "line 21: http_timeout_ms: must be whole milliseconds",
+        "line 18: client_secret_file: the file ",
+        "line 19: id_token_signing_alg: must never be none",
+        "line 20: http_timeout_ms: must be whole milliseconds",
     ] {
         let line = format!("OIDC_PROVIDERS: {expected}");
         assert!(
