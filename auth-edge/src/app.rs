@@ -13,9 +13,9 @@ use prometheus::Registry;
 use session_proto::client::SessionClient;
 use tokio::sync::Semaphore;
 
-use crate::browser::Browser;
 use crate::browser::analytics::Analytics;
 use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
+use crate::browser::{Browser, profile};
 use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
 use crate::gateway::claim_headers::LeftOutHeaders;
@@ -303,7 +303,7 @@ impl Shared<'_> {
             sites: self.sites.clone(),
             devices: self.devices.clone(),
             clock: Arc::clone(&self.given.clock),
-            refetches: Arc::default(),
+            refetch_limit: Arc::new(profile::refetch::limiter()),
             analytics: settings.analytics.clone().map(Analytics::new),
             listening: PerPerson::new(LISTENING_MAX),
             listing: PerPerson::new(LISTING_MAX),

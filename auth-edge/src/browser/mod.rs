@@ -15,8 +15,9 @@ use chassis::metrics::LimitHits;
 
 use self::analytics::Analytics;
 use self::grpc_web::PerPerson;
-use self::profile::{ProfileRefetch, ProfileRefetches};
+use self::profile::ProfileRefetch;
 use crate::http::device::Devices;
+use crate::http::protect::rate_limit::RateLimiter;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::sessions::SessionRepository;
@@ -43,8 +44,8 @@ pub(crate) struct Browser {
     pub(crate) devices: Devices,
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// Profiles that are read anew.
-    pub(crate) refetches: Arc<ProfileRefetches>,
+    /// How often a session may have its profile read again.
+    pub(crate) refetch_limit: Arc<RateLimiter>,
     /// Passes analytics on; none when off.
     pub(crate) analytics: Option<Analytics>,
     /// Who listens to their sessions.

@@ -8,7 +8,7 @@
 //!
 //! Deliberately absent: claims the session does not hold.
 
-mod refetch;
+pub(crate) mod refetch;
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
-pub(crate) use self::refetch::ProfileRefetches;
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::no_content;
@@ -63,13 +62,13 @@ pub(crate) async fn handle(
         return Ok(no_content());
     };
     let requested = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
-    let refetch = match browser.profile_refetch {
+    let is_due = match browser.profile_refetch {
         ProfileRefetch::Never => false,
         ProfileRefetch::OnRequest => requested && head.method == Method::GET,
         ProfileRefetch::Always => head.method == Method::GET,
     };
-    if refetch {
-        match browser.refetches.refetch(&browser, &current).await {
+    if is_due {
+        match refetch::refetch(&browser, &current).await {
             Ok(Some(session)) => current.session = session,
             Ok(None) => {}
             // The session ended meanwhile: the answer is that of no session.

@@ -239,7 +239,7 @@ async fn a_session_that_requests_its_profile_often_has_it_read_anew_now_and_then
 }
 
 #[tokio::test]
-async fn those_who_ask_at_the_same_moment_share_one_call_also_when_they_hang_up() {
+async fn those_who_ask_at_the_same_moment_cost_no_more_calls_also_when_they_hang_up() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     browser.sign_in().await;

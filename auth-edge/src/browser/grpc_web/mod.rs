@@ -50,7 +50,10 @@ pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
-    let service = BrowserSessionServiceServer::new(BrowserApi::new(browser.clone()))
+    let browser_api = BrowserApi {
+        browser: browser.clone(),
+    };
+    let service = BrowserSessionServiceServer::new(browser_api)
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.

@@ -1,10 +1,9 @@
 //! The calls.
 
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::header;
 use futures_util::Stream;
 use session_proto::client::SessionError;
 use session_proto::v1::browser_session_service_server::BrowserSessionService;
@@ -34,14 +33,10 @@ const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
 pub(super) struct BrowserApi {
-    browser: Arc<Browser>,
+    pub(super) browser: Arc<Browser>,
 }
 
 impl BrowserApi {
-    pub(super) fn new(browser: Arc<Browser>) -> Self {
-        Self { browser }
-    }
-
     /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
     async fn current<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         there(
@@ -65,7 +60,7 @@ impl BrowserApi {
     /// The same for a call that counts as use.
     async fn roll<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
-        let peer: IpAddr = request::peer(request.extensions_as_http());
+        let peer = request::peer(request.extensions());
         let device = || self.browser.devices.of(headers, peer);
         there(self.browser.sessions.roll(headers, &device).await)
     }
@@ -119,17 +114,14 @@ impl BrowserSessionService for BrowserApi {
         let current = self.current(&request).await?;
         let session = Some(shown(Session::clone(&current.session), None));
         let provider = self.browser.providers.of_session(&current.session.issuer);
-        Ok(answer(
-            GetCurrentSessionResponse {
-                session,
-                server_time: self.server_time(),
-                provider_name: provider
-                    .and_then(IdentityProvider::name)
-                    .unwrap_or_default()
-                    .to_owned(),
-            },
-            None,
-        ))
+        Ok(Response::new(GetCurrentSessionResponse {
+            session,
+            server_time: self.server_time(),
+            provider_name: provider
+                .and_then(IdentityProvider::name)
+                .unwrap_or_default()
+                .to_owned(),
+        }))
     }
 
     async fn roll_current_session(
@@ -139,13 +131,13 @@ impl BrowserSessionService for BrowserApi {
         let current = self.roll(&request).await?;
         let cookie = self.browser.sessions.cookie_if_alive(&current).await;
         let session = Some(shown(Session::clone(&current.session), None));
-        Ok(answer(
-            RollCurrentSessionResponse {
-                session,
-                server_time: self.server_time(),
-            },
-            cookie,
-        ))
+        let mut response = Response::new(RollCurrentSessionResponse {
+            session,
+            server_time: self.server_time(),
+        });
+        let cookie = cookie.map(|cookie| (header::SET_COOKIE, cookie));
+        *response.metadata_mut() = MetadataMap::from_headers(cookie.into_iter().collect());
+        Ok(response)
     }
 
     async fn list_my_sessions(
@@ -164,27 +156,18 @@ impl BrowserSessionService for BrowserApi {
             page_size,
             page_token,
         };
-        let page = self
-            .browser
-            .sessions
-            .client()
-            .list_sessions(list)
-            .await
-            .map_err(failed)?;
+        let client = self.browser.sessions.client();
+        let page = client.list_sessions(list).await.map_err(failed)?;
         let sessions = page
             .sessions
             .into_iter()
             .map(|session| shown(session, Some(&mine.handle)))
             .collect();
-        let next_page_token = page.next_page_token;
-        Ok(answer(
-            ListMySessionsResponse {
-                sessions,
-                next_page_token,
-                server_time: self.server_time(),
-            },
-            None,
-        ))
+        Ok(Response::new(ListMySessionsResponse {
+            sessions,
+            next_page_token: page.next_page_token,
+            server_time: self.server_time(),
+        }))
     }
 
     async fn end_my_session(
@@ -211,7 +194,7 @@ impl BrowserSessionService for BrowserApi {
         };
         // Somebody else's session is answered as one that is not there: a handle must not tell who has sessions.
         if !is_mine {
-            return Ok(answer(EndMySessionResponse { ended: false }, None));
+            return Ok(Response::new(EndMySessionResponse { ended: false }));
         }
         let by = Some(end_session_request::By::Handle(handle));
         let end = EndSessionRequest {
@@ -220,7 +203,7 @@ impl BrowserSessionService for BrowserApi {
             ..EndSessionRequest::default()
         };
         let ended = client.end_session(end).await.map_err(failed)?.ended;
-        Ok(answer(EndMySessionResponse { ended }, None))
+        Ok(Response::new(EndMySessionResponse { ended }))
     }
 
     async fn end_my_other_sessions(
@@ -238,7 +221,7 @@ impl BrowserSessionService for BrowserApi {
         };
         let client = self.browser.sessions.client();
         let ended_count = client.end_sessions(end).await.map_err(failed)?.ended_count;
-        Ok(answer(EndMyOtherSessionsResponse { ended_count }, None))
+        Ok(Response::new(EndMyOtherSessionsResponse { ended_count }))
     }
 
     type WatchMySessionStream = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
@@ -258,7 +241,7 @@ impl BrowserSessionService for BrowserApi {
         let stream = watch::stream(&self.browser, current, permit, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
-        Ok(answer(stream, None))
+        Ok(Response::new(stream))
     }
 }
 
@@ -272,17 +255,6 @@ fn there(found: Result<Option<CurrentSession>, SessionsUnavailable>) -> Result<C
             [],
         )),
         Err(unavailable) => Err(failed(unavailable.0)),
-    }
-}
-
-/// Where an HTTP request's extensions are found in a gRPC request.
-trait HttpExtensions {
-    fn extensions_as_http(&self) -> &axum::http::Extensions;
-}
-
-impl<Q> HttpExtensions for Request<Q> {
-    fn extensions_as_http(&self) -> &axum::http::Extensions {
-        self.extensions()
     }
 }
 
@@ -301,17 +273,6 @@ fn shown(session: Session, current: Option<&str>) -> Session {
         current: is_current,
         ..session
     }
-}
-
-/// An answer, with the cookie where the call rolled the session.
-fn answer<T>(message: T, set_cookie: Option<HeaderValue>) -> Response<T> {
-    let mut headers = HeaderMap::new();
-    if let Some(cookie) = set_cookie {
-        headers.insert(header::SET_COOKIE, cookie);
-    }
-    let mut response = Response::new(message);
-    *response.metadata_mut() = MetadataMap::from_headers(headers);
-    response
 }
 
 /// The session service's reason, with words for browsers.

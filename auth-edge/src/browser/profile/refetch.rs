@@ -1,20 +1,16 @@
-//! The profile read anew at the provider: seldom for one session, and once for all requests at the same moment.
+//! The profile read again at the provider, seldom for one session.
 //!
-//! Invariants
-//! - However often a session requests it, its bucket bounds the calls to the provider, also when clients hang up.
-//! - What is kept of a refetch is gone with the last who waits for it.
+//! Invariant: however often a session requests it, its bucket bounds the calls to the provider, also when clients hang up.
 //!
 //! Deliberately absent: sharing between replicas; the bucket is for each of them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use oidc::{Outage, UserinfoError};
 use serde_json::Map;
 use session_proto::client::SessionError;
 use session_proto::v1::{ErrorReason, Session};
-use tokio::sync::OnceCell;
 
 use crate::browser::Browser;
 use crate::http::errors::{Handler, HttpError};
@@ -22,94 +18,35 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::sessions::{CachedSession, CurrentSession, TokenFor};
 use crate::sign_in::user::user;
 
-/// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for whoever tries again.
+/// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for a client that retries.
 const REFETCHES: u64 = 3;
 
-/// One refetch in five seconds in the long run: a profile that somebody has just changed at the provider is seen as soon as
-/// they are back.
+/// One refetch in five seconds in the long run: a user who has just changed the profile at the provider sees it on the way back.
 const REFETCH_WINDOW: Duration = Duration::from_secs(15);
 
 /// How often a merge is tried again when the session changes meanwhile.
 const MERGES: usize = 3;
 
-/// What came of a refetch; none if the session has used up its bucket.
-type RefetchOutcome = Result<Option<Arc<CachedSession>>, HttpError>;
-
-/// Refetches under way, by handle.
-type UnderWay = Arc<Mutex<HashMap<String, Weak<RefetchFlight>>>>;
-
-/// Reads profiles anew.
-#[derive(Debug)]
-pub(crate) struct ProfileRefetches {
-    limit: RateLimiter,
-    under_way: UnderWay,
+/// A bucket for each session.
+pub(crate) fn limiter() -> RateLimiter {
+    RateLimiter::within(REFETCH_WINDOW, REFETCHES)
 }
 
-/// One refetch, for all who wait for it.
-#[derive(Debug)]
-struct RefetchFlight {
-    handle: String,
-    outcome: OnceCell<RefetchOutcome>,
-    under_way: UnderWay,
-}
-
-impl Default for ProfileRefetches {
-    fn default() -> Self {
-        Self {
-            limit: RateLimiter::within(REFETCH_WINDOW, REFETCHES),
-            under_way: UnderWay::default(),
-        }
+/// The session with what the provider says of the person now; `None` if the session has used up its bucket.
+pub(super) async fn refetch(
+    browser: &Browser,
+    current: &CurrentSession,
+) -> Result<Option<Arc<CachedSession>>, HttpError> {
+    let handle = current.session.handle.as_str();
+    if browser
+        .refetch_limit
+        .check(handle, browser.clock.now_ms())
+        .is_err()
+    {
+        return Ok(None);
     }
-}
-
-impl ProfileRefetches {
-    /// The session with what the provider says of the person now; `None` if the session has used up its bucket.
-    pub(crate) async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> RefetchOutcome {
-        let handle = current.session.handle.as_str();
-        let flight = self.flight(handle);
-        let outcome = flight.outcome.get_or_init(|| async {
-            // Here and not before: whoever goes on for somebody that hung up calls the provider once more.
-            if self.limit.check(handle, browser.clock.now_ms()).is_err() {
-                return Ok(None);
-            }
-            read(browser, current)
-                .await
-                .map(|session| Some(CachedSession::new(session)))
-        });
-        outcome.await.clone()
-    }
-
-    fn flight(&self, handle: &str) -> Arc<RefetchFlight> {
-        let mut under_way = lock(&self.under_way);
-        if let Some(flight) = under_way.get(handle).and_then(Weak::upgrade) {
-            return flight;
-        }
-        let flight = Arc::new(RefetchFlight {
-            handle: handle.to_owned(),
-            outcome: OnceCell::new(),
-            under_way: Arc::clone(&self.under_way),
-        });
-        under_way.insert(handle.to_owned(), Arc::downgrade(&flight));
-        flight
-    }
-}
-
-impl Drop for RefetchFlight {
-    fn drop(&mut self) {
-        let mut under_way = lock(&self.under_way);
-        // The next one may have begun since.
-        if under_way
-            .get(&self.handle)
-            .is_some_and(|flight| flight.strong_count() == 0)
-        {
-            under_way.remove(&self.handle);
-        }
-    }
-}
-
-fn lock(under_way: &UnderWay) -> MutexGuard<'_, HashMap<String, Weak<RefetchFlight>>> {
-    // Nothing panics half way through a change.
-    under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    let session = read(browser, current).await?;
+    Ok(Some(CachedSession::new(session)))
 }
 
 /// Reads userinfo with a valid access token, merges it over the user and saves the merge, if this edge may.
