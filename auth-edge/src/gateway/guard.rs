@@ -23,6 +23,7 @@ use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::sessions::device_binding::DeviceStanding;
 use crate::sessions::{CachedToken, CurrentSession, TokenFor, Use};
+use crate::sign_in::pending::reminders::Reminder;
 
 /// What an authorized request is passed on with.
 #[derive(Clone, Debug, Default)]
@@ -147,7 +148,7 @@ pub(super) fn meets(
         let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_known_unmet(headers, &requirements.unmet_key(&current.id));
+                .is_reminded(headers, Reminder::Unmet(&requirements.unmet_key(&current.id)));
         if was_requested {
             missing.after_sign_in(session, &requirements)
         } else {

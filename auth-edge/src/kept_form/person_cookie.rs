@@ -25,26 +25,7 @@ const RENEWED_AFTER_MS: u64 = 24 * 3_600_000;
 const AAD_LABEL: &[u8] = b"vestibule person cookie v1";
 
 /// A person, as a keyed hash: the same for the same issuer and subject while the key is the same.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct PersonTag([u8; TAG_BYTES]);
-
-impl PersonTag {
-    /// The bytes of the hash.
-    pub(crate) fn as_bytes(&self) -> &[u8; TAG_BYTES] {
-        &self.0
-    }
-
-    /// A hash that was kept.
-    pub(crate) fn from_bytes(bytes: [u8; TAG_BYTES]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl std::fmt::Debug for PersonTag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PersonTag(…)")
-    }
-}
+pub(crate) type PersonTag = [u8; TAG_BYTES];
 
 /// Writes and reads the cookie.
 #[derive(Clone, Debug)]
@@ -78,14 +59,14 @@ impl PersonCookies {
         let tag = self
             .keys
             .sign(Purpose::Person, &[issuer.as_bytes(), subject.as_bytes()]);
-        Some(PersonTag(tag.try_into().ok()?))
+        tag.try_into().ok()
     }
 
     /// Whether it is the hash of this person, by any key of the ring.
     #[must_use]
     pub(crate) fn is(&self, tag: &PersonTag, issuer: &str, subject: &str) -> bool {
         let person = [issuer.as_bytes(), subject.as_bytes()];
-        self.keys.verify(Purpose::Person, &person, &tag.0)
+        self.keys.verify(Purpose::Person, &person, tag)
     }
 
     /// The person of a request's one such cookie.
@@ -110,7 +91,7 @@ impl PersonCookies {
             return None;
         }
         let tag = self.tag(issuer, subject)?;
-        let plain = [&now_ms.to_be_bytes()[..], &tag.0].concat();
+        let plain = [&now_ms.to_be_bytes()[..], &tag].concat();
         let value = self.keys.seal_text(&[AAD_LABEL, self.name.as_bytes()], &plain);
         set_cookie(&self.name, &value.ok()?, self.attributes(), MAX_AGE_SECS)
     }
@@ -126,7 +107,7 @@ impl PersonCookies {
         let sealed = only_value(headers, &self.name)?;
         let plain = self.keys.open_text(&[AAD_LABEL, self.name.as_bytes()], sealed)?;
         let (issued_at_ms, tag) = plain.split_first_chunk::<8>()?;
-        Some((u64::from_be_bytes(*issued_at_ms), PersonTag(tag.try_into().ok()?)))
+        Some((u64::from_be_bytes(*issued_at_ms), tag.try_into().ok()?))
     }
 
     /// A form is sent by our own pages alone, so no other site's navigation has to bring it.

@@ -35,14 +35,6 @@ pub(super) struct KeptForm {
     pub(super) body: String,
 }
 
-impl std::fmt::Debug for KeptForm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeptForm")
-            .field("kept_at_ms", &self.kept_at_ms)
-            .finish_non_exhaustive()
-    }
-}
-
 impl KeptForm {
     /// Seals it for this origin, as text.
     pub(super) fn seal(&self, keys: &DerivedKeys, base: &Url) -> Option<String> {
@@ -50,7 +42,7 @@ impl KeptForm {
         let length = u16::try_from(target.len()).ok()?;
         let mut plain = Vec::with_capacity(self.body.len() + target.len() + 64);
         plain.extend(self.kept_at_ms.to_be_bytes());
-        plain.extend(self.person.as_bytes());
+        plain.extend(self.person);
         plain.extend(length.to_be_bytes());
         plain.extend(target);
         plain.extend(self.body.as_bytes());
@@ -66,7 +58,7 @@ impl KeptForm {
         let (target, body) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         Some(Self {
             kept_at_ms: u64::from_be_bytes(*kept_at_ms),
-            person: PersonTag::from_bytes(*person),
+            person: *person,
             target: ReturnTo::parse(base, std::str::from_utf8(target).ok()?)?,
             body: std::str::from_utf8(body).ok()?.to_owned(),
         })
@@ -126,7 +118,7 @@ mod tests {
     fn form() -> KeptForm {
         KeptForm {
             kept_at_ms: 1_000_000,
-            person: PersonTag::from_bytes([7; 32]),
+            person: [7; 32],
             target: ReturnTo::parse(&base("https://app.example"), "/orders?draft=1").unwrap(),
             body: "a=1&a=2&text=%C3%A9%0D%0A".to_owned(),
         }
@@ -136,10 +128,10 @@ mod tests {
     fn a_form_comes_back_as_it_was_and_at_its_own_origin_alone() {
         let sealed = form().seal(&keys(), &base("https://app.example")).unwrap();
         let back = KeptForm::open(&keys(), &base("https://app.example"), &sealed).unwrap();
-        assert_eq!(back, form());
+        assert!(back == form());
         assert_eq!(back.fields()[2], ("text".to_owned(), "é\r\n".to_owned()));
         assert!(KeptForm::open(&keys(), &base("https://other.example"), &sealed).is_none());
-        assert!(!sealed.contains("orders") && !format!("{back:?}").contains("text"));
+        assert!(!sealed.contains("orders"));
     }
 
     #[test]

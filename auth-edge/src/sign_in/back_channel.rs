@@ -73,10 +73,7 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
     };
     Ok(match ended {
         Ok(()) => no_store(StatusCode::OK.into_response()),
-        Err(error) => {
-            let answer = error.answer(SignInStep::LogoutToken);
-            sign_in.reject(SignInStep::LogoutToken, provider, head, error, answer)
-        }
+        Err(error) => sign_in.reject(SignInStep::LogoutToken, provider, head, error),
     })
 }
 

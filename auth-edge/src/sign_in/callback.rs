@@ -32,10 +32,10 @@ use crate::sessions::{CachedSession, Use};
 use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::error::SignInError;
-use crate::sign_in::pending::NotPending;
+use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::posted_name;
 use crate::sign_in::redemption::{Redeemed, Redemption};
-use crate::sign_in::transaction::{IssuerHash, Transaction};
+use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{NOT_A_VISIT, destination, device_binding, landing};
 use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
@@ -87,7 +87,7 @@ impl Callback<'_> {
         let (reason, return_to) = match self.find_transaction(&answer) {
             Ok(transaction) => {
                 let session = self.sign_in.cookies.read(headers);
-                let session = session.or_else(|| transaction.session.clone());
+                let session = session.or_else(|| transaction.session());
                 let finished = self.finish(&transaction, session.as_ref(), &answer).await;
                 return Ok(finished.unwrap_or_else(|error| {
                     let error = rejected(error);
@@ -95,17 +95,18 @@ impl Callback<'_> {
                     self.reject(error, state, transaction.return_to.as_ref(), unmet_key)
                 }));
             }
-            Err(NotPending::Unknown) if answer.state.len() != 1 => (RefusalReason::State, None),
-            Err(NotPending::Unknown) => (RefusalReason::UnknownTransaction, None),
-            Err(NotPending::Expired(old)) => (RefusalReason::ExpiredTransaction, old.return_to),
+            Err(lost) => lost,
         };
         Ok(self.answer_lost(rejected(reason.into()), state, return_to).await)
     }
 
     /// The transaction: present, sealed by us, unexpired, its state equal.
-    fn find_transaction(&self, answer: &AuthorizationResponse) -> Result<Transaction, NotPending> {
+    fn find_transaction(
+        &self,
+        answer: &AuthorizationResponse,
+    ) -> Result<Transaction, (RefusalReason, Option<ReturnTo>)> {
         let [state] = answer.state.as_slice() else {
-            return Err(NotPending::Unknown);
+            return Err((RefusalReason::State, None));
         };
         let now_ms = self.sign_in.clock.now_ms();
         self.sign_in.pending.find(&self.head.headers, state, now_ms)
@@ -135,7 +136,7 @@ impl Callback<'_> {
             Err(too_many) => {
                 let error = RefusalReason::RateLimited.into();
                 let (step, provider) = (SignInStep::Callback, Some(&**self.provider));
-                let response = sign_in.reject(step, provider, self.head, error, too_many);
+                let response = sign_in.reject_with(step, provider, self.head, error, too_many);
                 self.try_again(return_to.as_ref()).of(response)
             }
         }
@@ -174,11 +175,10 @@ impl Callback<'_> {
         let is_used_up = !reason.keeps_pending() && error.outage.is_none();
         let used_up = state.filter(|_| is_used_up);
         let cookies = [
-            unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)),
+            unmet_key.and_then(|key| sign_in.pending.remember(Reminder::Unmet(&key))),
             used_up.and_then(|state| sign_in.pending.clear(state, provider.response_mode())),
         ];
-        let answer = error.answer(SignInStep::Callback);
-        let mut response = sign_in.reject(SignInStep::Callback, Some(provider), self.head, error, answer);
+        let mut response = sign_in.reject(SignInStep::Callback, Some(provider), self.head, error);
         for cookie in cookies.into_iter().flatten() {
             response.headers_mut().append(header::SET_COOKIE, cookie);
         }
@@ -201,12 +201,12 @@ impl Callback<'_> {
         let (sign_in, provider) = (self.sign_in, self.provider);
         let owner = self.site.owner();
         let may_sign_in_here = owner.is_none_or(|owner| owner.issuer == provider.issuer());
-        if !may_sign_in_here || transaction.issuer != IssuerHash::of(provider.issuer()) {
+        if !may_sign_in_here || !transaction.is_at(provider.issuer()) {
             return Err(RefusalReason::OtherProvider.into());
         }
         answer.check_issuer(&provider.relying_party).await?;
         let code = match answer.code() {
-            Err(RefusalReason::InteractionNeeded) if transaction.silent => {
+            Err(RefusalReason::InteractionNeeded) if transaction.record.silent => {
                 return Ok(self.go_on_as_nobody(transaction));
             }
             code => code?,
@@ -254,7 +254,7 @@ impl Callback<'_> {
         let (id, session) = (&redeemed.id, CachedSession::new(redeemed.session));
         let return_to = transaction.return_to.as_ref();
         let unmet_key = return_to.and_then(|to| {
-            let proved_anew = transaction.max_age == Some(0);
+            let proved_anew = transaction.record.max_age == Some(0);
             sign_in.unmet_after_sign_in(id, &session, to, proved_anew)
         });
         let cookies = [
@@ -262,7 +262,7 @@ impl Callback<'_> {
             sign_in
                 .pending
                 .clear(&transaction.state, self.provider.response_mode()),
-            unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)),
+            unmet_key.and_then(|key| sign_in.pending.remember(Reminder::Unmet(&key))),
             sign_in.pending.clear_left(headers, &self.provider.id),
             person_cookie(sign_in, &session),
         ];
@@ -302,10 +302,11 @@ impl Callback<'_> {
         let (sign_in, provider) = (self.sign_in, self.provider);
         tracing::info!(provider = provider.id, "a silent sign-in found nobody");
         sign_in.metrics.login("anonymous", &provider.id);
-        let mode = provider.response_mode();
         let cookies = [
-            sign_in.pending.clear(&transaction.state, mode),
-            sign_in.pending.remember_silent(&provider.id, mode),
+            sign_in
+                .pending
+                .clear(&transaction.state, provider.response_mode()),
+            sign_in.pending.remember(Reminder::Silent(&provider.id)),
         ];
         let target = destination(self.site, transaction.return_to.as_ref());
         let head = self.head;

@@ -12,18 +12,17 @@ use std::time::{Duration, Instant};
 
 use chassis::audit::carried;
 use ring::digest;
-use session_proto::client::SessionError;
+use session_proto::timestamp;
 use session_proto::v1::begin_sign_in_response::Outcome;
-use session_proto::v1::{
-    AbandonSignInRequest, BeginSignInRequest, CreateSessionRequest, ErrorReason, Session,
-};
-use session_proto::{error, timestamp};
+use session_proto::v1::{AbandonSignInRequest, BeginSignInRequest, Session};
 
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
+use crate::sign_in::error::SignInError;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{elapsed_ms, request_id};
+use crate::values::refusal::RefusalReason;
 
 /// Keeps names of claims apart from every other hash of a verifier; the challenge is one (RFC 7636, section 4.2).
 const CONTEXT: &[u8] = b"vestibule sign-in claim v1";
@@ -34,8 +33,8 @@ const NAME_BYTES: usize = 16;
 /// A sign-in that is this request's to finish.
 #[derive(Debug)]
 pub(super) struct HeldClaim {
-    request_id: String,
-    holder: String,
+    pub(super) request_id: String,
+    pub(super) holder: String,
     /// The store's time when the claim was made and this process's monotonic time when that was heard, in milliseconds.
     made: Option<(u64, u64)>,
 }
@@ -47,27 +46,29 @@ pub(super) enum ClaimOutcome {
     Ours(HeldClaim),
     /// Another request finished it meanwhile.
     Created(SessionId, Box<Session>),
-    /// It is used up, or somebody is at it for too long.
-    UsedUp,
 }
 
 /// Claims a sign-in; waits at most `longest` for another request that has it.
+///
+/// # Errors
+/// The sign-in is used up, another request takes too long for it, or the session service cannot be asked.
 pub(super) async fn claim(
     sign_in: &SignIn,
     transaction: &Transaction,
     longest: Duration,
-) -> Result<ClaimOutcome, SessionError> {
+) -> Result<ClaimOutcome, SignInError> {
     let until = Instant::now() + longest;
     let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
-    let no_randomness = |_none| error::status(ErrorReason::ErrInternal, "no random bytes", []);
     let mut request = BeginSignInRequest {
         request_id: name_of(transaction),
-        holder: request_id().map_err(no_randomness)?,
+        holder: request_id()?,
         valid_for: valid_for.try_into().ok(),
         waiting: false,
     };
     loop {
-        let answer = sign_in.sessions.client().begin_sign_in(request.clone()).await?;
+        let answer = sign_in.sessions.client().begin_sign_in(request.clone()).await;
+        let answer =
+            answer.map_err(|error| SignInError::unavailable(&error, "a sign-in could not be claimed"))?;
         match answer.outcome() {
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
@@ -78,13 +79,16 @@ pub(super) async fn claim(
                 }));
             }
             Outcome::Created => {
-                if let (Some(id), Some(session)) = (SessionId::parse(&answer.session_id), answer.session) {
-                    return Ok(ClaimOutcome::Created(id, Box::new(session)));
-                }
-                return Ok(ClaimOutcome::UsedUp);
+                let id = SessionId::parse(&answer.session_id);
+                let created = id.zip(answer.session);
+                return created
+                    .map(|(id, session)| ClaimOutcome::Created(id, Box::new(session)))
+                    .ok_or(RefusalReason::AlreadyUsed.into());
             }
             Outcome::Pending if Instant::now() < until => request.waiting = true,
-            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(ClaimOutcome::UsedUp),
+            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => {
+                return Err(RefusalReason::AlreadyUsed.into());
+            }
         }
     }
 }
@@ -105,13 +109,6 @@ impl HeldClaim {
         Some(made_ms.saturating_add(elapsed_ms(sign_in, heard_ms)))
     }
 
-    /// Puts the claim into the request that ends it; the tokens were received at `received_at_ms`.
-    pub(super) fn put_into(&self, request: &mut CreateSessionRequest, received_at_ms: Option<u64>) {
-        request.request_id.clone_from(&self.request_id);
-        request.holder.clone_from(&self.holder);
-        request.tokens_received_at = received_at_ms.map(timestamp::from_ms);
-    }
-
     /// Gives the sign-in up, in the background. Those who wait learn it, and a session that was created unheard ends.
     pub(super) fn abandon(self, sign_in: &Arc<SignIn>) {
         let sign_in = sign_in.clone();
@@ -120,19 +117,19 @@ impl HeldClaim {
             holder: self.holder,
         };
         tokio::spawn(carried(async move {
-            let Err(error) = sign_in.sessions.client().abandon_sign_in(request.clone()).await else {
+            let abandoned = sign_in.sessions.client().abandon_sign_in(request.clone()).await;
+            let Err(error) = abandoned else {
                 return;
             };
-            let is_unavailable = error.is_unavailable();
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "a sign-in could not be given up yet");
-            if is_unavailable {
-                let sessions = sign_in.sessions.clone();
-                until_done(&sign_in, "a sign-in to be given up", move || {
-                    let (sessions, request) = (sessions.clone(), request.clone());
-                    async move { sessions.client().abandon_sign_in(request).await.map(drop) }
-                });
-            }
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a sign-in could not be given up yet"
+            );
+            let sessions = sign_in.sessions.clone();
+            until_done(&sign_in, "a sign-in to be given up", move || {
+                let (sessions, request) = (sessions.clone(), request.clone());
+                async move { sessions.client().abandon_sign_in(request).await.map(drop) }
+            });
         }));
     }
 }

@@ -62,7 +62,7 @@ impl SignInError {
     }
 
     /// The answer at this step.
-    pub(super) fn answer(&self, step: SignInStep) -> HttpError {
+    fn answer(&self, step: SignInStep) -> HttpError {
         match (step, self.outage) {
             (SignInStep::Callback, _) => HttpError::SignIn {
                 reason: self.reason,
@@ -252,13 +252,25 @@ impl SignIn {
         handled: Result<Response, HttpError>,
     ) -> Response {
         handled.unwrap_or_else(|failure| match of_failure(&failure) {
-            Some(reason) => self.reject(step, None, head, reason.into(), failure),
+            Some(reason) => self.reject_with(step, None, head, reason.into(), failure),
             None => failure.into_response(),
         })
     }
 
-    /// Counts and records a rejection, and answers with this failure.
+    /// Counts and records a rejection, and answers with its failure at this step.
     pub(super) fn reject(
+        &self,
+        step: SignInStep,
+        provider: Option<&IdentityProvider>,
+        head: &Parts,
+        error: SignInError,
+    ) -> Response {
+        let failure = error.answer(step);
+        self.reject_with(step, provider, head, error, failure)
+    }
+
+    /// Counts and records a rejection, and answers with this failure.
+    pub(super) fn reject_with(
         &self,
         step: SignInStep,
         provider: Option<&IdentityProvider>,

@@ -16,18 +16,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{AuthorizationRequest, ProviderError, RedirectUrl, ResponseMode};
-use session_proto::v1::SignInDemand;
-use url::Url;
+use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
 
 use crate::http::answer_head;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::no_content;
 use crate::http::pages::NextStep;
 use crate::http::pages::language::Language;
 use crate::http::request::{self, FetchSite};
+use crate::http::{no_content, no_store};
 use crate::providers::sites::Site;
 use crate::providers::{IdentityProvider, ProviderHint};
 use crate::route_table::Route;
@@ -35,7 +33,7 @@ use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::error::SignInError;
 use crate::sign_in::login_parameters::LoginParameters;
-use crate::sign_in::transaction::{IssuerHash, Transaction};
+use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::{NOT_A_VISIT, destination, internal, landing};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::refusal::{RefusalReason, SignInStep};
@@ -75,11 +73,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
     }
     let login = match LoginRequest::read(sign_in, head) {
         Ok(login) => login,
-        Err(reason) => {
-            let error = SignInError::from(reason);
-            let answer = error.answer(SignInStep::Login);
-            return Ok(sign_in.reject(SignInStep::Login, None, head, error, answer));
-        }
+        Err(reason) => return Ok(sign_in.reject(SignInStep::Login, None, head, reason.into())),
     };
     if by_script {
         return Err(HttpError::LoginRequired {
@@ -87,12 +81,23 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
         });
     }
     let session = sign_in.cookies.read(&head.headers);
-    if let Some(page) = once_more(sign_in, head, session.as_ref()) {
-        return Ok(page);
+    // Another site's page sent the visitor, so the strict session cookie was left out. Only a page that comes here again by itself brings
+    // it, and with it which session the sign-in replaces.
+    let comes_from_elsewhere = sign_in.strict_cookie && request::site(&head.headers) != FetchSite::Own;
+    if comes_from_elsewhere
+        && session.is_none()
+        && let Some(here) = here(sign_in, head)
+    {
+        return Ok(sign_in.pages.onward(Language::of(&head.headers), &here));
     }
     if let Err(too_many) = sign_in.admit((&sign_in.login_limit, Limit::Logins), head) {
-        let error = RefusalReason::RateLimited.into();
-        let response = sign_in.reject(SignInStep::Login, None, head, error, too_many);
+        let response = sign_in.reject_with(
+            SignInStep::Login,
+            None,
+            head,
+            RefusalReason::RateLimited.into(),
+            too_many,
+        );
         return Ok(match here(sign_in, head) {
             Some(here) => NextStep::Retry(here).of(response),
             None => response,
@@ -107,54 +112,37 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
             [],
         ));
     };
-    if let Some(session) = &session
-        && let Some(demand) = owed(sign_in, login.provider, session).await
+    // A session that begins without the sign-in that the one before it owes to its own provider owes it as well.
+    if let Some(session) = session.as_ref().filter(|_| sign_in.sessions.demands_sign_ins())
+        && let Ok(session) = sign_in.sessions.get(session).await
+        && let Some(demand) = &session.sign_in_demand
+        && login.provider.is_issuer(&session.issuer)
     {
-        wanted.prove_anew(&demand);
+        wanted.prove_anew(demand);
     }
     begin(sign_in, login, &wanted, (head, session)).await
 }
 
-/// The sign-in that the session of the browser owes, as far as it can be learnt: a session that begins without it owes it as well.
-/// What it owes it owes to its own provider.
-async fn owed(sign_in: &SignIn, provider: &IdentityProvider, id: &SessionId) -> Option<SignInDemand> {
-    if !sign_in.sessions.demands_sign_ins() {
-        return None;
-    }
-    let session = sign_in.sessions.get(id).await.ok()?;
-    session
-        .sign_in_demand
-        .filter(|_| provider.is_issuer(&session.issuer))
-}
-
-/// What is read of a login's query. A third party may not add parameters of our own logins.
-struct Query<'a>(Cow<'a, str>);
-
-impl<'a> Query<'a> {
-    fn of(query: &'a str) -> Self {
-        match request::first_parameter(query, "iss") {
-            None => Self(Cow::Borrowed(query)),
-            Some(_third_party) => Self(Cow::Owned(third_party_query(query))),
+/// The parameters of a third party alone, each once. Those without room are longer than anything the login route takes.
+fn third_party_query(encoded: &str) -> String {
+    let mut query = String::new();
+    for name in THIRD_PARTY_PARAMETERS {
+        if let Some(value) = request::first_parameter(encoded, name) {
+            let longer = url::form_urlencoded::Serializer::new(query.clone())
+                .append_pair(name, &value)
+                .finish();
+            if longer.len() <= MAX_ONCE_MORE_BYTES {
+                query = longer;
+            }
         }
     }
-
-    fn get(&self, name: &str) -> Option<String> {
-        request::first_parameter(&self.0, name)
-    }
-}
-
-/// The parameters of a third party alone, each once.
-fn third_party_query(encoded: &str) -> String {
-    let said = THIRD_PARTY_PARAMETERS.iter();
-    let said = said.filter_map(|name| Some((name, request::first_parameter(encoded, name)?)));
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(said);
-    query.finish()
+    query
 }
 
 /// A visit to the login route: where it leads, and at which provider it signs in.
 struct LoginRequest<'a> {
-    query: Query<'a>,
+    /// What is read of its query: a third party may not add parameters of our own logins.
+    query: Cow<'a, str>,
     site: &'a Site,
     provider: &'a IdentityProvider,
     /// The id it names a provider by.
@@ -167,21 +155,25 @@ struct LoginRequest<'a> {
 
 impl<'a> LoginRequest<'a> {
     fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, RefusalReason> {
-        let query = Query::of(head.uri.query().unwrap_or_default());
+        let query = head.uri.query().unwrap_or_default();
         let site = sign_in.sites.of(&head.headers);
-        let iss = query.get("iss");
-        let return_to = query
-            .get("returnTo")
-            .or_else(|| query.get("target_link_uri"))
+        let iss = request::first_parameter(query, "iss");
+        let query = match iss {
+            None => Cow::Borrowed(query),
+            Some(_) => Cow::Owned(third_party_query(query)),
+        };
+        let return_to = request::first_parameter(&query, "returnTo")
+            .or_else(|| request::first_parameter(&query, "target_link_uri"))
             .and_then(|raw| site.return_to(&raw));
         let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
-        let connection = query.get(CONNECTION).filter(|_| sign_in.providers.several());
+        let connection = request::first_parameter(&query, CONNECTION);
+        let connection = connection.filter(|_| sign_in.providers.several());
         let named = ProviderHint {
             issuer: iss.as_deref(),
             connection: connection.as_deref(),
             by_route: route.as_deref().and_then(Route::connection),
         };
-        let provider = sign_in.providers.choose(named, site, return_to.as_ref())?;
+        let provider = sign_in.providers.choose(named, site)?;
         Ok(Self {
             query,
             site,
@@ -202,13 +194,16 @@ impl<'a> LoginRequest<'a> {
     /// or one found nobody a moment ago: another one would go round in circles.
     fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
         let mut wanted = LoginParameters::of(
-            &self.query.0,
+            &self.query,
             &sign_in.settings.login_parameters,
             self.route.as_deref(),
             self.provider.relying_party.settings().organization.is_some(),
         );
-        wanted.must_ask = sign_in.pending.has_left(&head.headers, &self.provider.id);
-        let finds_nobody = wanted.must_ask || sign_in.pending.was_silent(&head.headers, &self.provider.id);
+        wanted.must_ask = sign_in
+            .pending
+            .is_reminded(&head.headers, Reminder::Left(&self.provider.id));
+        let silent = Reminder::Silent(&self.provider.id);
+        let finds_nobody = wanted.must_ask || sign_in.pending.is_reminded(&head.headers, silent);
         if wanted.silent() && finds_nobody {
             if wanted.silent_by_visitor {
                 return None;
@@ -227,28 +222,52 @@ async fn begin(
     (head, session): (&Parts, Option<SessionId>),
 ) -> Result<Response, HttpError> {
     let LoginRequest { site, provider, .. } = login;
-    let transaction = transaction(sign_in, provider, wanted, login.return_to, session)?;
-    let callback = site.at(&provider.callback_path);
-    let redirect_uri = RedirectUrl::new(callback).map_err(internal)?;
-    let url = match authorization_url(sign_in, provider, &redirect_uri, &transaction, wanted).await {
+    let now_ms = sign_in.clock.now_ms();
+    let begun = sign_in.pending.begin(provider.issuer(), login.return_to, now_ms);
+    let mut transaction = begun.map_err(internal)?;
+    let configured_max_age = provider.relying_party.settings().configured_max_age();
+    let record = &mut transaction.record;
+    record.max_age = wanted.max_age.or(configured_max_age);
+    record.acr_values = wanted.acr_values().map(str::to_owned);
+    record.silent = wanted.silent();
+    record.organization.clone_from(&wanted.organization);
+    if provider.response_mode() == ResponseMode::FormPost || sign_in.strict_cookie {
+        record.session = session.map(|session| session.expose().to_owned());
+    }
+    let authorization = AuthorizationRequest {
+        redirect_uri: &RedirectUrl::new(site.at(&provider.callback_path)).map_err(internal)?,
+        state: &transaction.state,
+        nonce: &transaction.nonce,
+        verifier: &transaction.verifier,
+        extra: &wanted.extra,
+        max_age: wanted.max_age,
+        must_ask: wanted.must_ask,
+        now: now_ms / 1000,
+    };
+    let url = match provider.relying_party.authorization_url(&authorization).await {
         Ok(url) => url,
         Err(error) => {
             let error = SignInError::from(error);
-            let answer = error.answer(SignInStep::Login);
             // The provider answered, and says that it does not take what was pushed to it.
             let outcome = match error.reason {
                 RefusalReason::RequestRefused => "rejected",
                 _ => "unavailable",
             };
             sign_in.metrics.login(outcome, &provider.id);
-            return Ok(sign_in.reject(SignInStep::Login, Some(provider), head, error, answer));
+            return Ok(sign_in.reject(SignInStep::Login, Some(provider), head, error));
         }
     };
-    let now_ms = transaction.started_at_ms;
     let cookies = sign_in
         .pending
         .add(&head.headers, &transaction, provider.response_mode(), now_ms);
-    let mut response = to_provider(&url)?;
+    let headers = [
+        (
+            header::LOCATION,
+            HeaderValue::try_from(url.as_str()).map_err(internal)?,
+        ),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
+    let mut response = no_store((StatusCode::FOUND, headers).into_response());
     // The transaction's own cookie comes last and has to be there; older ones go while the head has room.
     let mut cookies = cookies.map_err(internal)?;
     let own = cookies.pop();
@@ -257,60 +276,6 @@ async fn begin(
         .extend(own.map(|own| (header::SET_COOKIE, own)));
     answer_head::append_what_fits(response.headers_mut(), &header::SET_COOKIE, cookies);
     Ok(response)
-}
-
-/// The transaction of a sign-in with these parameters.
-fn transaction(
-    sign_in: &SignIn,
-    provider: &IdentityProvider,
-    wanted: &LoginParameters,
-    return_to: Option<ReturnTo>,
-    session: Option<SessionId>,
-) -> Result<Transaction, HttpError> {
-    let issuer = IssuerHash::of(provider.issuer());
-    let begun = sign_in.pending.begin(issuer, return_to, sign_in.clock.now_ms());
-    let mut transaction = begun.map_err(internal)?;
-    transaction.max_age = wanted
-        .max_age
-        .or(provider.relying_party.settings().configured_max_age());
-    transaction.acr_values = wanted.acr_values().map(str::to_owned);
-    transaction.silent = wanted.silent();
-    transaction.organization.clone_from(&wanted.organization);
-    if provider.response_mode() == ResponseMode::FormPost || sign_in.strict_cookie {
-        transaction.session = session;
-    }
-    Ok(transaction)
-}
-
-/// Where the provider signs people in for this transaction.
-async fn authorization_url(
-    sign_in: &SignIn,
-    provider: &IdentityProvider,
-    redirect_uri: &RedirectUrl,
-    transaction: &Transaction,
-    wanted: &LoginParameters,
-) -> Result<Url, ProviderError> {
-    let authorization = AuthorizationRequest {
-        redirect_uri,
-        state: &transaction.state,
-        nonce: &transaction.nonce,
-        verifier: &transaction.verifier,
-        extra: &wanted.extra,
-        max_age: wanted.max_age,
-        must_ask: wanted.must_ask,
-        now: sign_in.clock.now_ms() / 1000,
-    };
-    provider.relying_party.authorization_url(&authorization).await
-}
-
-fn to_provider(url: &Url) -> Result<Response, HttpError> {
-    let location = HeaderValue::try_from(url.as_str()).map_err(internal)?;
-    let headers = [
-        (header::LOCATION, location),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    ];
-    Ok((StatusCode::FOUND, headers).into_response())
 }
 
 /// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax
@@ -326,34 +291,11 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
     if request::first_parameter(&form, "iss").is_none() {
         return Err(HttpError::MethodNotAllowed(VISITS.into()));
     }
-    let mut here = format!("{}?", sign_in.settings.login_path);
-    for name in THIRD_PARTY_PARAMETERS {
-        let Some(value) = request::first_parameter(&form, name) else {
-            continue;
-        };
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        let pair = query.append_pair(name, &value).finish();
-        // What has no room in the head is longer than anything the login route takes.
-        if here.len() + pair.len() < answer_head::room(&HeaderMap::new()) {
-            here = format!("{here}{pair}&");
-        }
-    }
-    let location = HeaderValue::try_from(here.trim_end_matches('&')).map_err(internal)?;
-    const NO_STORE: (HeaderName, HeaderValue) = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location), NO_STORE]).into_response())
-}
-
-/// A page that comes here again by itself, where another site's page sent the visitor and the strict session cookie was left
-/// out for that: only then is it known which session the sign-in replaces.
-fn once_more(sign_in: &SignIn, head: &Parts, session: Option<&SessionId>) -> Option<Response> {
-    if !sign_in.strict_cookie || session.is_some() || request::site(&head.headers) == FetchSite::Own {
-        return None;
-    }
-    Some(
-        sign_in
-            .pages
-            .onward(Language::of(&head.headers), &here(sign_in, head)?),
-    )
+    let here = format!("{}?{}", sign_in.settings.login_path, third_party_query(&form));
+    let location = HeaderValue::try_from(here).map_err(internal)?;
+    Ok(no_store(
+        (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response(),
+    ))
 }
 
 /// The absolute URL of this request, where it fits into the head of a page.

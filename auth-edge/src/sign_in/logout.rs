@@ -38,6 +38,7 @@ use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
+use crate::sign_in::pending::reminders::Reminder;
 use crate::values::reserved::LOGOUT_PATH;
 use crate::values::return_to::ReturnTo;
 
@@ -254,7 +255,7 @@ async fn sign_out(
 
 /// The browser remembers that the person may still be signed in at this provider, which has to ask them at the next sign-in.
 fn remember_left(sign_in: &SignIn, response: &mut Response, provider: &str) {
-    let reminder = sign_in.pending.remember_left(provider);
+    let reminder = sign_in.pending.remember(Reminder::Left(provider));
     answer_head::append_what_fits(response.headers_mut(), &header::SET_COOKIE, reminder);
 }
 

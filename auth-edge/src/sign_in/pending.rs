@@ -7,7 +7,7 @@
 //!
 //! Beside them lie [`reminders`] for the next sign-in.
 
-mod reminders;
+pub(crate) mod reminders;
 
 use axum::http::{HeaderMap, HeaderValue};
 use chassis::random::NoRandomness;
@@ -16,7 +16,8 @@ use oidc::ResponseMode;
 use crate::providers::sites::Sites;
 use crate::sessions::cookies;
 use crate::sessions::keys::DerivedKeys;
-use crate::sign_in::transaction::{IssuerHash, ReturnHint, Transaction, id_of_state};
+use crate::sign_in::transaction::{Transaction, id_of_state, open_return_to};
+use crate::values::refusal::RefusalReason;
 use crate::values::return_to::ReturnTo;
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
@@ -32,15 +33,6 @@ pub(crate) struct PendingSignIns {
     prefix: String,
     duration_secs: u64,
     secure: bool,
-}
-
-/// Why a callback has no transaction.
-#[derive(Debug)]
-pub(crate) enum NotPending {
-    /// No cookie for this state, or two, or one that is not ours.
-    Unknown,
-    /// It was ours but its time is over; its return-to is still good for trying again.
-    Expired(Box<Transaction>),
 }
 
 impl PendingSignIns {
@@ -91,7 +83,7 @@ impl PendingSignIns {
         for (name, value) in cookies::pairs(headers).filter(|(name, _)| self.may_clear(name)) {
             match Transaction::open(&self.keys, name, value) {
                 Some(found) if !found.expired(now_ms, self.duration_secs) => {
-                    kept.push((found.started_at_ms, name, name.len() + value.len()));
+                    kept.push((found.record.started_at_ms, name, name.len() + value.len()));
                 }
                 _ => set.push(name),
             }
@@ -118,21 +110,23 @@ impl PendingSignIns {
     }
 
     /// The transaction that a state names: present once, sealed by us, unexpired, its state equal.
+    ///
+    /// # Errors
+    /// Why there is none. The return address of one that has expired is still good for trying again.
     pub(crate) fn find(
         &self,
         headers: &HeaderMap,
         state: &str,
         now_ms: u64,
-    ) -> Result<Transaction, NotPending> {
+    ) -> Result<Transaction, (RefusalReason, Option<ReturnTo>)> {
         let name = self.name_of(state);
         let base_url = self.sites.of(headers).base_url();
-        let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
-        let mut found = Transaction::open(&self.keys, &name, value).ok_or(NotPending::Unknown)?;
-        if !found.accept_state(&self.keys, base_url, state) {
-            return Err(NotPending::Unknown);
-        }
+        let found = cookies::only_value(headers, &name)
+            .and_then(|value| Transaction::open(&self.keys, &name, value))
+            .and_then(|mut found| found.accept_state(&self.keys, base_url, state).then_some(found))
+            .ok_or((RefusalReason::UnknownTransaction, None))?;
         if found.expired(now_ms, self.duration_secs) {
-            return Err(NotPending::Expired(Box::new(found)));
+            return Err((RefusalReason::ExpiredTransaction, found.return_to));
         }
         Ok(found)
     }
@@ -140,7 +134,7 @@ impl PendingSignIns {
     /// Begins a sign-in at this issuer that leads to this address.
     pub(crate) fn begin(
         &self,
-        issuer: IssuerHash,
+        issuer: &str,
         return_to: Option<ReturnTo>,
         now_ms: u64,
     ) -> Result<Transaction, NoRandomness> {
@@ -152,7 +146,7 @@ impl PendingSignIns {
     #[must_use]
     pub(crate) fn hint(&self, headers: &HeaderMap, state: &str) -> Option<ReturnTo> {
         let site = self.sites.of(headers);
-        let hint = ReturnHint::of(state).open(&self.keys, site.base_url())?;
+        let hint = open_return_to(&self.keys, site.base_url(), state)?;
         site.return_to(hint.as_str())
     }
 
@@ -210,8 +204,7 @@ mod tests {
     }
 
     fn begin_to(pending: &PendingSignIns, return_to: Option<ReturnTo>, now_ms: u64) -> Transaction {
-        let issuer = IssuerHash::of("https://idp.example");
-        pending.begin(issuer, return_to, now_ms).unwrap()
+        pending.begin("https://idp.example", return_to, now_ms).unwrap()
     }
 
     #[derive(Default)]
@@ -302,10 +295,10 @@ mod tests {
         let path = format!("/{}", "a".repeat(1024 - base().as_str().len()));
         let mut add = |now_ms: u64| {
             let mut transaction = begin_to(&pending, ReturnTo::parse(&base(), &path), now_ms);
-            transaction.max_age = Some(u64::MAX - 1);
-            transaction.session = cookies::SessionId::parse(&"a".repeat(32));
-            transaction.organization = Some("o".repeat(MAX_ORGANIZATION_BYTES));
-            transaction.acr_values = Some("a".repeat(MAX_ACR_VALUES_BYTES));
+            transaction.record.max_age = Some(u64::MAX - 1);
+            transaction.record.session = Some("a".repeat(32));
+            transaction.record.organization = Some("o".repeat(MAX_ORGANIZATION_BYTES));
+            transaction.record.acr_values = Some("a".repeat(MAX_ACR_VALUES_BYTES));
             jar.take(
                 &pending
                     .add(&jar.headers(), &transaction, ResponseMode::Query, now_ms)
@@ -369,20 +362,20 @@ mod tests {
         let transaction = start(&pending, &mut jar, "/a", 1_000);
         assert!(matches!(
             pending.find(&jar.headers(), "another", 2_000),
-            Err(NotPending::Unknown)
+            Err((RefusalReason::UnknownTransaction, None))
         ));
         assert!(matches!(
             pending.find(&HeaderMap::new(), &transaction.state, 2_000),
-            Err(NotPending::Unknown)
+            Err((RefusalReason::UnknownTransaction, None))
         ));
         let mut doubled = jar.headers();
         doubled.append(header::COOKIE, jar.headers().get(header::COOKIE).unwrap().clone());
         assert!(matches!(
             pending.find(&doubled, &transaction.state, 2_000),
-            Err(NotPending::Unknown)
+            Err((RefusalReason::UnknownTransaction, None))
         ));
         let late = pending.find(&jar.headers(), &transaction.state, 1_000 + 3_600_000);
-        assert!(matches!(late, Err(NotPending::Expired(_))));
+        assert!(matches!(late, Err((RefusalReason::ExpiredTransaction, _))));
     }
 
     #[test]

@@ -25,7 +25,6 @@ use crate::sign_in::error::SignInError;
 use crate::sign_in::promised_claims::{lacks_promised_claims, may_do_without};
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
-use crate::values::refusal::RefusalReason;
 
 /// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
 /// whose token request, keys and userinfo are bounded each by that timeout.
@@ -68,32 +67,26 @@ impl Redemption {
     /// The session: created here, or by another request that has the same callback.
     pub(super) async fn once_over_all_edges(self) -> Result<Redeemed, SignInError> {
         let longest = self.provider.relying_party.settings().http_timeout * TIMEOUTS_WAITED;
-        let claim = match claim(&self.sign_in, &self.transaction, longest).await {
-            Ok(ClaimOutcome::Ours(claim)) => claim,
-            Ok(ClaimOutcome::Created(id, session)) => {
+        let claim = match claim(&self.sign_in, &self.transaction, longest).await? {
+            ClaimOutcome::Ours(claim) => claim,
+            ClaimOutcome::Created(id, session) => {
                 return Ok(Redeemed {
                     id,
                     session: *session,
                     is_ours: false,
                 });
             }
-            Ok(ClaimOutcome::UsedUp) => return Err(RefusalReason::AlreadyUsed.into()),
-            Err(error) => {
-                return Err(SignInError::unavailable(&error, "a sign-in could not be claimed"));
-            }
         };
         // To its end, also when the browser hangs up: it may have sent the same callback a second time.
-        let redeemed = tokio::spawn(carried(self.outcome(claim).in_current_span())).await;
+        let outcome = async move {
+            let redeemed = self.redeem(&claim).await;
+            if redeemed.is_err() {
+                claim.abandon(&self.sign_in);
+            }
+            redeemed
+        };
+        let redeemed = tokio::spawn(carried(outcome.in_current_span())).await;
         redeemed.unwrap_or_else(|stopped| Err(SignInError::unavailable(&stopped, "fault in a callback")))
-    }
-
-    /// The session of a claimed sign-in. What does not become one is given up.
-    async fn outcome(self, claim: HeldClaim) -> Result<Redeemed, SignInError> {
-        let redeemed = self.redeem(&claim).await;
-        if redeemed.is_err() {
-            claim.abandon(&self.sign_in);
-        }
-        redeemed
     }
 
     async fn redeem(&self, claim: &HeldClaim) -> Result<Redeemed, SignInError> {
@@ -106,9 +99,17 @@ impl Redemption {
         if let Some(groups) = self.groups(&tokens, &id_token).await? {
             further.insert(GROUPS.to_owned(), groups.into());
         }
-        let user = self.user(&tokens, userinfo, further);
-        let mut request = self.create_request(tokens, id_token, user);
-        claim.put_into(&mut request, received_at_ms);
+        // A token that was verified holds claims; without them the session service refuses.
+        let claims = of_id_token(&tokens.id_token);
+        let filter = &sign_in.settings.claim_filter;
+        let user = claims.and_then(|claims| user(&claims, userinfo, further, filter).ok());
+        let request = CreateSessionRequest {
+            user: user.unwrap_or_default(),
+            request_id: claim.request_id.clone(),
+            holder: claim.holder.clone(),
+            tokens_received_at: received_at_ms.map(timestamp::from_ms),
+            ..self.create_request(tokens, id_token)
+        };
         let (id, session) = sign_in.sessions.create(request).await?;
         Ok(Redeemed {
             id,
@@ -126,13 +127,13 @@ impl Redemption {
     }
 
     async fn validate(&self, tokens: &TokenSet) -> Result<IdToken, IdTokenError> {
-        let transaction = &self.transaction;
+        let sent = &self.transaction.record;
         let expected = Expected {
-            nonce: &transaction.nonce,
+            nonce: &self.transaction.nonce,
             access_token: Some(&tokens.access_token),
-            max_age: transaction.max_age,
-            acr_values: transaction.acr_values.as_deref(),
-            organization: transaction.organization.as_deref(),
+            max_age: sent.max_age,
+            acr_values: sent.acr_values.as_deref(),
+            organization: sent.organization.as_deref(),
         };
         let now = self.sign_in.clock.now_ms() / 1000;
         self.provider
@@ -166,19 +167,6 @@ impl Redemption {
                 Err(error) => Err(error),
             },
         }
-    }
-
-    /// The claims that the session keeps. Of a token that was verified they are there; without them the session service refuses.
-    fn user(
-        &self,
-        tokens: &TokenSet,
-        userinfo: Option<Map<String, Value>>,
-        further: Map<String, Value>,
-    ) -> String {
-        let claims = of_id_token(&tokens.id_token);
-        let filter = &self.sign_in.settings.claim_filter;
-        let user = claims.and_then(|claims| user(&claims, userinfo, further, filter).ok());
-        user.unwrap_or_default()
     }
 
     /// The groups of the person, where the ID token leaves them out because there are too many.
@@ -218,30 +206,25 @@ impl Redemption {
     }
 
     /// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
-    fn create_request(&self, tokens: TokenSet, id_token: IdToken, user: String) -> CreateSessionRequest {
+    fn create_request(&self, tokens: TokenSet, id_token: IdToken) -> CreateSessionRequest {
         let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
         let replaces = self.replaces.as_ref().map(SessionId::expose);
+        let id_token_hint = Some(tokens.id_token).filter(|_| self.sign_in.settings.store_id_token);
         CreateSessionRequest {
             issuer: id_token.iss,
-            user,
             tokens: Some(v1::TokenSet {
                 access_token: tokens.access_token,
                 token_type: tokens.token_type,
                 scope: tokens.scope,
                 expires_at: Some(seconds(tokens.expires_at)),
                 refresh_token: tokens.refresh_token.unwrap_or_default(),
-                id_token: if self.sign_in.settings.store_id_token {
-                    tokens.id_token
-                } else {
-                    String::new()
-                },
+                id_token: id_token_hint.unwrap_or_default(),
             }),
             provider_sid: id_token.sid.unwrap_or_default(),
             authenticated_at: id_token.auth_time.map(seconds),
             device: Some(self.device.clone()),
             replaces_session_id: replaces.unwrap_or_default().to_owned(),
             not_after: id_token.session_expiry.map(seconds),
-            // The claim adds whose request it is.
             ..CreateSessionRequest::default()
         }
     }

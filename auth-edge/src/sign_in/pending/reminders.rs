@@ -40,20 +40,45 @@ const LEFT: &str = "left.";
 /// How long the provider has to ask after a sign-out here alone, in seconds: as long as providers keep people signed in.
 const LEFT_SECS: u64 = 30 * 24 * 3600;
 
+/// What a browser remembers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reminder<'a> {
+    /// A silent sign-in at this provider found nobody a moment ago.
+    Silent(&'a str),
+    /// A sign-in was requested for the requirements of this key, and its session does not meet them.
+    Unmet(&'a str),
+    /// The person signed out here and may still be signed in at this provider.
+    Left(&'a str),
+}
+
+impl<'a> Reminder<'a> {
+    /// The last part of its cookie's name, its value, and the seconds it lasts.
+    fn cookie(self) -> (String, &'a str, u64) {
+        match self {
+            Self::Silent(provider) => (SILENT.to_owned(), provider, SILENT_SECS),
+            Self::Unmet(key) => (UNMET.to_owned(), key, UNMET_SECS),
+            Self::Left(provider) => (format!("{LEFT}{provider}"), "1", LEFT_SECS),
+        }
+    }
+}
+
 impl PendingSignIns {
-    /// The `Set-Cookie` value that remembers that the person signed out here and is still signed in at this provider.
+    /// The `Set-Cookie` value that has the browser remember this.
     #[must_use]
-    pub(crate) fn remember_left(&self, provider: &str) -> Option<HeaderValue> {
-        self.reminder(&format!("{LEFT}{provider}"), "1", ResponseMode::Query, LEFT_SECS)
+    pub(crate) fn remember(&self, reminder: Reminder<'_>) -> Option<HeaderValue> {
+        let (name, value, secs) = reminder.cookie();
+        let name = format!("{}{name}", self.prefix);
+        cookies::set_cookie(&name, value, self.attributes(ResponseMode::Query), secs)
     }
 
-    /// Whether the person who used this browser signed out here and may still be signed in at this provider.
+    /// Whether the browser remembers this.
     #[must_use]
-    pub(crate) fn has_left(&self, headers: &HeaderMap, provider: &str) -> bool {
-        self.is_reminded(headers, &format!("{LEFT}{provider}"), "1")
+    pub(crate) fn is_reminded(&self, headers: &HeaderMap, reminder: Reminder<'_>) -> bool {
+        let (name, value, _) = reminder.cookie();
+        cookies::only_value(headers, &format!("{}{name}", self.prefix)) == Some(value)
     }
 
-    /// The `Set-Cookie` value that ends [`Self::has_left`], if the browser has something to forget.
+    /// The `Set-Cookie` value that ends [`Reminder::Left`], if the browser has something to forget.
     #[must_use]
     pub(crate) fn clear_left(&self, headers: &HeaderMap, provider: &str) -> Option<HeaderValue> {
         let name = format!("{}{LEFT}{provider}", self.prefix);
@@ -65,40 +90,6 @@ impl PendingSignIns {
     pub(super) fn may_clear(&self, name: &str) -> bool {
         name.strip_prefix(&self.prefix)
             .is_some_and(|rest| !rest.starts_with(LEFT))
-    }
-
-    /// The `Set-Cookie` value that remembers for a minute that a silent sign-in at this provider found nobody.
-    #[must_use]
-    pub(crate) fn remember_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
-        self.reminder(SILENT, provider, mode, SILENT_SECS)
-    }
-
-    /// Whether a silent sign-in of this browser at this provider found nobody a moment ago.
-    #[must_use]
-    pub(crate) fn was_silent(&self, headers: &HeaderMap, provider: &str) -> bool {
-        self.is_reminded(headers, SILENT, provider)
-    }
-
-    /// The `Set-Cookie` value that remembers for a while the requirements of this key, which a session does not meet
-    /// although its sign-in was requested for them.
-    #[must_use]
-    pub(crate) fn remember_unmet(&self, key: &str) -> Option<HeaderValue> {
-        self.reminder(UNMET, key, ResponseMode::Query, UNMET_SECS)
-    }
-
-    /// Whether a sign-in was requested for the requirements of this key and its session does not meet them.
-    #[must_use]
-    pub(crate) fn is_known_unmet(&self, headers: &HeaderMap, key: &str) -> bool {
-        self.is_reminded(headers, UNMET, key)
-    }
-
-    fn reminder(&self, name: &str, value: &str, mode: ResponseMode, secs: u64) -> Option<HeaderValue> {
-        let name = format!("{}{name}", self.prefix);
-        cookies::set_cookie(&name, value, self.attributes(mode), secs)
-    }
-
-    fn is_reminded(&self, headers: &HeaderMap, name: &str, value: &str) -> bool {
-        cookies::only_value(headers, &format!("{}{name}", self.prefix)) == Some(value)
     }
 }
 
@@ -137,10 +128,14 @@ impl SignIn {
     ) -> Option<String> {
         let route = self.routes.route_of(transaction.return_to.as_ref()?);
         let mut requirements = route.map_or_else(Requirements::default, |route| route.requirements.clone());
-        if transaction.max_age == Some(0) {
+        if transaction.record.max_age == Some(0) {
             // As a session demands it that owes a sign-in.
             requirements.max_age_secs = Some(0);
-            let classes = transaction.acr_values.iter().flat_map(|all| all.split(' '));
+            let classes = transaction
+                .record
+                .acr_values
+                .iter()
+                .flat_map(|all| all.split(' '));
             requirements.acr = classes.map(str::to_owned).collect();
         }
         let is_required = match is_undated {
@@ -159,37 +154,37 @@ mod tests {
     #[test]
     fn a_reminder_lasts_until_the_next_sign_in_begins() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
-        assert!(!pending.was_silent(&jar.headers(), "a"));
-        assert!(!pending.is_known_unmet(&jar.headers(), "x"));
+        assert!(!pending.is_reminded(&jar.headers(), Reminder::Silent("a")));
+        assert!(!pending.is_reminded(&jar.headers(), Reminder::Unmet("x")));
         jar.take(&[
-            pending.remember_silent("a", ResponseMode::Query).unwrap(),
-            pending.remember_unmet("x").unwrap(),
+            pending.remember(Reminder::Silent("a")).unwrap(),
+            pending.remember(Reminder::Unmet("x")).unwrap(),
         ]);
-        assert!(pending.was_silent(&jar.headers(), "a"));
+        assert!(pending.is_reminded(&jar.headers(), Reminder::Silent("a")));
         assert!(
-            !pending.was_silent(&jar.headers(), "b"),
+            !pending.is_reminded(&jar.headers(), Reminder::Silent("b")),
             "another provider may be asked"
         );
-        assert!(pending.is_known_unmet(&jar.headers(), "x"));
+        assert!(pending.is_reminded(&jar.headers(), Reminder::Unmet("x")));
         assert!(
-            !pending.is_known_unmet(&jar.headers(), "y"),
+            !pending.is_reminded(&jar.headers(), Reminder::Unmet("y")),
             "another demand may be made"
         );
         start(&pending, &mut jar, "/a", 1_000);
-        assert!(!pending.was_silent(&jar.headers(), "a"));
-        assert!(!pending.is_known_unmet(&jar.headers(), "x"));
+        assert!(!pending.is_reminded(&jar.headers(), Reminder::Silent("a")));
+        assert!(!pending.is_reminded(&jar.headers(), Reminder::Unmet("x")));
     }
 
     #[test]
     fn that_the_provider_has_to_ask_outlives_what_begins_and_another_sign_out() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
-        jar.take(&[pending.remember_left("a").unwrap()]);
+        jar.take(&[pending.remember(Reminder::Left("a")).unwrap()]);
         start(&pending, &mut jar, "/a", 1_000);
         let cleared = pending.clear_all(&jar.headers(), ResponseMode::Query);
         jar.take(&cleared);
-        assert!(pending.has_left(&jar.headers(), "a"));
+        assert!(pending.is_reminded(&jar.headers(), Reminder::Left("a")));
         assert!(
-            !pending.has_left(&jar.headers(), "b"),
+            !pending.is_reminded(&jar.headers(), Reminder::Left("b")),
             "another provider need not ask"
         );
         assert!(pending.clear_left(&jar.headers(), "b").is_none());
@@ -203,7 +198,7 @@ mod tests {
             let (pending, mut jar) = (pending("secret"), Jar::default());
             start(&pending, &mut jar, "/a", 1_000);
             start(&pending, &mut jar, "/b", 1_000);
-            jar.take(&[pending.remember_unmet("x").unwrap()]);
+            jar.take(&[pending.remember(Reminder::Unmet("x")).unwrap()]);
             let cleared = pending.clear_all(&jar.headers(), mode);
             assert_eq!(cleared.len(), 3);
             for cookie in &cleared {
