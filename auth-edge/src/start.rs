@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::audit::{self, Origin};
+use chassis::audit::{self, Origin, RepeatedRecords};
 use chassis::clock::Clock;
 use chassis::files::Snapshot;
 use chassis::memory::{self, Memory};
@@ -27,18 +27,23 @@ use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{Assertions, read_keys};
 use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
+use crate::http::device::Devices;
 use crate::http::observe::Metrics;
 use crate::http::pages::{Pages, look};
 use crate::http::protect::slow_client::SEND_TIMEOUT;
 use crate::http::protect::visitors::connections_of_address;
+use crate::http::shared::Shared;
 use crate::providers::IdentityProviders;
 use crate::route_table::Routes;
 use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
+use crate::sessions::cookies::SessionCookies;
+use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::{CacheMetrics, DeviceMetrics};
-use crate::sessions::{SILENCE_MAX, SessionCache, cache_gauges};
+use crate::sessions::{SILENCE_MAX, SessionCache, SessionRepository, cache_gauges};
 use crate::settings::{EdgeSettings, STREAMS_MAX, secrets_are_usable};
+use crate::values::forwarded::TrustedProxies;
 
 /// How often the session service is probed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -230,8 +235,6 @@ pub fn build(
     look::follow(&pages, &settings.look);
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings, certificates)?;
-    let lookups = CacheMetrics::new(registry)?;
-    let device_proofs = DeviceMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
         .map(|max_age| Arc::new(SessionCache::start(session_client.clone(), max_age)));
@@ -243,25 +246,46 @@ pub fn build(
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
     }
-    let dependencies = Dependencies {
-        routes: Routes::new(routes),
-        proxy: Arc::new(Proxy::new(
-            &settings.upstreams,
-            UpstreamDurations::new(registry)?,
-        )?),
-        assertions: assertions(&settings),
-        stopping: Stopping::on(CancellationToken::new()),
+    let sites = settings.sites();
+    let cookies = SessionCookies::new(settings.cookie.clone(), keys.clone()).on(sites.clone());
+    let device_metrics = DeviceMetrics::new(registry)?;
+    let bindings = settings
+        .device_bound
+        .map(|bound| DeviceBindings::new(keys.clone(), &cookies, bound, device_metrics));
+    let records = RepeatedRecords::start(Arc::clone(&clock));
+    let sessions = SessionRepository::new(
         session_client,
+        cookies.clone(),
+        (bindings.clone(), settings.cookie_rotation),
+        Arc::clone(&clock),
         session_cache,
-        lookups,
-        device_proofs,
-        providers: Arc::new(providers),
+        CacheMetrics::new(registry)?,
+        Arc::clone(&records),
+    );
+    let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
+    let shared = Shared {
+        devices: Devices {
+            trusted_proxies: trusted_proxies.clone(),
+            clock: Arc::clone(&clock),
+        },
         keys,
+        cookies,
+        sessions,
+        providers: Arc::new(providers),
+        sites,
+        trusted_proxies,
         clock,
         metrics,
         pages,
     };
-    let app = App::new(settings, dependencies);
+    let given = Dependencies {
+        bindings,
+        records,
+        routes: Routes::new(routes),
+        proxy: Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?,
+        assertions: assertions(&settings),
+    };
+    let app = App::new(settings, shared, given);
     app.measure_streams(registry)?;
     Ok(app)
 }

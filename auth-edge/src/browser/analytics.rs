@@ -16,7 +16,7 @@ mod pseudonym;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse as _, Response};
@@ -160,28 +160,21 @@ pub(crate) async fn handle(
     }
     // A queue here would only keep bodies in memory: the client library tries again.
     let peer = request::peer(&head.extensions);
-    let address = browser
-        .devices
-        .trusted_proxies
-        .client_address(peer, &head.headers);
+    let address = browser.trusted_proxies.client_address(peer, &head.headers);
     let session = || browser.sessions.named_in(&head.headers);
     let _place = analytics
         .in_flight
         .enter(address, session, false)
         .map_err(|_full| HttpError::UpstreamDown)?;
-    let body = whole(body).await?;
+    let body = timeout(TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
+        .await
+        .map_err(|_elapsed| HttpError::BadRequest("The body did not arrive in time."))?
+        .map_err(|error| slow_client::unread(&error))?;
     let mut passed = http::Request::new(Full::new(body));
     *passed.method_mut() = head.method;
     *passed.uri_mut() = uri;
     *passed.headers_mut() = chosen(&head.headers, &PASSED);
     analytics.send(passed).await
-}
-
-async fn whole(body: Body) -> Result<Bytes, HttpError> {
-    timeout(TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
-        .await
-        .map_err(|_elapsed| HttpError::BadRequest("The body did not arrive in time."))?
-        .map_err(|error| slow_client::unread(&error))
 }
 
 fn chosen(headers: &HeaderMap, names: &[header::HeaderName]) -> HeaderMap {

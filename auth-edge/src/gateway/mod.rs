@@ -17,12 +17,12 @@ pub(crate) mod headers;
 mod proxy;
 mod refusal;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
-use chassis::clock::Clock;
 use chassis::serve::Stopping;
 use http_body::Body as _;
 
@@ -31,18 +31,13 @@ use self::bearer::BearerTokens;
 use self::claim_headers::LeftOutHeaders;
 use self::guard::Authorized;
 use self::proxy::upgrade;
-use crate::http::device::Devices;
 use crate::http::errors::HttpError;
 use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
 use crate::http::request;
+use crate::http::shared::Shared;
 use crate::kept_form::{self, KeptForms};
-use crate::providers::IdentityProviders;
-use crate::providers::sites::Sites;
 use crate::route_table::{Guard, Match, Route, Routes, Upstream};
-use crate::sessions::SessionRepository;
-use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
-use crate::values::forwarded::TrustedProxies;
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
@@ -51,6 +46,8 @@ pub(crate) use self::proxy::{Proxy, UpstreamDurations, UpstreamSettings, Upstrea
 /// What lies behind the edge, and what leads there.
 #[derive(Clone)]
 pub(crate) struct Gateway {
+    /// What other rooms use too.
+    pub(crate) shared: Arc<Shared>,
     /// Path of the login route.
     pub(crate) login_path: String,
     /// Whether browsers reach the edge by https.
@@ -71,24 +68,18 @@ pub(crate) struct Gateway {
     pub(crate) left_out_headers: LeftOutHeaders,
     /// What judges access tokens of API clients.
     pub(crate) bearer: Arc<BearerTokens>,
-    /// The session cookie.
-    pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
-    /// The session service.
-    pub(crate) sessions: SessionRepository,
-    /// The identity providers.
-    pub(crate) providers: Arc<IdentityProviders>,
-    /// The addresses browsers know the product by.
-    pub(crate) sites: Sites,
-    /// Whose `X-Forwarded-*` headers are believed.
-    pub(crate) trusted_proxies: TrustedProxies,
     /// What forms are kept with.
     pub(crate) kept_forms: Arc<KeptForms>,
-    /// Tells browsers.
-    pub(crate) devices: Devices,
-    /// Wall clock.
-    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Deref for Gateway {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl Gateway {

@@ -9,6 +9,7 @@ pub(crate) mod observe;
 pub(crate) mod pages;
 pub(crate) mod protect;
 pub(crate) mod request;
+pub(crate) mod shared;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};

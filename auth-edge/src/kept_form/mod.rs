@@ -17,6 +17,7 @@ mod pages;
 pub(crate) mod person_cookie;
 mod sealed;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -24,7 +25,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::RequestId;
-use chassis::clock::Clock;
 use http_body::Body as _;
 use session_proto::v1::Session;
 use url::form_urlencoded;
@@ -34,14 +34,13 @@ use self::person_cookie::{PersonCookies, PersonTag};
 use self::sealed::{KeptForm, MAX_BODY_BYTES, MAX_SEALED_BYTES, repeatable};
 use crate::http::errors::{HttpError, NOT_KEPT};
 use crate::http::no_content;
+use crate::http::pages::NextStep;
 use crate::http::pages::language::Language;
-use crate::http::pages::{NextStep, Pages};
 use crate::http::protect::csrf::{Provenance, provenance};
 use crate::http::protect::slow_client;
 use crate::http::request::{self, is_prefetch};
-use crate::providers::sites::Sites;
-use crate::sessions::keys::DerivedKeys;
-use crate::sessions::{SessionRepository, Use};
+use crate::http::shared::Shared;
+use crate::sessions::Use;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
 
@@ -53,20 +52,20 @@ const FIELD_BYTES: usize = 16;
 /// What forms are kept with.
 #[derive(Clone)]
 pub(crate) struct KeptForms {
-    /// The pages that keep, hand back and offer them.
-    pub(crate) pages: Pages,
-    /// Keys to seal them.
-    pub(crate) keys: DerivedKeys,
+    /// What other rooms use too.
+    pub(crate) shared: Arc<Shared>,
     /// Who was here last.
     pub(crate) people: PersonCookies,
-    /// The session service.
-    pub(crate) sessions: SessionRepository,
-    /// The addresses of the product.
-    pub(crate) sites: Sites,
-    /// Wall clock.
-    pub(crate) clock: Arc<dyn Clock>,
     /// How long one is kept, in seconds: as long as a sign-in may take.
     pub(crate) duration_secs: u64,
+}
+
+impl Deref for KeptForms {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// Extension of a refusal: the form could be kept.

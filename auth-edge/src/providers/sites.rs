@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use percent_encoding::percent_decode_str;
-use url::Url;
+use url::{Position, Url};
 
 use crate::values::reserved::{FORM_PATH, is_reserved, lies_below, segments};
 use crate::values::return_to::ReturnTo;
@@ -115,7 +115,7 @@ impl Site {
     #[must_use]
     pub(crate) fn here(&self, main: &Site, url: &Url) -> String {
         let is_ours = url.origin() == main.base_url.origin();
-        let path = &url[url::Position::BeforePath..];
+        let path = &url[Position::BeforePath..];
         if is_ours { self.at(path) } else { url.to_string() }
     }
 }
@@ -142,26 +142,21 @@ impl Sites {
     ) -> Self {
         let login_path: Arc<str> = login_path.into();
         let own_paths: Arc<[String]> = own_paths.into();
-        let main = Site {
-            base_url: base_url.clone(),
-            authority: authority(base_url),
+        let site = |base_url: Url, owner| Site {
+            authority: base_url[Position::BeforeHost..Position::AfterPort].into(),
+            base_url,
             login_path: Arc::clone(&login_path),
             own_paths: Arc::clone(&own_paths),
-            owner: None,
+            owner,
         };
+        let main = site(base_url.clone(), None);
         let mut own = Vec::new();
         for (host, owner) in hosts {
             let Some(base_url) = address(base_url, &host) else {
                 continue;
             };
             let name = base_url.host_str().unwrap_or_default().to_owned();
-            let site = Site {
-                login_path: Arc::clone(&login_path),
-                own_paths: Arc::clone(&own_paths),
-                owner,
-                authority: authority(&base_url),
-                base_url,
-            };
+            let site = site(base_url, owner);
             let port = site.base_url.port_or_known_default().unwrap_or_default();
             own.push((format!("{name}:{port}"), site.clone()));
             // Browsers leave out the port of the scheme.
@@ -237,14 +232,6 @@ fn without_closing_dot(authority: &[u8]) -> Cow<'_, [u8]> {
         Some(name) => Cow::Owned([name, port].concat()),
         None => Cow::Borrowed(authority),
     }
-}
-
-fn authority(base_url: &Url) -> Box<str> {
-    let origin = base_url.origin().ascii_serialization();
-    origin
-        .split_once("://")
-        .map_or("", |(_, authority)| authority)
-        .into()
 }
 
 /// The base URL under another host.

@@ -23,7 +23,7 @@ use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::device::record_from;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::{no_store, request};
+use crate::http::no_store;
 use crate::providers::IdentityProvider;
 use crate::sign_in::error::SignInError;
 use crate::sign_in::{SignIn, elapsed_ms, request_id};
@@ -118,7 +118,7 @@ async fn end(
     })?;
     let count = ended.ended_count;
     tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
-    let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
+    let device = sign_in.device(head);
     AuditRecord {
         actor: token.sub.as_deref().map(|subject| (token.iss.as_str(), subject)),
         provider: Some(&provider.id),

@@ -211,9 +211,7 @@ impl Callback<'_> {
             }
             code => code?,
         };
-        let device = sign_in
-            .devices
-            .of(&self.head.headers, request::peer(&self.head.extensions));
+        let device = sign_in.device(self.head);
         let redemption = Redemption {
             sign_in: sign_in.clone(),
             provider: provider.clone(),

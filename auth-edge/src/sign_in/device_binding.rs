@@ -131,9 +131,10 @@ pub(crate) async fn register(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let headers = request.headers();
+    let (head, _) = request.into_parts();
+    let headers = &head.headers;
     let bindings = ours(&sign_in)?;
-    let device = sign_in.device(&request);
+    let device = sign_in.device(&head);
     let now_ms = sign_in.clock.now_ms();
     let proof = text(headers, RESPONSE);
     let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
@@ -215,12 +216,13 @@ pub(crate) async fn refresh(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let headers = request.headers();
+    let (head, _) = request.into_parts();
+    let headers = &head.headers;
     let bindings = ours(&sign_in)?;
     let Some(handle) = text(headers, SESSION_ID) else {
         return Err(HttpError::BadRequest("Sec-Secure-Session-Id is missing."));
     };
-    let address = request::first_parameter(request.uri().query().unwrap_or_default(), SESSION_PARAMETER);
+    let address = request::first_parameter(head.uri.query().unwrap_or_default(), SESSION_PARAMETER);
     let Some(Addressed { id, is_lasting }) = address.and_then(|address| bindings.addressed(&address)) else {
         return Ok(over(bindings, handle));
     };
@@ -267,7 +269,7 @@ pub(crate) async fn refresh(
                 error = &error as &dyn std::error::Error,
                 "a device proves nothing"
             );
-            let device = sign_in.device(&request);
+            let device = sign_in.device(&head);
             record(&sign_in, &device, Some(&session), Some(NO_PROOF_OF_ITS_KEY));
             Ok(challenged(bindings, &id, handle, now_ms))
         }

@@ -14,7 +14,6 @@ use session_proto::v1::ErrorReason;
 
 use crate::http::device::record_from;
 use crate::http::errors::{Handler, HttpError};
-use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
 use crate::values::refusal::{RefusalReason as Reason, SignInStep};
@@ -282,7 +281,7 @@ impl SignIn {
         self.metrics
             .refusal(step, error.reason, provider.unwrap_or_default());
         if !error.reason.is_noise() {
-            let device = self.devices.of(&head.headers, request::peer(&head.extensions));
+            let device = self.device(head);
             let event = match step {
                 SignInStep::Login | SignInStep::Callback => Event::SignIn,
                 SignInStep::LogoutToken => Event::ProviderLogout,

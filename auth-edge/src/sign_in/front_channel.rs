@@ -53,7 +53,7 @@ pub(crate) async fn handle(
         let count = ended.ended_count;
         // Who has proved nothing and ended nothing leaves no trace.
         if count > 0 {
-            let device = sign_in.devices.of(&head.headers, request::peer(&head.extensions));
+            let device = sign_in.device(&head);
             AuditRecord {
                 provider: Some(&provider.id),
                 step: Some("front_channel"),

@@ -146,13 +146,9 @@ fn takes_room(room: &mut usize, value: &str) -> bool {
     let encoded: usize = url::form_urlencoded::byte_serialize(value.as_bytes())
         .map(str::len)
         .sum();
-    match room.checked_sub(encoded) {
-        Some(left) => {
-            *room = left;
-            true
-        }
-        None => false,
-    }
+    let left = room.checked_sub(encoded);
+    *room = left.unwrap_or(*room);
+    left.is_some()
 }
 
 fn is_silent(prompt: &str) -> bool {

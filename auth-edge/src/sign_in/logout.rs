@@ -13,16 +13,15 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::audit::{AuditRecord, Event, Outcome};
-use oidc::{EndSessionRequest, ProviderError};
+use oidc::EndSessionRequest;
 use serde_json::Value;
 use session_proto::client::SessionError;
 use session_proto::v1::{Device, EndSessionResponse};
-use url::Url;
 
 use super::ProviderLogout;
 use crate::http::answer_head;
@@ -32,7 +31,6 @@ use crate::http::pages::language::Language;
 use crate::http::protect::csrf::FORM_FIELD;
 use crate::http::request::{self, FetchSite};
 use crate::http::{no_content, no_store};
-use crate::providers::IdentityProvider;
 use crate::providers::sites;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::DeviceBindings;
@@ -60,7 +58,6 @@ pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let device = sign_in.device(&request);
     let (head, body) = request.into_parts();
     let headers = &head.headers;
     let is_post = head.method == Method::POST;
@@ -91,11 +88,15 @@ pub(crate) async fn handle(
             return Err(HttpError::CrossSite);
         }
         if let Some(session) = session.as_ref().filter(|_| !is_ours) {
-            return Ok(confirm(
-                &sign_in,
+            let token = sign_in.form_tokens.issue(session.expose());
+            let providers = sign_in.providers.origins();
+            let return_to = return_to.as_ref().map(ReturnTo::as_str);
+            return Ok(sign_in.pages.confirm_logout(
                 Language::of(headers),
-                session,
-                return_to.as_ref(),
+                LOGOUT_PATH,
+                &token,
+                return_to,
+                &providers,
             ));
         }
         if !is_ours && sign_in.strict_cookie {
@@ -104,15 +105,18 @@ pub(crate) async fn handle(
         }
         is_ours
     };
+    // The browser forgets its pending sign-ins too: none of them is finished after its person has signed out. And whose forms it would keep.
+    let mut forgotten = Vec::new();
+    if is_ours {
+        let mode = sign_in.providers.pending_mode();
+        forgotten = sign_in.pending.clear_all(headers, mode);
+        forgotten.extend(sign_in.people.forget(headers));
+    }
     let leaving = Leaving {
-        is_known: session.is_some() && is_known(&sign_in, headers).await,
+        is_known: session.is_some() && matches!(sign_in.sessions.holder(headers).await, Ok(Some(_))),
         session,
-        device,
-        forgotten: if is_ours {
-            forget(&sign_in, headers)
-        } else {
-            Vec::new()
-        },
+        device: sign_in.device(&head),
+        forgotten,
     };
     let status = if is_post {
         StatusCode::SEE_OTHER
@@ -120,18 +124,6 @@ pub(crate) async fn handle(
         StatusCode::FOUND
     };
     Ok(sign_out(&sign_in, site, leaving, return_to, status).await)
-}
-
-/// The browser forgets its pending sign-ins too: none of them is finished after its person has signed out. And whose forms
-/// it would keep.
-fn forget(sign_in: &SignIn, headers: &HeaderMap) -> Vec<HeaderValue> {
-    let pending = sign_in
-        .pending
-        .clear_all(headers, sign_in.providers.pending_mode());
-    pending
-        .into_iter()
-        .chain(sign_in.people.forget(headers))
-        .collect()
 }
 
 fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) -> Option<ReturnTo> {
@@ -143,31 +135,12 @@ fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) ->
     .filter(|to| !site.owns(to))
 }
 
-fn confirm(
-    sign_in: &SignIn,
-    language: Language,
-    session: &SessionId,
-    return_to: Option<&ReturnTo>,
-) -> Response {
-    let token = sign_in.form_tokens.issue(session.expose());
-    let providers = sign_in.providers.origins();
-    let return_to = return_to.map(ReturnTo::as_str);
-    sign_in
-        .pages
-        .confirm_logout(language, LOGOUT_PATH, &token, return_to, &providers)
-}
-
 /// Where the visitor lands in the end.
 fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -> String {
     return_to.map_or_else(
         || site.here(sign_in.sites.main(), &sign_in.settings.post_logout_redirect),
         |to| to.as_str().to_owned(),
     )
-}
-
-/// Whether these headers come from the device of their session, if it is bound to one.
-async fn is_known(sign_in: &SignIn, headers: &HeaderMap) -> bool {
-    matches!(sign_in.sessions.holder(headers).await, Ok(Some(_)))
 }
 
 /// Who signs out.
@@ -308,9 +281,21 @@ async fn provider_logout(
                 provider.relying_party.end_session_url(&request).await
             }
         };
-        let address = address(provider, url)?;
-        if address.len() <= room {
-            return Some(address);
+        match url {
+            Ok(url) => {
+                let address = String::from(url?);
+                if address.len() <= room {
+                    return Some(address);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(
+                    provider = provider.id,
+                    error = &error as &dyn std::error::Error,
+                    "signed out here only: the provider cannot be asked"
+                );
+                return None;
+            }
         }
     }
     None
@@ -330,21 +315,6 @@ fn logout_hint(id_token: &str) -> Option<String> {
     let hint = |name| claims.get(name).and_then(Value::as_str);
     let hint = hint("login_hint").or_else(|| hint("sid"))?;
     (hint.len() <= MAX_LOGOUT_HINT_BYTES).then(|| hint.to_owned())
-}
-
-/// The address of the sign-out there; `None` when the provider offers none or cannot be asked.
-fn address(provider: &IdentityProvider, url: Result<Option<Url>, ProviderError>) -> Option<String> {
-    match url {
-        Ok(url) => url.map(String::from),
-        Err(error) => {
-            tracing::warn!(
-                provider = provider.id,
-                error = &error as &dyn std::error::Error,
-                "signed out here only: the provider cannot be asked"
-            );
-            None
-        }
-    }
 }
 
 /// Keeps trying to end a session that the browser has already forgotten.

@@ -21,17 +21,17 @@ pub(crate) mod security_events;
 pub(crate) mod transaction;
 pub(crate) mod user;
 
+use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::RepeatedRecords;
-use chassis::clock::Clock;
 use chassis::random::{self, NoRandomness};
 use oidc::LogoutTemplate;
 use provider_settings::checkup::UserinfoReading;
@@ -40,21 +40,16 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use self::pending::PendingSignIns;
-use crate::http::device::Devices;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::observe::Metrics;
-use crate::http::pages::Pages;
 use crate::http::pages::language::Language;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
+use crate::http::shared::Shared;
 use crate::http::{no_store, request};
 use crate::kept_form::person_cookie::PersonCookies;
-use crate::providers::IdentityProviders;
-use crate::providers::sites::{Site, Sites};
+use crate::providers::sites::Site;
 use crate::route_table::Routes;
-use crate::sessions::SessionRepository;
-use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::return_to::ReturnTo;
@@ -98,28 +93,18 @@ pub(crate) enum ProviderLogout {
 /// What signing in and out is made of.
 #[derive(Clone)]
 pub(crate) struct SignIn {
+    /// What other rooms use too.
+    pub(crate) shared: Arc<Shared>,
     /// Settings, as read at the start.
     pub(crate) settings: SignInSettings,
     /// Whether browsers leave the session cookie out of every request that a page of another site causes.
     pub(crate) strict_cookie: bool,
-    /// The session cookie.
-    pub(crate) cookies: SessionCookies,
     /// Sessions that are bound to a device.
     pub(crate) bindings: Option<DeviceBindings>,
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
-    /// The session service.
-    pub(crate) sessions: SessionRepository,
-    /// The identity providers.
-    pub(crate) providers: Arc<IdentityProviders>,
-    /// The addresses browsers know the product by.
-    pub(crate) sites: Sites,
     /// The route table: what the route requires that a sign-in leads to.
     pub(crate) routes: Routes,
-    /// Wall clock.
-    pub(crate) clock: Arc<dyn Clock>,
-    /// Tells browsers.
-    pub(crate) devices: Devices,
     /// Tokens of our own forms.
     pub(crate) form_tokens: FormTokens,
     /// Logins per address.
@@ -138,12 +123,16 @@ pub(crate) struct SignIn {
     pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Permits for calls in the background.
     pub(crate) background: Arc<Semaphore>,
-    /// Metrics.
-    pub(crate) metrics: Metrics,
-    /// The edge's own pages.
-    pub(crate) pages: Pages,
     /// Who was here last, where forms are kept.
     pub(crate) people: PersonCookies,
+}
+
+impl Deref for SignIn {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.
@@ -160,9 +149,14 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SignIn {
     /// Whose request it is: a browser's, or the provider's own.
-    fn device(&self, request: &Request) -> Device {
-        self.devices
-            .of(request.headers(), request::peer(request.extensions()))
+    fn device(&self, head: &Parts) -> Device {
+        self.devices.of(&head.headers, request::peer(&head.extensions))
+    }
+
+    /// The address of the client.
+    fn address(&self, head: &Parts) -> IpAddr {
+        let peer = request::peer(&head.extensions);
+        self.trusted_proxies.client_address(peer, &head.headers)
     }
 
     /// Counts a request among those of its address.
@@ -170,10 +164,8 @@ impl SignIn {
     /// # Errors
     /// There were too many.
     fn admit(&self, (limiter, limit): (&RateLimiter, Limit), head: &Parts) -> Result<(), HttpError> {
-        let peer = request::peer(&head.extensions);
-        let address = self.devices.trusted_proxies.client_address(peer, &head.headers);
         limiter
-            .check(address, self.clock.now_ms())
+            .check(self.address(head), self.clock.now_ms())
             .map_err(|too_many| HttpError::RateLimited {
                 retry_after_secs: too_many.retry_after_secs,
                 limit,

@@ -21,7 +21,7 @@ use session_proto::v1::{ErrorReason, ReceiveSecurityEventRequest};
 
 use super::SignIn;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::{no_store, request};
+use crate::http::no_store;
 
 /// The only type of a body (RFC 8935, section 2.1).
 const TYPE: &str = "application/secevent+jwt";
@@ -40,11 +40,7 @@ pub(crate) async fn receive(
 ) -> Result<Response, HttpError> {
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
-    let peer = request::peer(&head.extensions);
-    let sender = sign_in
-        .devices
-        .trusted_proxies
-        .client_address(peer, &head.headers);
+    let sender = sign_in.address(&head);
     sign_in
         .refused_events_limit
         .peek(sender, now_ms)

@@ -82,17 +82,21 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
     let timeout = browser.message_timeout;
     let body = match tokio::time::timeout(timeout, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(broken)) if !slow_client::caused(&broken) => {
-            browser.limits.count(Limit::BodyBytes.name());
-            let reason = ErrorReason::ErrRequestTooLarge;
-            let status = error::status(reason, "the message is too large", []);
-            return refusal(status, StatusCode::OK);
-        }
-        Ok(Err(_)) | Err(_) => {
-            browser.limits.count(Limit::BodyTime.name());
-            let reason = ErrorReason::ErrDeadlineExceeded;
-            let status = error::status(reason, "the message did not arrive in time", []);
-            return refusal(status, StatusCode::OK);
+        unread => {
+            let (limit, reason, words) = match unread {
+                Ok(Err(broken)) if !slow_client::caused(&broken) => (
+                    Limit::BodyBytes,
+                    ErrorReason::ErrRequestTooLarge,
+                    "the message is too large",
+                ),
+                _ => (
+                    Limit::BodyTime,
+                    ErrorReason::ErrDeadlineExceeded,
+                    "the message did not arrive in time",
+                ),
+            };
+            browser.metrics.limits().count(limit.name());
+            return refusal(error::status(reason, words, []), StatusCode::OK);
         }
     };
     let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
