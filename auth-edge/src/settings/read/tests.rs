@@ -363,7 +363,7 @@ fn what_the_file_of_providers_says_has_to_fit_the_edge() {
              client_auth_method = \"none\"\n{further}\n"
         )
     };
-    let further = "paths = [\"/a/*/b\"]\nhosts = [\"a.example\"]\ncallback_path = \"/api/auth/me\"";
+    let further = "hosts = [\"a.example\"]\ncallback_path = \"/api/auth/me\"";
     let callback = "callback_path = \"/api/auth/callback/c\"";
     let tables = [table("a", further), table("b", callback), table("c", "")].concat();
     write!(file, "default = \"a\"\n{tables}").unwrap();
@@ -380,7 +380,6 @@ fn what_the_file_of_providers_says_has_to_fit_the_edge() {
     let settings = read(&mut reader);
     let wrong = reader.finish(settings).unwrap_err().to_string();
     for expected in [
-        "provider \"a\": path \"/a/*/b\"",
         "provider \"a\": the callback \"/api/auth/me\"",
         "provider \"c\": the callback \"/api/auth/callback/c\"",
         "EDGE_COOKIE_DOMAIN (--cookie-domain): cannot be set with hosts",
