@@ -84,26 +84,12 @@ impl RateLimiter {
             return Ok(());
         };
         let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
-        let updated = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
-            // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
-            let full_at = if full_at > now + self.window_us {
-                now
-            } else {
-                full_at.max(now)
-            } + self.cost_us;
-            (full_at - now <= self.window_us).then_some(full_at)
+        let taken = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+            self.after_one_more(full_at, now).ok()
         });
-        match updated {
-            Ok(_) => Ok(()),
-            Err(full_at) => {
-                let wait_us = (full_at + self.cost_us)
-                    .saturating_sub(now + self.window_us)
-                    .min(self.cost_us);
-                Err(TooMany {
-                    retry_after_secs: wait_us.div_ceil(1_000_000).max(1),
-                })
-            }
-        }
+        taken
+            .or_else(|full_at| self.after_one_more(full_at, now))
+            .map(drop)
     }
 
     /// Whether [`Self::check`] would let a request through; takes nothing.
@@ -115,13 +101,19 @@ impl RateLimiter {
             return Ok(());
         };
         let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
-        let (full_at, latest) = (slot.load(Ordering::Relaxed), now + self.window_us);
-        let over = (full_at.max(now) + self.cost_us).saturating_sub(latest);
-        if over == 0 || full_at > latest {
-            return Ok(());
+        self.after_one_more(slot.load(Ordering::Relaxed), now).map(drop)
+    }
+
+    /// When a bucket that is full again at `full_at` would be so after one more request.
+    fn after_one_more(&self, full_at: u64, now: u64) -> Result<u64, TooMany> {
+        let latest = now + self.window_us;
+        // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
+        let full_at = if full_at > latest { now } else { full_at.max(now) } + self.cost_us;
+        if full_at <= latest {
+            return Ok(full_at);
         }
         Err(TooMany {
-            retry_after_secs: over.div_ceil(1_000_000).max(1),
+            retry_after_secs: (full_at - latest).div_ceil(1_000_000).max(1),
         })
     }
 
