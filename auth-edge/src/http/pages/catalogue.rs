@@ -10,22 +10,22 @@ use super::language::Language;
 
 type Catalogue = HashMap<&'static str, &'static str>;
 
-/// The texts of a language; English has none but its own.
-pub(super) fn of(language: Language) -> Option<&'static Catalogue> {
-    macro_rules! catalogue {
-        ($file:literal) => {{
-            static TEXTS: LazyLock<Catalogue> = LazyLock::new(|| parse(include_str!($file)));
-            Some(&*TEXTS)
-        }};
-    }
-    match language {
-        Language::English => None,
-        Language::Arabic => catalogue!("words/ar.po"),
-        Language::German => catalogue!("words/de.po"),
-        Language::Spanish => catalogue!("words/es.po"),
-        Language::French => catalogue!("words/fr.po"),
-        Language::Japanese => catalogue!("words/ja.po"),
-    }
+/// The texts of each language, in the order of [`Language::ALL`]; English has none but its own.
+static TEXTS: LazyLock<[Catalogue; 6]> = LazyLock::new(|| {
+    let files = [
+        "",
+        include_str!("words/ar.po"),
+        include_str!("words/de.po"),
+        include_str!("words/es.po"),
+        include_str!("words/fr.po"),
+        include_str!("words/ja.po"),
+    ];
+    files.map(parse)
+});
+
+/// The texts of a language.
+pub(super) fn of(language: Language) -> &'static Catalogue {
+    &TEXTS[language as usize]
 }
 
 /// Reads pairs of `msgid` and `msgstr`, each on one line and without escapes; the first pair, of an empty text, is the file's

