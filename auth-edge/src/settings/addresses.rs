@@ -19,10 +19,9 @@ pub(super) fn base_url(reader: &mut Reader) -> Url {
     let Some(url) = reader.url("EDGE_BASE_URL") else {
         return placeholder_url();
     };
-    let plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if !matches!(url.scheme(), "http" | "https") {
         reader.wrong("EDGE_BASE_URL", "must begin with http:// or https://");
-    } else if !plain || !url.username().is_empty() || url.password().is_some() {
+    } else if !is_origin(&url) {
         reader.wrong(
             "EDGE_BASE_URL",
             "must be scheme, host and port alone, such as https://app.example.com: the edge answers at the root of its host, and \
@@ -122,6 +121,11 @@ pub(super) fn allowed(reader: &mut Reader) -> Vec<Url> {
         );
     }
     urls
+}
+
+/// Whether a URL is scheme, host and port alone.
+pub(super) fn is_origin(url: &Url) -> bool {
+    is_web(url) && url.path() == "/" && url.query().is_none() && url.fragment().is_none()
 }
 
 pub(super) fn is_web(url: &Url) -> bool {

@@ -3,6 +3,7 @@
 use chassis::settings::Reader;
 use url::Url;
 
+use super::addresses::is_origin;
 use crate::browser::analytics::AnalyticsSettings;
 
 /// Longest token: it becomes part of a path.
@@ -38,14 +39,4 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Option<AnalyticsSettings> {
     }
     host.filter(|_| usable)
         .map(|host| AnalyticsSettings { host, token })
-}
-
-fn is_origin(url: &Url) -> bool {
-    matches!(url.scheme(), "http" | "https")
-        && url.host().is_some()
-        && url.path() == "/"
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty()
-        && url.password().is_none()
 }

@@ -8,7 +8,7 @@ use chassis::tls;
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use url::Url;
 
-use super::addresses::is_web;
+use super::addresses::is_origin;
 
 const ADDRESSES: &str = "EDGE_SESSION_SVC_URL";
 const AUTHORITIES: &str = "EDGE_SESSION_SVC_CA_FILE";
@@ -37,12 +37,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> SessionServiceSettings {
 
 fn addresses(reader: &mut Reader<'_>) -> Vec<String> {
     let addresses = reader.list(ADDRESSES);
-    let fits = |text: &String| {
-        Url::parse(text).is_ok_and(|url| {
-            let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-            is_web(&url) && bare
-        })
-    };
+    let fits = |text: &String| Url::parse(text).is_ok_and(|url| is_origin(&url));
     if addresses.is_empty() || !addresses.iter().all(fits) {
         reader.wrong(ADDRESSES, "must hold URLs such as http://session-svc:50051");
         return Vec::new();
