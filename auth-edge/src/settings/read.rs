@@ -117,7 +117,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         base_url,
         hosts,
     };
-    route_warnings::warn(reader, &settings);
+    route_warnings::warn(reader, &settings.routes);
     settings
 }
 
