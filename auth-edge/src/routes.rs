@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{FromRef as _, Path, Request, State};
+use axum::extract::{FromRef as _, Request, State};
 use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
@@ -21,14 +21,14 @@ use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, st
 use crate::gateway;
 use crate::gateway::bearer::resource;
 use crate::http::errors::HttpError;
-use crate::http::layer::{EdgeLayer, layer};
-use crate::http::pages::{Pages, look};
+use crate::http::layer::layer;
+use crate::http::pages::Pages;
 use crate::kept_form;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout, security_events};
 use crate::values::reserved::{
     ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, DEVICE_PATH, DEVICE_REFRESH_PATH,
-    DEVICE_REGISTER_PATH, EVENTS_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH,
+    DEVICE_REGISTER_PATH, EVENTS_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGO_PATH, LOGOUT_PATH, ME_PATH,
     RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
@@ -76,7 +76,7 @@ pub fn router(app: App) -> Router {
             if_on(settings.assertions.is_some(), only(GET_HEAD, gateway::jwks)),
         )
         .route(FORM_PATH, only(GET_HEAD_POST, kept_form::handle))
-        .route(look::LOGO_ROUTE, only(GET_HEAD, logo))
+        .route(LOGO_PATH, only(GET_HEAD, logo))
         .route(RESOURCE_METADATA_PATH, any(resource::metadata))
         .route(
             &format!("{RESOURCE_METADATA_PATH}/{{*resource}}"),
@@ -145,8 +145,8 @@ fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
     if on { route } else { any(not_found) }
 }
 
-async fn logo(State(pages): State<Pages>, Path(name): Path<String>) -> Result<Response, HttpError> {
-    pages.logo(&name).ok_or(HttpError::NotFound)
+async fn logo(State(pages): State<Pages>) -> Result<Response, HttpError> {
+    pages.logo().ok_or(HttpError::NotFound)
 }
 
 async fn not_found() -> HttpError {

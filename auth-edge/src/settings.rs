@@ -34,7 +34,7 @@ use url::Url;
 use crate::browser::analytics::AnalyticsSettings;
 use crate::browser::profile::ProfileRefetch;
 use crate::gateway::UpstreamSettings;
-use crate::http::pages::look::LookSettings;
+use crate::http::pages::look::Look;
 use crate::providers::sites;
 use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
@@ -106,7 +106,7 @@ pub struct EdgeSettings {
     /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
     pub(crate) rate_limit_login: u64,
     /// How the edge's own pages look.
-    pub(crate) look: LookSettings,
+    pub(crate) look: Look,
     /// Product analytics; none when off.
     pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.

@@ -29,7 +29,7 @@ use crate::gateway::assertion::{Assertions, read_keys};
 use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
 use crate::http::device::Devices;
 use crate::http::observe::Metrics;
-use crate::http::pages::{Pages, look};
+use crate::http::pages::Pages;
 use crate::http::protect::slow_client::SEND_TIMEOUT;
 use crate::http::protect::visitors::connections_of_address;
 use crate::http::shared::Shared;
@@ -231,8 +231,7 @@ pub fn build(
             file::parse(text, around)
         });
     }
-    let pages = Pages::new(settings.look.look.clone());
-    look::follow(&pages, &settings.look);
+    let pages = Pages::new(settings.look.clone());
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings, certificates)?;
     let session_cache = settings

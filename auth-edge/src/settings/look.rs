@@ -2,16 +2,16 @@
 
 use chassis::settings::Reader;
 
-use crate::http::pages::look::{LookSettings, PAGES_DIR};
+use crate::http::pages::look::{Look, PAGES_DIR};
 
-pub(super) fn read(reader: &mut Reader<'_>) -> LookSettings {
+pub(super) fn read(reader: &mut Reader<'_>) -> Look {
     let Some(folder) = reader.path(PAGES_DIR) else {
-        return LookSettings::default();
+        return Look::default();
     };
-    LookSettings::read(&folder).unwrap_or_else(|wrong| {
+    Look::read(&folder).unwrap_or_else(|wrong| {
         for (file, error) in wrong {
             reader.wrong(PAGES_DIR, format!("{file} {error}"));
         }
-        LookSettings::default()
+        Look::default()
     })
 }

@@ -206,7 +206,7 @@ static PAGES: Topic = Topic {
         "EDGE_PAGES_DIR",
         "",
         "DIRECTORY",
-        "A folder with the look of the edge's own pages (errors, questions): style.css, a style sheet after the built-in one, at most 64 KiB; logo.svg, logo.png, logo.jpg or logo.webp for the top, at most 256 KiB. Re-read when a file changes. docs/look.md has an example.",
+        "A folder with the look of the edge's own pages (errors, questions): style.css, a style sheet after the built-in one, at most 64 KiB; logo.svg, logo.png, logo.jpg or logo.webp for the top, at most 256 KiB. Read at the start. docs/look.md has an example.",
     )],
 };
 

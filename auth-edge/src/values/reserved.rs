@@ -64,7 +64,7 @@ pub(crate) const EVENTS_PATH: &str = "/api/auth/events";
 pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
 
 /// Below it lies the logo of the edge's own pages.
-pub(crate) const LOGO_PREFIX: &str = "/api/auth/logo";
+pub(crate) const LOGO_PATH: &str = "/api/auth/logo";
 
 /// Below it lie the calls of `BrowserSessionService`.
 const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
@@ -73,7 +73,8 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that stay where they are, whatever the settings say.
-const FIXED: [&str; 15] = [
+const FIXED: [&str; 16] = [
+    LOGO_PATH,
     BASE_PATH,
     CALLBACK_PATH,
     FORM_PATH,
@@ -92,7 +93,7 @@ const FIXED: [&str; 15] = [
 ];
 
 /// Below these everything is taken.
-const TAKEN_BELOW: [&str; 4] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX, LOGO_PREFIX];
+const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX];
 
 /// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the
 /// gateway answers 404 to it instead of passing on to an upstream what looks like ours.

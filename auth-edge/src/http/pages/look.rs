@@ -3,25 +3,21 @@
 //! Invariants
 //! - The style sheet stands in the page itself, allowed by its hash: a page needs nothing of another replica, and no other
 //!   style sheet of the origin is allowed with it.
-//! - The logo is served under a name made of its content, so that caches may keep it for ever; a replica that has another one
-//!   gives that, uncached.
+//! - The files are read once, at the start.
 //!
 //! Deliberately absent: templates. What a page has to say (the request ID, the button, the words in each language) cannot be
 //! left out by a style sheet's mistake.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use base16ct::lower;
-use chassis::audit;
-use chassis::files::{self, POLL_INTERVAL};
-use ring::digest;
+use chassis::files;
 
 use super::Pages;
-use super::html::{STYLE, escape, source_of};
-use crate::values::reserved::LOGO_PREFIX;
+use super::html::{STYLE, source_of};
+use crate::values::reserved::LOGO_PATH;
 
 /// The setting: the folder with the style sheet and the logo.
 pub(crate) const PAGES_DIR: &str = "EDGE_PAGES_DIR";
@@ -29,14 +25,12 @@ const STYLESHEET: &str = "style.css";
 /// The logo's name in messages; its file is one of [`LOGO_FILES`].
 const LOGO: &str = "the logo";
 const LOGO_FILES: [&str; 4] = ["logo.svg", "logo.png", "logo.jpg", "logo.webp"];
-/// The route of the logo.
-pub(crate) const LOGO_ROUTE: &str = "/api/auth/logo/{name}";
 /// Longest style sheet, in bytes: it is sent with every page.
 const MAX_STYLESHEET_BYTES: usize = 64 * 1024;
 /// Largest logo, in bytes: people wait for it before they can read on.
 const MAX_LOGO_BYTES: usize = 256 * 1024;
-/// Bytes of the hash in the logo's name: enough that no two logos meet.
-const LOGO_HASH_BYTES: usize = 12;
+/// How long caches keep the logo: it rarely changes, and a page that shows the old one for an hour does no harm.
+const LOGO_CACHING: &str = "public, max-age=3600";
 
 /// Why a file of the look cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,40 +61,6 @@ pub(crate) enum LookError {
 /// A file that cannot be used, and why.
 type WrongFile = (&'static str, LookError);
 
-/// The files of the folder, and what they held at the start.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LookSettings {
-    stylesheet: Option<PathBuf>,
-    logo: Option<PathBuf>,
-    /// What they held.
-    pub(crate) look: Look,
-}
-
-impl LookSettings {
-    /// Reads the files of `folder`.
-    ///
-    /// # Errors
-    /// Each file that cannot be used, and why.
-    pub(crate) fn read(folder: &Path) -> Result<Self, Vec<WrongFile>> {
-        let existing = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
-        let stylesheet = existing(STYLESHEET);
-        let logo = LOGO_FILES.iter().find_map(|name| existing(name));
-        if stylesheet.is_none() && logo.is_none() {
-            return Err(vec![("the folder", LookError::Empty)]);
-        }
-        let content =
-            |path: &Option<PathBuf>| path.as_ref().map(|path| files::read_bounded(path)).transpose();
-        let style = content(&stylesheet).map_err(|error| vec![(STYLESHEET, error.into())])?;
-        let picture = content(&logo).map_err(|error| vec![(LOGO, error.into())])?;
-        let look = Look::parse(style.as_deref(), picture.as_deref())?;
-        Ok(Self {
-            stylesheet,
-            logo,
-            look,
-        })
-    }
-}
-
 /// How the pages look.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
@@ -109,12 +69,8 @@ pub(crate) struct Look {
     policy: String,
 }
 
-#[derive(Clone, Debug)]
-struct Logo {
-    name: String,
-    kind: &'static str,
-    content: Vec<u8>,
-}
+/// A picture: its media type and its content.
+type Logo = (&'static str, Vec<u8>);
 
 impl Default for Look {
     fn default() -> Self {
@@ -123,15 +79,27 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Reads what the files hold.
+    /// Reads the files of `folder`.
     ///
     /// # Errors
     /// Each file that cannot be used, and why.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Vec<WrongFile>> {
+        let content = |names: &[&str]| {
+            let mut paths = names.iter().map(|name| folder.join(name));
+            let path = paths.find(|path| path.is_file());
+            path.map(|path| files::read_bounded(&path)).transpose()
+        };
+        let style = content(&[STYLESHEET]).map_err(|error| vec![(STYLESHEET, error.into())])?;
+        let logo = content(&LOGO_FILES).map_err(|error| vec![(LOGO, error.into())])?;
+        if style.is_none() && logo.is_none() {
+            return Err(vec![("the folder", LookError::Empty)]);
+        }
+        Self::parse(style.as_deref(), logo.as_deref())
+    }
+
+    /// Reads what the files hold.
     fn parse(stylesheet: Option<&[u8]>, logo: Option<&[u8]>) -> Result<Self, Vec<WrongFile>> {
-        match (
-            stylesheet.map(style).transpose(),
-            logo.map(Logo::parse).transpose(),
-        ) {
+        match (stylesheet.map(style).transpose(), logo.map(picture).transpose()) {
             (Ok(style), Ok(logo)) => Ok(Self::of(style.unwrap_or_default(), logo)),
             (style, logo) => {
                 let wrong = [(STYLESHEET, style.err()), (LOGO, logo.err())];
@@ -169,12 +137,8 @@ impl Look {
 
     /// The logo as an element. It says nothing that the page does not say, so it has no words of its own.
     pub(super) fn logo_element(&self) -> String {
-        self.logo.as_ref().map_or_else(String::new, |logo| {
-            format!(
-                "<img class=\"logo\" alt=\"\" src=\"{LOGO_PREFIX}/{}\">",
-                escape(&logo.name)
-            )
-        })
+        let element = |_: &Logo| format!("<img class=\"logo\" alt=\"\" src=\"{LOGO_PATH}\">");
+        self.logo.as_ref().map(element).unwrap_or_default()
     }
 }
 
@@ -197,96 +161,43 @@ fn style(content: &[u8]) -> Result<String, LookError> {
     Ok(text)
 }
 
-impl Logo {
-    fn parse(content: &[u8]) -> Result<Self, LookError> {
-        if content.len() > MAX_LOGO_BYTES {
-            return Err(LookError::TooLarge(MAX_LOGO_BYTES / 1024));
-        }
-        let (kind, extension) = kind(content).ok_or(LookError::NoPicture)?;
-        let hash = digest::digest(&digest::SHA256, content);
-        let name = lower::encode_string(&hash.as_ref()[..LOGO_HASH_BYTES]);
-        Ok(Self {
-            name: format!("{name}.{extension}"),
-            kind,
-            content: content.to_vec(),
-        })
+fn picture(content: &[u8]) -> Result<Logo, LookError> {
+    if content.len() > MAX_LOGO_BYTES {
+        return Err(LookError::TooLarge(MAX_LOGO_BYTES / 1024));
     }
+    let kind = kind(content).ok_or(LookError::NoPicture)?;
+    Ok((kind, content.to_vec()))
 }
 
-/// The media type of a picture by how it begins (WHATWG MIME Sniffing, section 6.1), and what its name ends with.
-fn kind(content: &[u8]) -> Option<(&'static str, &'static str)> {
+/// The media type of a picture by how it begins (WHATWG MIME Sniffing, section 6.1).
+fn kind(content: &[u8]) -> Option<&'static str> {
     if content.starts_with(b"\x89PNG\r\n\x1a\n") {
-        return Some(("image/png", "png"));
+        return Some("image/png");
     }
     if content.starts_with(b"\xff\xd8\xff") {
-        return Some(("image/jpeg", "jpg"));
+        return Some("image/jpeg");
     }
     if content.starts_with(b"RIFF") && content.get(8..12) == Some(b"WEBP") {
-        return Some(("image/webp", "webp"));
+        return Some("image/webp");
     }
     let text = std::str::from_utf8(content)
         .ok()?
         .trim_start_matches('\u{feff}')
         .trim_start();
     let is_svg = text.starts_with("<svg") || (text.starts_with("<?xml") && text.contains("<svg"));
-    is_svg.then_some(("image/svg+xml", "svg"))
-}
-
-/// Keeps the look in step with its files. Needs a tokio runtime; ends with it.
-pub(crate) fn follow(pages: &Pages, settings: &LookSettings) {
-    let (with_style, with_logo) = (settings.stylesheet.is_some(), settings.logo.is_some());
-    let paths: Vec<PathBuf> = settings
-        .stylesheet
-        .iter()
-        .chain(&settings.logo)
-        .cloned()
-        .collect();
-    if paths.is_empty() {
-        return;
-    }
-    let pages = pages.clone();
-    let _watch = files::watch_from(None, POLL_INTERVAL, paths, move |contents| {
-        let mut contents = contents.iter().map(Vec::as_slice);
-        let stylesheet = if with_style { contents.next() } else { None };
-        let logo = if with_logo { contents.next() } else { None };
-        match Look::parse(stylesheet, logo) {
-            Ok(look) => {
-                pages.look.store(look);
-                tracing::info!("the look of the pages was read from its files");
-                audit::reloaded(PAGES_DIR, None, Ok(()));
-            }
-            Err(wrong) => {
-                for (file, error) in wrong {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(
-                        setting = PAGES_DIR,
-                        file,
-                        error,
-                        "the changed file is refused: the old look stays in use"
-                    );
-                    audit::reloaded(PAGES_DIR, Some(Path::new(file)), Err(error));
-                }
-            }
-        }
-    });
+    is_svg.then_some("image/svg+xml")
 }
 
 impl Pages {
-    /// The logo, by the name it has now or had before; `None` without a logo. Opened by itself a picture may do nothing either.
-    pub(crate) fn logo(&self, name: &str) -> Option<Response> {
-        let look = self.look.load();
-        let logo = look.logo.as_ref()?;
-        let caching = if logo.name == name {
-            "public, max-age=31536000, immutable"
-        } else {
-            "no-store"
-        };
+    /// The logo; `None` without one. Opened by itself a picture may do nothing either.
+    pub(crate) fn logo(&self) -> Option<Response> {
+        let (kind, content) = self.look.logo.as_ref()?;
         let headers = [
-            (header::CONTENT_TYPE, logo.kind),
-            (header::CACHE_CONTROL, caching),
+            (header::CONTENT_TYPE, *kind),
+            (header::CACHE_CONTROL, LOGO_CACHING),
             (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
         ];
-        Some((headers, logo.content.clone()).into_response())
+        Some((headers, content.clone()).into_response())
     }
 }
 
@@ -322,18 +233,19 @@ mod tests {
 
     #[test]
     fn a_logo_is_a_picture_and_nothing_else() {
-        for (content, name) in [
-            (&b"\x89PNG\r\n\x1a\n..."[..], "png"),
-            (b"\xff\xd8\xff\xe0", "jpg"),
-            (b"RIFF....WEBPVP8 ", "webp"),
+        for (content, kind) in [
+            (&b"\x89PNG\r\n\x1a\n..."[..], "image/png"),
+            (b"\xff\xd8\xff\xe0", "image/jpeg"),
+            (b"RIFF....WEBPVP8 ", "image/webp"),
             (
                 b"<?xml version='1.0'?>\n<svg xmlns='http://www.w3.org/2000/svg'/>",
-                "svg",
+                "image/svg+xml",
             ),
-            (b"\n<svg/>", "svg"),
+            (b"\n<svg/>", "image/svg+xml"),
         ] {
             let look = Look::parse(None, Some(content)).unwrap();
-            assert!(look.logo_element().contains(&format!(".{name}\"")), "{name}");
+            assert_eq!(look.logo.as_ref().unwrap().0, kind);
+            assert!(look.logo_element().contains(LOGO_PATH), "{kind}");
             assert!(look.policy().contains("; img-src 'self';"));
         }
         for content in [&b"<html><svg>"[..], b"GIF89a", b"", b"\xff\xfe"] {

@@ -13,10 +13,10 @@ pub(crate) mod language;
 pub(crate) mod look;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
-use chassis::secret::Reloading;
 
 use self::html::HtmlDocument;
 pub(crate) use self::html::escape;
@@ -70,19 +70,17 @@ impl NextStep {
     }
 }
 
-/// What the pages look like now. Clones share it.
+/// What the pages look like. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
-    look: Reloading<Look>,
+    look: Arc<Look>,
 }
 
 impl Pages {
-    /// Pages with this look, which may be replaced.
+    /// Pages with this look.
     #[must_use]
     pub(crate) fn new(look: Look) -> Self {
-        Self {
-            look: Reloading::new(look),
-        }
+        Self { look: Arc::new(look) }
     }
 
     /// A page that says what happened.
@@ -208,7 +206,7 @@ impl Pages {
     ) -> Response {
         let document = HtmlDocument {
             language,
-            look: &self.look.load(),
+            look: &self.look,
             title,
             main,
             form_action,
