@@ -71,8 +71,8 @@ pub struct EdgeSettings {
     pub(crate) session_service_ca: Option<PathBuf>,
     /// Our certificate and key towards the session service.
     pub(crate) session_service_identity: Option<(PathBuf, PathBuf)>,
-    /// How long a session is remembered, if at all.
-    pub(crate) session_cache: Option<Duration>,
+    /// How long a session is remembered; zero is not at all.
+    pub(crate) session_cache: Duration,
     /// The route table's file.
     pub(crate) routes_file: Option<PathBuf>,
     /// The route table as it was at the start; empty without a file.

@@ -234,12 +234,11 @@ pub fn build(
     let pages = Pages::new(settings.look.clone());
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings, certificates)?;
-    let session_cache = settings
-        .session_cache
-        .map(|max_age| Arc::new(SessionCache::start(session_client.clone(), max_age)));
-    if let Some(cache) = &session_cache {
-        cache_gauges::register(registry, cache)?;
-    }
+    let session_cache = Arc::new(SessionCache::start(
+        session_client.clone(),
+        settings.session_cache,
+    ));
+    cache_gauges::register(registry, &session_cache)?;
     provider_settings::measure(&mut settings.providers, registry, certificates)?;
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {

@@ -91,7 +91,7 @@ pub(super) enum NotCached {
 }
 
 impl SessionCache {
-    /// Remembers sessions for up to `max_age` while `client` is heard. Needs a tokio runtime.
+    /// Remembers sessions for up to `max_age` while `client` is heard; zero keeps none. Needs a tokio runtime.
     #[must_use]
     pub(crate) fn start(client: SessionClient, max_age: Duration) -> Self {
         let listening = Arc::new(Listening::new(max_age.max(CHANGES_KEPT_MIN)));
@@ -151,10 +151,13 @@ impl SessionCache {
         found.map(|entry| entry.session).ok_or(NotCached::Unknown)
     }
 
-    /// Whether an ending of the session would have been heard since `requested_at`, and was not.
+    /// Whether an ending of the session would have been heard since `requested_at`, and was not. Never where nothing is
+    /// remembered: then the session service is asked each time.
     pub(crate) fn hears_no_end(&self, handle: &str, requested_at: Moment) -> bool {
-        self.listening
-            .hears_no_end(handle, requested_at, self.listening.now())
+        !self.max_age.is_zero()
+            && self
+                .listening
+                .hears_no_end(handle, requested_at, self.listening.now())
     }
 
     /// Remembers a session whose read began at `requested_at`.
@@ -167,7 +170,7 @@ impl SessionCache {
     ) {
         let key = id.to_bytes();
         let is_late = || requested_at.0 <= self.last_forgotten.load(Ordering::SeqCst);
-        if is_late() {
+        if self.max_age.is_zero() || is_late() {
             return;
         }
         let rolled_ms = session.rolled_at.as_ref().map_or(0, timestamp::to_ms);

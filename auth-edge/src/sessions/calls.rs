@@ -14,7 +14,7 @@ use session_proto::v1::{
 };
 
 use super::cookie_rotation::{GRACE, Generation, ID_BYTES};
-use super::{CachedToken, SessionCache, SessionRepository, TokenFor};
+use super::{CachedToken, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
 impl SessionRepository {
@@ -27,7 +27,7 @@ impl SessionRepository {
         let response = self.client.create_session(request).await;
         // Also when no answer came: it may have ended.
         if let Some(replaced) = replaced {
-            self.forget(&replaced);
+            self.cache.forget(&replaced);
         }
         let response = response?;
         match (SessionId::parse(&response.session_id), response.session) {
@@ -74,7 +74,7 @@ impl SessionRepository {
             ..UpdateSessionRequest::default()
         };
         let updated = self.client.update_session(request).await;
-        self.forget(id);
+        self.cache.forget(id);
         updated?.session.ok_or_else(malformed)
     }
 
@@ -99,7 +99,7 @@ impl SessionRepository {
         };
         let rotated = self.client.rotate_cookie(request).await;
         // Whatever was remembered is of the generation before.
-        self.forget(id);
+        self.cache.forget(id);
         rotated?.session.map(Box::new).ok_or_else(malformed)
     }
 
@@ -110,7 +110,7 @@ impl SessionRepository {
             jwk,
         };
         let bound = self.client.bind_session(request).await;
-        self.forget(id);
+        self.cache.forget(id);
         bound?.session.ok_or_else(malformed)
     }
 
@@ -120,14 +120,11 @@ impl SessionRepository {
         id: &SessionId,
         wanted: TokenFor<'_>,
     ) -> Result<Arc<CachedToken>, SessionError> {
-        let cache = self.cache.as_deref();
-        if let Some(token) = cache.and_then(|cache| cache.token(id, wanted, self.clock.now_ms())) {
+        if let Some(token) = self.cache.token(id, wanted, self.clock.now_ms()) {
             return Ok(token);
         }
         let token = self.granted(id, wanted, false).await?;
-        if let Some(cache) = cache {
-            cache.keep_token(id, &token);
-        }
+        self.cache.keep_token(id, &token);
         Ok(token)
     }
 
@@ -138,17 +135,10 @@ impl SessionRepository {
         wanted: TokenFor<'_>,
         force_refresh: bool,
     ) -> Result<Arc<CachedToken>, SessionError> {
-        let requested_at = self.cache.as_deref().map(SessionCache::now).unwrap_or_default();
+        let requested_at = self.cache.now();
         let request = wanted.request(id, force_refresh);
         let granted = self.client.get_access_token(request).await?;
         Ok(CachedToken::new(wanted, requested_at, granted))
-    }
-
-    /// Forgets a session that ended or changed.
-    pub(super) fn forget(&self, id: &SessionId) {
-        if let Some(cache) = &self.cache {
-            cache.forget(id);
-        }
     }
 
     /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
@@ -161,25 +151,31 @@ impl SessionRepository {
         };
         let response = self.client.end_session(request).await;
         // Also when no answer came: it may have ended.
-        self.forget(id);
+        self.cache.forget(id);
         response
     }
 }
 
 /// The browser could not ask for the cookie that proves its device.
 pub(super) fn unproven() -> SessionError {
-    SessionError {
-        reason: ErrorReason::ErrSessionServiceUnavailable,
-        message: "the browser could not prove its device".to_owned(),
-        metadata: std::collections::HashMap::new(),
-    }
+    failed(
+        ErrorReason::ErrSessionServiceUnavailable,
+        "the browser could not prove its device",
+    )
 }
 
 /// An answer without what it has to hold.
 pub(super) fn malformed() -> SessionError {
+    failed(
+        ErrorReason::ErrInternal,
+        "the session service left out what it has to answer",
+    )
+}
+
+fn failed(reason: ErrorReason, message: &str) -> SessionError {
     SessionError {
-        reason: ErrorReason::ErrInternal,
-        message: "the session service left out what it has to answer".to_owned(),
+        reason,
+        message: message.to_owned(),
         metadata: std::collections::HashMap::new(),
     }
 }

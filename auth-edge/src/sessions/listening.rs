@@ -128,31 +128,31 @@ impl Listening {
 
     /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
     pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
-        // In this order: whoever sees that all are heard again also sees since when.
-        if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
-            return false;
-        }
-        if self.bucket(handle).load(Ordering::Acquire) < requested_at.0 {
-            return true;
-        }
-        let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        changes
-            .last
-            .get(handle)
-            .is_none_or(|(changed, _)| *changed < requested_at)
+        self.has_no_gap(requested_at, now) && self.last_change(handle, requested_at).is_none()
     }
 
     /// Whether a session that was there at `requested_at` has not ended by `now`, as far as endings are heard.
     pub(super) fn hears_no_end(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
-        let gap = !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire);
-        // What happened longer ago may be forgotten.
-        if gap || now.since(requested_at) >= self.kept {
-            return false;
+        // What happened longer ago may be forgotten; what is ended does not change any more.
+        self.has_no_gap(requested_at, now)
+            && now.since(requested_at) < self.kept
+            && self.last_change(handle, requested_at) != Some(HeardChange::Ended)
+    }
+
+    /// Whether all replicas are heard at `now`, and were without a gap from `requested_at` on.
+    fn has_no_gap(&self, requested_at: Moment, now: Moment) -> bool {
+        // In this order: whoever sees that all are heard again also sees since when.
+        self.is_complete(now) && requested_at.0 >= self.since.load(Ordering::Acquire)
+    }
+
+    /// The last change of a session from `requested_at` on.
+    fn last_change(&self, handle: &str, requested_at: Moment) -> Option<HeardChange> {
+        if self.bucket(handle).load(Ordering::Acquire) < requested_at.0 {
+            return None;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        let last = changes.last.get(handle);
-        // What is ended does not change any more.
-        last.is_none_or(|(changed, change)| *changed < requested_at || *change == HeardChange::Other)
+        let (changed, change) = changes.last.get(handle)?;
+        (*changed >= requested_at).then_some(*change)
     }
 
     /// Something happened to a session.

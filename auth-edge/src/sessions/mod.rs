@@ -103,27 +103,26 @@ pub(crate) struct SessionRepository {
     bindings: Option<DeviceBindings>,
     rotation: Option<CookieRotation>,
     clock: Arc<dyn Clock>,
-    cache: Option<Arc<SessionCache>>,
+    cache: Arc<SessionCache>,
     lookups: CacheMetrics,
     records: Arc<RepeatedRecords>,
     streams: OpenStreams,
 }
 
 impl SessionRepository {
-    /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it calls each time.
+    /// Speaks to the session service through `client` for browsers that hold `cookies`. Needs a tokio runtime.
     #[must_use]
     pub(crate) fn new(
         client: SessionClient,
         cookies: SessionCookies,
         (bindings, rotation): (Option<DeviceBindings>, Option<CookieRotation>),
         clock: Arc<dyn Clock>,
-        cache: Option<Arc<SessionCache>>,
+        cache: Arc<SessionCache>,
         lookups: CacheMetrics,
         records: Arc<RepeatedRecords>,
     ) -> Self {
-        let heard = cache.as_ref().map(|cache| cache.heard());
         Self {
-            streams: OpenStreams::new(client.clone(), Arc::clone(&clock), heard),
+            streams: OpenStreams::start(client.clone(), Arc::clone(&clock), cache.heard()),
             client,
             cookies,
             bindings,
@@ -179,7 +178,7 @@ impl SessionRepository {
         } else {
             use_
         };
-        let requested_at = self.now();
+        let requested_at = self.cache.now();
         let current = match self.remembered(&id, use_.counts()) {
             Some(session) => self.admitted(headers, id, session, None)?,
             None => {
@@ -216,8 +215,7 @@ impl SessionRepository {
 
     /// A session of this edge's memory.
     fn remembered(&self, id: &SessionId, counts: bool) -> Option<Arc<CachedSession>> {
-        let cache = self.cache.as_ref()?;
-        let found = cache.find(id, counts, self.clock.now_ms());
+        let found = self.cache.find(id, counts, self.clock.now_ms());
         self.lookups.count(&found);
         found.ok()
     }
@@ -233,13 +231,12 @@ impl SessionRepository {
         requested_at: Moment,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         if !Counting::of(&current.session).takes(shown, self.clock.now_ms()) {
-            let asked_at = self.now();
+            let asked_at = self.cache.now();
             match self.rotate_cookie(&current.id, shown).await {
                 Ok(session) => {
                     current.session = CachedSession::new(*session);
-                    if let Some(cache) = &self.cache {
-                        cache.keep(&current.id, &current.session, asked_at, use_.counts());
-                    }
+                    self.cache
+                        .keep(&current.id, &current.session, asked_at, use_.counts());
                 }
                 Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(None),
                 Err(error) => return Err(SessionsUnavailable(error)),
@@ -318,7 +315,7 @@ impl SessionRepository {
         let Some(id) = self.holder_of(headers, (id, generation)).await? else {
             return Ok(None);
         };
-        let requested_at = self.now();
+        let requested_at = self.cache.now();
         let read = self.roll_session(&id, device()).await;
         let current = self.remember(headers, (id, generation), requested_at, true, read)?;
         self.by_generation(headers, current, generation, Use::Counts(device), requested_at)
@@ -328,12 +325,7 @@ impl SessionRepository {
     /// Whether a session may owe a sign-in: unless every replica has said that it receives no security events.
     #[must_use]
     pub(crate) fn demands_sign_ins(&self) -> bool {
-        self.cache.as_deref().is_none_or(SessionCache::demands_sign_ins)
-    }
-
-    /// To be taken before the session service is called.
-    fn now(&self) -> Moment {
-        self.cache.as_deref().map(SessionCache::now).unwrap_or_default()
+        self.cache.demands_sign_ins()
     }
 
     /// Reads a session that is used, and extends it where that is due; a failed roll never fails the request it rides on.
@@ -389,13 +381,11 @@ impl SessionRepository {
                     rotated_at_ms: None,
                 });
                 let session = CachedSession::new(*session);
-                if let Some(cache) = &self.cache {
-                    cache.keep(&id, &session, requested_at, used);
-                }
+                self.cache.keep(&id, &session, requested_at, used);
                 self.admitted(headers, id, session, renewal)
             }
             Err(error) if error.reason == ErrorReason::ErrMissingSession => {
-                self.forget(&id);
+                self.cache.forget(&id);
                 Ok(None)
             }
             Err(error) => Err(SessionsUnavailable(error)),
@@ -494,10 +484,8 @@ impl SessionRepository {
             return cookies;
         }
         let requested_at = renewal.map(|renewal| renewal.requested_at);
-        let lasts = |cache: &Arc<SessionCache>| {
-            requested_at.is_some_and(|at| cache.hears_no_end(&current.session.handle, at))
-        };
-        if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
+        let lasts = requested_at.is_some_and(|at| self.cache.hears_no_end(&current.session.handle, at));
+        if lasts || self.get(&current.id).await.is_ok() {
             return cookies;
         }
         tracing::info!("no cookie is renewed: the session ended while its answer was made");

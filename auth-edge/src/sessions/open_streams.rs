@@ -11,7 +11,6 @@
 //! [`SILENCE_MAX`](super::SILENCE_MAX) more: within a second.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::cache::CLOCK_DIFFERENCE_MS;
-use super::listening::{self, Handle, Listening, Moment};
+use super::listening::{Handle, Listening, Moment};
 
 /// How often all of them are looked at; looking costs no call.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -61,9 +60,6 @@ struct Inner {
     client: SessionClient,
     clock: Arc<dyn Clock>,
     listening: Arc<Listening>,
-    /// Whether somebody already feeds what is heard.
-    is_fed: bool,
-    is_watched: AtomicBool,
     sessions: Mutex<HashMap<Handle, SessionStreams>>,
 }
 
@@ -75,24 +71,22 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStreams {
-    /// None yet. With `heard`, another task feeds what is heard; otherwise the session service is listened to once the first
-    /// stream opens.
-    pub(super) fn new(client: SessionClient, clock: Arc<dyn Clock>, heard: Option<Arc<Listening>>) -> Self {
-        let is_fed = heard.is_some();
-        Self(Arc::new(Inner {
+    /// No stream is open yet; another task feeds `listening`. Needs a tokio runtime.
+    pub(super) fn start(client: SessionClient, clock: Arc<dyn Clock>, listening: Arc<Listening>) -> Self {
+        let streams = Arc::new(Inner {
             client,
             clock,
-            listening: heard.unwrap_or_else(|| Arc::new(Listening::new(CHANGES_KEPT_MIN))),
-            is_fed,
-            is_watched: AtomicBool::new(false),
+            listening,
             sessions: Mutex::default(),
-        }))
+        });
+        tokio::spawn(look_after(Arc::downgrade(&streams)));
+        tokio::spawn(read_doubted(Arc::downgrade(&streams)));
+        Self(streams)
     }
 
-    /// A stream that opens on behalf of the session of this handle. Needs a tokio runtime.
+    /// A stream that opens on behalf of the session of this handle.
     #[must_use]
     pub(crate) fn open(&self, handle: &str) -> OpenStream {
-        self.watch();
         let handle: Handle = handle.into();
         let mut sessions = self.0.lock();
         let open = sessions.entry(handle.clone()).or_insert_with(|| SessionStreams {
@@ -122,19 +116,6 @@ impl OpenStreams {
     #[must_use]
     pub(crate) fn count(&self) -> usize {
         self.0.lock().values().map(|open| open.streams).sum()
-    }
-
-    /// Begins to watch, the first time.
-    fn watch(&self) {
-        if self.0.is_watched.load(Ordering::Relaxed) || self.0.is_watched.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        if !self.0.is_fed {
-            let heard = Arc::downgrade(&self.0.listening);
-            tokio::spawn(listening::listen(self.0.client.clone(), heard));
-        }
-        tokio::spawn(look_after(Arc::downgrade(&self.0)));
-        tokio::spawn(read_doubted(Arc::downgrade(&self.0)));
     }
 }
 
@@ -245,13 +226,5 @@ impl Drop for OpenStream {
                 sessions.remove(&self.handle);
             }
         }
-    }
-}
-
-impl std::fmt::Debug for OpenStreams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenStreams")
-            .field("sessions", &self.sessions())
-            .finish_non_exhaustive()
     }
 }

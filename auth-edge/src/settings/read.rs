@@ -141,7 +141,7 @@ fn userinfo_at_login(reader: &mut Reader) -> UserinfoReading {
     choice(reader, NAME, &choices, UserinfoReading::Auto)
 }
 
-fn session_cache(reader: &mut Reader) -> Option<Duration> {
+fn session_cache(reader: &mut Reader) -> Duration {
     let secs = reader.secs("EDGE_SESSION_CACHE_SECS", Zero::Allowed);
     if secs > MAX_SESSION_CACHE_SECS {
         reader.wrong(
@@ -149,7 +149,7 @@ fn session_cache(reader: &mut Reader) -> Option<Duration> {
             "must be at most 60: use is noticed no sooner",
         );
     }
-    (secs > 0).then(|| Duration::from_secs(secs))
+    Duration::from_secs(secs)
 }
 
 fn listen(reader: &mut Reader) -> SocketAddr {
