@@ -226,7 +226,7 @@ impl SessionCookies {
         )
     }
 
-    /// What a signature covers: name and ID, at a provider's own host its issuer, and the generation if it is not the first.
+    /// What a signature covers: name, ID, the issuer at a provider's own host, and the generation, empty if it is the first.
     fn covered<T>(
         &self,
         headers: &HeaderMap,
@@ -236,14 +236,9 @@ impl SessionCookies {
     ) -> T {
         let (name, id) = (self.settings.name.as_bytes(), id.expose().as_bytes());
         let owner = self.sites.as_ref().and_then(|sites| sites.of(headers).owner());
-        let issuer = owner.map(|owner| owner.issuer.as_bytes());
-        match (issuer, generation) {
-            (None, None) => signed(&[name, id]),
-            (Some(issuer), None) => signed(&[name, id, issuer]),
-            (issuer, Some(generation)) => {
-                signed(&[name, id, issuer.unwrap_or_default(), &generation.to_bytes()])
-            }
-        }
+        let issuer = owner.map(|owner| owner.issuer.as_bytes()).unwrap_or_default();
+        let generation = generation.map(Generation::to_bytes);
+        signed(&[name, id, issuer, generation.as_ref().map_or(&[], |bytes| bytes)])
     }
 }
 
