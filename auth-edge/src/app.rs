@@ -21,7 +21,6 @@ use crate::gateway::claim_headers::LeftOutHeaders;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::layer::LayerParts;
 use crate::http::pages::Pages;
-use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::visitors::VisitorShare;
@@ -95,7 +94,6 @@ impl App {
             bindings: given.bindings,
             pending: pending.clone(),
             routes: given.routes.clone(),
-            form_tokens: FormTokens::new(shared.keys.clone()),
             login_limit: limit(settings.rate_limit_login),
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),

@@ -28,7 +28,7 @@ use crate::http::answer_head;
 use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::pages::language::Language;
-use crate::http::protect::csrf::FORM_FIELD;
+use crate::http::protect::csrf::{self, FORM_FIELD};
 use crate::http::request::{self, FetchSite};
 use crate::http::{no_content, no_store};
 use crate::providers::sites;
@@ -77,9 +77,7 @@ pub(crate) async fn handle(
     let is_ours = if is_post {
         let token = request::first_parameter(&form, FORM_FIELD);
         let id = session.as_ref().map(SessionId::expose);
-        let proof = sign_in
-            .form_tokens
-            .check_form(headers, site.base_url(), id, token.as_deref());
+        let proof = csrf::check_form(&sign_in.keys, headers, site.base_url(), id, token.as_deref());
         proof.map_err(|_refused| HttpError::Csrf)?;
         true
     } else {
@@ -88,7 +86,7 @@ pub(crate) async fn handle(
             return Err(HttpError::CrossSite);
         }
         if let Some(session) = session.as_ref().filter(|_| !is_ours) {
-            let token = sign_in.form_tokens.issue(session.expose());
+            let token = csrf::issue(&sign_in.keys, session.expose());
             let providers = sign_in.providers.origins();
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
             return Ok(sign_in.pages.confirm_logout(

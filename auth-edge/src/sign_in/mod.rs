@@ -42,7 +42,6 @@ use url::Url;
 use self::pending::PendingSignIns;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::pages::language::Language;
-use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
 use crate::http::shared::Shared;
@@ -105,8 +104,6 @@ pub(crate) struct SignIn {
     pub(crate) pending: PendingSignIns,
     /// The route table: what the route requires that a sign-in leads to.
     pub(crate) routes: Routes,
-    /// Tokens of our own forms.
-    pub(crate) form_tokens: FormTokens,
     /// Logins per address.
     pub(crate) login_limit: Arc<RateLimiter>,
     /// Callbacks without a pending sign-in, per address.

@@ -43,25 +43,10 @@ pub(crate) enum CsrfRefused {
 
 /// Reads `Origin` and `Sec-Fetch-Site` against the edge's own base URL.
 pub(crate) fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
-    let mut said_so = false;
     let expected = base.origin().ascii_serialization();
-    for origin in headers.get_all(ORIGIN) {
-        if origin.as_bytes() != expected.as_bytes() {
-            return Provenance::Foreign;
-        }
-        said_so = true;
-    }
-    for site in headers.get_all("sec-fetch-site") {
-        if site != "same-origin" {
-            return Provenance::Foreign;
-        }
-        said_so = true;
-    }
-    if said_so {
-        Provenance::SameOrigin
-    } else {
-        Provenance::Unknown
-    }
+    let origins = headers.get_all(ORIGIN).iter().map(|origin| *origin == expected);
+    let sites = headers.get_all("sec-fetch-site").iter();
+    Provenance::by(origins.chain(sites.map(|site| site == "same-origin")))
 }
 
 /// As [`provenance`]; where the browser says nothing by those, by `Referer`, which some send where they leave `Origin` out.
@@ -73,20 +58,21 @@ pub(crate) fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenan
 }
 
 fn by_referer(headers: &HeaderMap, base: &Url) -> Provenance {
-    let mut said_so = false;
     // An empty one says as little as none.
-    for referer in headers.get_all(REFERER).iter().filter(|value| !value.is_empty()) {
+    let referers = headers.get_all(REFERER).iter().filter(|value| !value.is_empty());
+    Provenance::by(referers.map(|referer| {
         let page = referer.to_str().ok().and_then(|text| Url::parse(text).ok());
-        let is_ours = |page: &Url| page.scheme() == base.scheme() && page.origin() == base.origin();
-        if !page.as_ref().is_some_and(is_ours) {
-            return Provenance::Foreign;
-        }
-        said_so = true;
-    }
-    if said_so {
-        Provenance::SameOrigin
-    } else {
-        Provenance::Unknown
+        page.is_some_and(|page| page.scheme() == base.scheme() && page.origin() == base.origin())
+    }))
+}
+
+impl Provenance {
+    /// By what each header says: whether it names our own origin.
+    fn by(says_ours: impl Iterator<Item = bool>) -> Self {
+        let judged = says_ours.map(|is_ours| if is_ours { Self::SameOrigin } else { Self::Foreign });
+        judged
+            .reduce(|one, other| if one == Self::Foreign { one } else { other })
+            .unwrap_or(Self::Unknown)
     }
 }
 
@@ -110,61 +96,43 @@ fn same_origin(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
     }
 }
 
-/// Makes and checks the form field: an HMAC-SHA256 of the session's secret ID.
-#[derive(Clone)]
-pub(crate) struct FormTokens {
-    keys: DerivedKeys,
+/// The form field's value for this session: an HMAC-SHA256 of its secret ID.
+pub(crate) fn issue(keys: &DerivedKeys, session_id: &str) -> String {
+    URL_SAFE_NO_PAD.encode(keys.sign(Purpose::Csrf, &[session_id.as_bytes()]))
 }
 
-impl FormTokens {
-    /// The first key of the ring signs, all verify.
-    pub(crate) fn new(keys: DerivedKeys) -> Self {
-        Self { keys }
-    }
-
-    /// The field's value for this session.
-    pub(crate) fn issue(&self, session_id: &str) -> String {
-        URL_SAFE_NO_PAD.encode(self.keys.sign(Purpose::Csrf, &[session_id.as_bytes()]))
-    }
-
-    /// Whether the value was issued for this session.
-    pub(crate) fn verify(&self, session_id: &str, token: &str) -> bool {
-        let Ok(tag) = URL_SAFE_NO_PAD.decode(token) else {
-            return false;
-        };
-        self.keys.verify(Purpose::Csrf, &[session_id.as_bytes()], &tag)
-    }
-
-    /// Checks a POST that carries either the header or the form field.
-    ///
-    /// # Errors
-    /// [`CsrfRefused`]; the answer is 403.
-    pub(crate) fn check_form(
-        &self,
-        headers: &HeaderMap,
-        base: &Url,
-        session_id: Option<&str>,
-        token: Option<&str>,
-    ) -> Result<(), CsrfRefused> {
-        same_origin(headers, base)?;
-        let by_field = || matches!((session_id, token), (Some(id), Some(token)) if self.verify(id, token));
-        if headers.contains_key(HEADER) || by_field() {
-            Ok(())
-        } else {
-            Err(CsrfRefused::NoProof)
-        }
-    }
+/// Whether the value was issued for this session.
+fn is_issued(keys: &DerivedKeys, session_id: &str, token: &str) -> bool {
+    let tag = URL_SAFE_NO_PAD.decode(token);
+    tag.is_ok_and(|tag| keys.verify(Purpose::Csrf, &[session_id.as_bytes()], &tag))
 }
 
-impl std::fmt::Debug for FormTokens {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("FormTokens(…)")
+/// Checks a POST that carries either the header or the form field.
+///
+/// # Errors
+/// [`CsrfRefused`]; the answer is 403.
+pub(crate) fn check_form(
+    keys: &DerivedKeys,
+    headers: &HeaderMap,
+    base: &Url,
+    session_id: Option<&str>,
+    token: Option<&str>,
+) -> Result<(), CsrfRefused> {
+    same_origin(headers, base)?;
+    let by_field = || matches!((session_id, token), (Some(id), Some(token)) if is_issued(keys, id, token));
+    if headers.contains_key(HEADER) || by_field() {
+        Ok(())
+    } else {
+        Err(CsrfRefused::NoProof)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CsrfRefused, FormTokens, Provenance, check_script, provenance, provenance_or_referer};
+    use super::{
+        CsrfRefused, Provenance, check_form, check_script, is_issued, issue, provenance,
+        provenance_or_referer,
+    };
     use http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
@@ -187,9 +155,9 @@ mod tests {
             .collect()
     }
 
-    fn tokens(secrets: &[&[u8]]) -> FormTokens {
+    fn keys(secrets: &[&[u8]]) -> DerivedKeys {
         let text = |secret: &&[u8]| Secret::new(String::from_utf8_lossy(secret).into_owned());
-        FormTokens::new(DerivedKeys::new(&secrets.iter().map(text).collect::<Vec<_>>()))
+        DerivedKeys::new(&secrets.iter().map(text).collect::<Vec<_>>())
     }
 
     #[test]
@@ -276,10 +244,10 @@ mod tests {
 
     #[test]
     fn a_form_needs_a_field_of_this_very_session() {
-        let tokens = tokens(&[b"one"]);
+        let keys = keys(&[b"one"]);
         let ours = headers(&[("origin", "https://app.example")]);
-        let field = tokens.issue("session-a");
-        let check = |id, token| tokens.check_form(&ours, &base(), id, token);
+        let field = issue(&keys, "session-a");
+        let check = |id, token| check_form(&keys, &ours, &base(), id, token);
         assert_eq!(check(Some("session-a"), Some(field.as_str())), Ok(()));
         assert_eq!(
             check(Some("session-b"), Some(field.as_str())),
@@ -290,15 +258,15 @@ mod tests {
         assert_eq!(check(Some("session-a"), Some("")), Err(CsrfRefused::NoProof));
         let foreign = headers(&[("origin", "https://evil.example")]);
         assert_eq!(
-            tokens.check_form(&foreign, &base(), Some("session-a"), Some(&field)),
+            check_form(&keys, &foreign, &base(), Some("session-a"), Some(&field)),
             Err(CsrfRefused::NotSameOrigin)
         );
     }
 
     #[test]
     fn a_field_of_an_older_key_still_counts() {
-        let field = tokens(&[b"old"]).issue("session-a");
-        assert!(tokens(&[b"new", b"old"]).verify("session-a", &field));
-        assert!(!tokens(&[b"new"]).verify("session-a", &field));
+        let field = issue(&keys(&[b"old"]), "session-a");
+        assert!(is_issued(&keys(&[b"new", b"old"]), "session-a", &field));
+        assert!(!is_issued(&keys(&[b"new"]), "session-a", &field));
     }
 }
