@@ -19,7 +19,7 @@ use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
 use crate::gateway::claim_headers::LeftOutHeaders;
 use crate::gateway::{Gateway, Proxy};
-use crate::http::layer::LayerParts;
+use crate::http::layer::EdgeLayer;
 use crate::http::pages::Pages;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
@@ -42,7 +42,7 @@ pub struct App(Arc<AppState>);
 
 struct AppState {
     settings: Arc<EdgeSettings>,
-    layer: LayerParts,
+    layer: EdgeLayer,
     sign_in: Arc<SignIn>,
     gateway: Arc<Gateway>,
     browser: Arc<Browser>,
@@ -77,7 +77,7 @@ impl App {
         );
         let limit = |per_minute| Arc::new(RateLimiter::new(per_minute));
         let requests = settings.max_concurrent_requests;
-        let layer = LayerParts {
+        let layer = EdgeLayer {
             metrics: shared.metrics.clone(),
             concurrency: ConcurrencyLimit::new(requests, VisitorShare::of(requests)),
             cookies: shared.cookies.clone(),
@@ -115,7 +115,7 @@ impl App {
             stopping: Stopping::on(CancellationToken::new()),
             assertions: given.assertions,
             left_out_headers: LeftOutHeaders::default(),
-            bearer: Arc::new(BearerTokens::new(shared.metrics.access_tokens())),
+            bearer: Arc::new(BearerTokens::new(shared.metrics.access_tokens.clone())),
             pending,
             kept_forms: Arc::new(KeptForms {
                 shared: Arc::clone(&shared),
@@ -216,9 +216,9 @@ impl App {
         self.0.gateway.sessions.streams().sessions()
     }
 
-    /// What the layer around all routes is made of.
+    /// The layer around all routes.
     #[must_use]
-    pub(crate) fn layer(&self) -> &LayerParts {
+    pub(crate) fn layer(&self) -> &EdgeLayer {
         &self.0.layer
     }
 

@@ -35,7 +35,8 @@ use crate::values::reserved::{
 /// The edge as a router.
 pub fn router(app: App) -> Router {
     let settings = app.settings();
-    let around = EdgeLayer::new(app.layer());
+    // Its own references, so that no other worker's core touches their counts.
+    let around = Arc::new(app.layer().clone());
     let analytics = match settings.analytics {
         Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
         None => Router::new(),

@@ -180,7 +180,7 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
         refusal: serve::unavailable,
         ends_over_share: true,
         capacity: Some(capacity),
-        hits: Some(app.layer().metrics.limits()),
+        hits: Some(app.layer().metrics.limits.clone()),
     }
 }
 

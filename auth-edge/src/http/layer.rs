@@ -14,9 +14,7 @@ use axum::extract::Request;
 use axum::http::{Version, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::Origin;
-use chassis::metrics::LimitHits;
 use http_body::Body as _;
-use prometheus::HistogramVec;
 use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
@@ -38,7 +36,7 @@ use crate::values::reserved::{DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH};
 
 /// What the layer is made of.
 #[derive(Clone, Debug)]
-pub(crate) struct LayerParts {
+pub(crate) struct EdgeLayer {
     /// The edge's metrics.
     pub(crate) metrics: Metrics,
     /// Bounds the requests worked on at once.
@@ -55,26 +53,6 @@ pub(crate) struct LayerParts {
     pub(crate) https: bool,
     /// The addresses browsers know the product by.
     pub(crate) sites: Sites,
-}
-
-/// What the layer needs to know.
-#[derive(Debug)]
-pub(crate) struct EdgeLayer {
-    parts: LayerParts,
-    requests: HistogramVec,
-    limits: LimitHits,
-}
-
-impl EdgeLayer {
-    /// Of these parts, for a worker of its own.
-    #[must_use]
-    pub(crate) fn new(parts: &LayerParts) -> Arc<Self> {
-        Arc::new(Self {
-            requests: parts.metrics.requests(),
-            limits: parts.metrics.limits(),
-            parts: parts.clone(),
-        })
-    }
 }
 
 /// The layer.
@@ -135,12 +113,12 @@ where
             // What holds more than its connection until it is sent: a stream, or an upstream's connection.
             let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
             let admitted = admitted.filter(|_| holds);
-            let answer = errors::render(answer, page, &layer.parts.pages, observed.id());
-            let mut answer = security_headers::add(answer, Https(layer.parts.https));
+            let answer = errors::render(answer, page, &layer.pages, observed.id());
+            let mut answer = security_headers::add(answer, Https(layer.https));
             if answer.status().is_redirection() {
-                redirects::end_fragment(answer.headers_mut(), &layer.parts.sites);
+                redirects::end_fragment(answer.headers_mut(), &layer.sites);
             }
-            let answer = observed.end(answer, &layer.requests);
+            let answer = observed.end(answer, &layer.metrics.requests);
             Ok(match admitted {
                 Some(admitted) => admitted.until_sent(answer),
                 None => answer,
@@ -158,21 +136,21 @@ impl EdgeLayer {
         }
         let failure = answer.extensions().get::<HttpError>();
         if let Some(limit) = failure.and_then(HttpError::limit) {
-            self.limits.count(limit.name());
+            self.metrics.limits.count(limit.name());
         }
     }
 
     /// A request that may be worked on, and what counts it until it has ended.
     fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());
-        let address = self.parts.trusted_proxies.client_address(peer, request.headers());
-        let session = || self.parts.cookies.read(request.headers());
+        let address = self.trusted_proxies.client_address(peer, request.headers());
+        let session = || self.cookies.read(request.headers());
         let has_body = !request.body().is_end_stream();
-        let admitted = self.parts.concurrency.enter(address, session, has_body);
+        let admitted = self.concurrency.enter(address, session, has_body);
         let admitted = admitted.map_err(|refused| as_browsers_take_it(&request, refused))?;
         host::named(&request)?;
-        if self.parts.sites.has_hosts() {
-            host::write(&mut request, &self.parts.trusted_proxies);
+        if self.sites.has_hosts() {
+            host::write(&mut request, &self.trusted_proxies);
         }
         if request.headers().contains_key(header::UPGRADE) {
             request.extensions_mut().insert(Arc::new(admitted.again()));
@@ -180,7 +158,7 @@ impl EdgeLayer {
         let arrival = admitted.arrival();
         Ok((
             admitted,
-            slow_client::bounded(request, self.parts.body_silence, arrival),
+            slow_client::bounded(request, self.body_silence, arrival),
         ))
     }
 }

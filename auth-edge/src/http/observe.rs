@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::USER_AGENT;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use chassis::audit::RequestId;
 use chassis::metrics::LimitHits;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Registry};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -61,11 +61,14 @@ pub(crate) struct AnsweringRoute(pub(crate) Arc<dyn RouteName + Send + Sync>);
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    requests: HistogramVec,
+    /// How long requests take.
+    pub(crate) requests: HistogramVec,
     logins: IntCounterVec,
     refusals: IntCounterVec,
-    access_tokens: IntCounterVec,
-    limits: LimitHits,
+    /// Access tokens that clients have shown.
+    pub(crate) access_tokens: IntCounterVec,
+    /// Limits that were hit.
+    pub(crate) limits: LimitHits,
 }
 
 impl Metrics {
@@ -78,59 +81,34 @@ impl Metrics {
             ),
             &["http_request_method", "http_route", "http_response_status_code"],
         )?;
-        let logins = IntCounterVec::new(
-            Opts::new(
-                "logins_total",
-                "Sign-ins that ended, by result (success, rejected, unavailable or anonymous) and provider.",
-            ),
-            &["result", "provider"],
-        )?;
-        let refusals = IntCounterVec::new(
-            Opts::new(
-                "sign_in_refusals_total",
-                "Sign-ins and logout tokens that were refused, by step (login, callback or logout_token), reason and provider.",
-            ),
-            &["step", "reason", "provider"],
-        )?;
-        let access_tokens = IntCounterVec::new(
-            Opts::new(
-                "access_tokens_total",
-                "Access tokens that clients have shown, by outcome: accepted, or why not.",
-            ),
-            &["outcome"],
-        )?;
-        registry.register(Box::new(access_tokens.clone()))?;
         registry.register(Box::new(requests.clone()))?;
-        registry.register(Box::new(logins.clone()))?;
-        registry.register(Box::new(refusals.clone()))?;
         Ok(Self {
             requests,
-            logins,
-            refusals,
-            access_tokens,
-            limits: LimitHits::new(registry, Limit::ALL.map(Limit::name))?,
+            logins: prometheus::register_int_counter_vec_with_registry!(
+                "logins_total",
+                "Sign-ins that ended, by result (success, rejected, unavailable or anonymous) and provider.",
+                &["result", "provider"],
+                registry
+            )?,
+            refusals: prometheus::register_int_counter_vec_with_registry!(
+                "sign_in_refusals_total",
+                "Sign-ins and logout tokens that were refused, by step (login, callback or logout_token), reason and provider.",
+                &["step", "reason", "provider"],
+                registry
+            )?,
+            access_tokens: prometheus::register_int_counter_vec_with_registry!(
+                "access_tokens_total",
+                "Access tokens that clients have shown, by outcome: accepted, or why not.",
+                &["outcome"],
+                registry
+            )?,
+            limits: LimitHits::new(registry, Limit::NAMES)?,
         })
-    }
-
-    /// How long requests take.
-    #[must_use]
-    pub(crate) fn requests(&self) -> HistogramVec {
-        self.requests.clone()
     }
 
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
     pub(crate) fn login(&self, result: &'static str, provider: &str) {
         self.logins.with_label_values(&[result, provider]).inc();
-    }
-
-    /// Counts access tokens that clients have shown.
-    pub(crate) fn access_tokens(&self) -> IntCounterVec {
-        self.access_tokens.clone()
-    }
-
-    /// Counts limits that were hit.
-    pub(crate) fn limits(&self) -> LimitHits {
-        self.limits.clone()
     }
 
     /// Counts a refusal, at the provider of this id; empty before one is chosen.
@@ -168,7 +146,6 @@ impl Observed {
             http.request.method_original = Empty,
             http.route = name,
             http.response.status_code = Empty,
-            network.protocol.version = Empty,
             user_agent.original = Empty,
             error.type = Empty,
             session.handle = Empty,
@@ -179,7 +156,6 @@ impl Observed {
                 span,
                 otel.name = span_name(method, name),
                 http.request.method_original = original(request.method()),
-                network.protocol.version = protocol_version(request.version()),
                 user_agent.original = user_agent(request.headers()),
             );
         }
@@ -283,15 +259,6 @@ impl Observed {
 fn user_agent(headers: &HeaderMap) -> Option<&str> {
     let agent = headers.get(USER_AGENT)?.to_str().ok()?;
     Some(agent.get(..USER_AGENT_MAX).unwrap_or(agent))
-}
-
-/// The version of HTTP as the conventions write it.
-fn protocol_version(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        _ => "1.1",
-    }
 }
 
 /// The method as a label: clients can send any word as a method, labels must stay few. Those that OpenTelemetry's conventions

@@ -1,6 +1,6 @@
 //! How often sessions are found in memory, and what becomes of proofs of their devices.
 
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, Registry};
 
 use super::cache::NotCached;
 
@@ -15,14 +15,12 @@ pub(crate) struct CacheMetrics {
 impl CacheMetrics {
     /// Makes the metrics and registers them.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let all = IntCounterVec::new(
-            Opts::new(
-                "session_cache_lookups_total",
-                "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
-            ),
+        let all = prometheus::register_int_counter_vec_with_registry!(
+            "session_cache_lookups_total",
+            "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
             &["result"],
+            registry
         )?;
-        registry.register(Box::new(all.clone()))?;
         Ok(Self {
             hits: all.with_label_values(&["hit"]),
             misses: all.with_label_values(&["miss"]),
@@ -81,14 +79,12 @@ impl DeviceProofOutcome {
 impl DeviceMetrics {
     /// Makes the metrics and registers them.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let all = IntCounterVec::new(
-            Opts::new(
-                "device_proofs_total",
-                "Proofs of the device of a session, by outcome; requests with a valid one are not counted.",
-            ),
+        let all = prometheus::register_int_counter_vec_with_registry!(
+            "device_proofs_total",
+            "Proofs of the device of a session, by outcome; requests with a valid one are not counted.",
             &["outcome"],
+            registry
         )?;
-        registry.register(Box::new(all.clone()))?;
         Ok(Self(all))
     }
 

@@ -34,41 +34,27 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// All of them.
-    pub(crate) const ALL: [Self; 13] = [
-        Self::Requests,
-        Self::VisitorShare,
-        Self::Logins,
-        Self::Callbacks,
-        Self::BackChannelLogouts,
-        Self::SecurityEvents,
-        Self::FrontChannelLogouts,
-        Self::AccessTokens,
-        Self::TokenChecks,
-        Self::BodyBytes,
-        Self::BodyTime,
-        Self::WatchesOfPerson,
-        Self::ListsOfPerson,
+    /// Their labels, in the order of the variants.
+    pub(crate) const NAMES: [&str; 13] = [
+        "requests",
+        "visitor_share",
+        "logins",
+        "callbacks",
+        "back_channel_logouts",
+        "security_events",
+        "front_channel_logouts",
+        "access_tokens",
+        "token_checks",
+        "body_bytes",
+        "body_time",
+        "watches_of_person",
+        "lists_of_person",
     ];
 
     /// Its label.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::VisitorShare => "visitor_share",
-            Self::Logins => "logins",
-            Self::Callbacks => "callbacks",
-            Self::BackChannelLogouts => "back_channel_logouts",
-            Self::SecurityEvents => "security_events",
-            Self::FrontChannelLogouts => "front_channel_logouts",
-            Self::AccessTokens => "access_tokens",
-            Self::TokenChecks => "token_checks",
-            Self::BodyBytes => "body_bytes",
-            Self::BodyTime => "body_time",
-            Self::WatchesOfPerson => "watches_of_person",
-            Self::ListsOfPerson => "lists_of_person",
-        }
+        Self::NAMES[self as usize]
     }
 }
 
