@@ -129,7 +129,8 @@ impl SessionService {
             .unwrap();
             routes().layer(from_fn(move |request: Request, next: Next| {
                 // An edge opens its watches again whenever they break.
-                let is_watch = request.uri().path().contains("/Watch");
+                let path = request.uri().path();
+                let is_watch = path.contains("/Watch") || path.ends_with("/FollowSessions");
                 counted.fetch_add(usize::from(!is_watch), Ordering::SeqCst);
                 let is_update = request.uri().path().ends_with("/UpdateSession");
                 let is_refused = is_update && strict.load(Ordering::SeqCst);
