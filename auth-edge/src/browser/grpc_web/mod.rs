@@ -95,7 +95,7 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
                     "the message did not arrive in time",
                 ),
             };
-            browser.metrics.limits().count(limit.name());
+            browser.metrics.limits.count(limit.name());
             return refusal(error::status(reason, words, []), StatusCode::OK);
         }
     };

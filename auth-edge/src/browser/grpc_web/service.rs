@@ -67,7 +67,7 @@ impl BrowserApi {
 
     /// Counts a limit of one person's and says that it was hit.
     fn overloaded(&self, limit: Limit, problem: &str) -> Status {
-        self.browser.metrics.limits().count(limit.name());
+        self.browser.metrics.limits.count(limit.name());
         error::status(ErrorReason::ErrOverloaded, problem, [])
     }
 
