@@ -219,10 +219,9 @@ pub async fn serve<P: Into<RefreshProviders>>(
         Measures::new(&runtime.metrics)?,
     )
     .revalidating(parts.limits.revalidate_ms > 0)
-    .telling(outbox.clone());
-    let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits)
-        .telling(outbox)
-        .with_demands(receiver.is_some());
+    .telling(outbox);
+    let sessions =
+        Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
     if let Some(receiver) = &receiver {
         receiver.follow_files();
     }

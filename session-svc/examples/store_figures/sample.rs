@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use session_svc::session::{
-    AccessToken, Claims, Device, Handle, Scope, Session, SessionState, SessionTokens, StoredToken, index,
+    AccessToken, Claims, Device, Handle, Scope, Session, SessionTokens, SessionValues, StoredToken, index,
 };
 use session_svc::store::Record;
 use session_svc::vault::Vault;
@@ -40,12 +40,10 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
     };
     let token = |text: &str| StoredToken::new(text.to_owned());
     let sid = format!("sid-{number:020}");
-    let session = Session {
-        handle: handle(number),
+    let values = SessionValues {
         issuer: ISSUER.to_owned(),
         subject: subject.clone(),
         user: Claims::of_kept(user),
-        attributes: Claims::default(),
         tokens: SessionTokens {
             access: Some(AccessToken {
                 value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
@@ -57,26 +55,17 @@ pub(crate) fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Re
             refresh: Some(token("v1.Mr5mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
             id_token: Some(token(&id_token.join("."))),
             generation: 0,
-            pending: None,
             ..Default::default()
         },
         provider_sid: Some(sid.clone()),
-        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(now_ms),
         created_at_ms: now_ms,
         rolled_at_ms: now_ms,
-        not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
-        binding: None,
-        cookie_generation: None,
-        theft_at_ms: None,
-        sign_in_demand: None,
-        claims_told: Default::default(),
-        state: SessionState::Active,
-        version: 1,
-        carried: Default::default(),
+        ..Default::default()
     };
+    let session = Session::new(handle(number), values);
     Record {
         name: session.handle,
         version: 1,

@@ -30,7 +30,7 @@ pub(super) async fn end_session(
     call.ended(cause, u32::from(ended));
     // The hint is for the holder of the secret alone.
     let (issuer, id_token_hint) = match removed {
-        Removed::Session(session) if is_holder => (session.issuer, session.tokens.id_token),
+        Removed::Session(session) if is_holder => (session.values.issuer, session.values.tokens.id_token),
         _ => Default::default(),
     };
     Ok(v1::EndSessionResponse {

@@ -83,14 +83,14 @@ fn listed(
     let mut last: Option<Cursor> = None;
     // One by one, so that a session and what is shown of it are not both in memory for the whole page.
     for listed in page.sessions {
-        let message = resource::listed(&listed.shown, issuer, subject, api.sessions.lifetime());
+        let message = resource::listed(&listed, issuer, subject, api.sessions.lifetime());
         bytes += message.encoded_len();
         if let Some(last) = last.as_ref().filter(|_| bytes > MAX_PAGE_BYTES) {
             answer.next_page_token = api.sessions.page_token_behind(issuer, subject, last)?;
             break;
         }
         answer.sessions.push(message);
-        last = Some(listed.cursor);
+        last = Some(listed.cursor());
     }
     // Those that are in no order of the store's come last there.
     let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);

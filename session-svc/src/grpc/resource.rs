@@ -8,14 +8,15 @@ use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 
 use crate::keeper::Shown;
-use crate::session::{CookieGeneration, Device, Lifetime, Session, SessionState};
+use crate::session::{CookieGeneration, Device, Lifetime, Session};
 use crate::sessions::WatchUpdate;
 
 /// The message of a session.
 pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
-    let state = match session.state {
-        SessionState::Active => WireState::Active,
-        SessionState::NeedsSignIn => WireState::NeedsSignIn,
+    let state = if session.needs_sign_in {
+        WireState::NeedsSignIn
+    } else {
+        WireState::Active
     };
     v1::Session {
         handle: session.handle.to_string(),

@@ -7,8 +7,7 @@
 //! Invariants
 //! - Whoever ends sessions by a list leaves the mark first; whoever creates one looks afterwards.
 //! - A session ends by a mark of the instant its tokens were received, or a later one.
-//! - Where that instant is not given, a session ends by a mark that appeared or moved while it was created, and by one of
-//!   the instant its sign-in began, or later.
+//! - Where that instant is not given, the instant counts at which its sign-in was claimed, or else its request arrived.
 //! - All times are the store's, in milliseconds. The provider's clock is compared with none of them.
 //! - An ending waits for no mark: what a full store refuses is written later.
 //! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.
@@ -29,10 +28,6 @@ const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
 
 /// How long it is kept that they were told.
 const TOLD_KEPT_MS: u64 = 1_000;
-
-/// The marks that concern a session that is being created, as they were at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Marks(Vec<Option<Mark>>);
 
 /// A session that ended by theft, as it was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,30 +144,24 @@ impl Keeper {
         Ok(())
     }
 
-    /// The marks of these lists. One round trip.
-    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Marks, KeeperError> {
-        let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
-        let loaded = self.store().load_many(&names).await?;
-        let marks = names.into_iter().zip(loaded).map(|(name, loaded)| match loaded {
-            LoadedRecord::Record(record) => Ok(Some(self.open_mark(name, &record))),
-            LoadedRecord::Gone => Ok(None),
-            LoadedRecord::Unreadable => Err(StoreError::Corrupt),
-        });
-        Ok(Marks(marks.collect::<Result<_, _>>()?))
-    }
-
-    /// Whether sessions of this provider session and person were ended at `since_ms` or later.
-    pub(crate) async fn sid_ended_since(
+    /// Whether a session of these lists and this person was ended at `since_ms` or later. One round trip.
+    pub(crate) async fn ended_since(
         &self,
-        issuer: &str,
+        lists: &[Name],
         subject: &str,
-        sid: &str,
         since_ms: u64,
     ) -> Result<bool, KeeperError> {
-        let mark = self
-            .read_mark(mark_name(index::by_provider_sid(issuer, sid)))
-            .await?;
-        Ok(mark.is_some_and(|mark| mark.concerns(subject) && mark.at_ms >= since_ms))
+        let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
+        let loaded = self.store().load_many(&names).await?;
+        let mut ends = false;
+        for (name, loaded) in names.into_iter().zip(loaded) {
+            ends |= match loaded {
+                LoadedRecord::Record(record) => self.open_mark(name, &record).ends(subject, since_ms),
+                LoadedRecord::Gone => false,
+                LoadedRecord::Unreadable => return Err(StoreError::Corrupt.into()),
+            };
+        }
+        Ok(ends)
     }
 
     async fn read_mark(&self, name: Name) -> Result<Option<Mark>, KeeperError> {
@@ -218,35 +207,9 @@ impl Keeper {
 }
 
 impl Mark {
-    fn concerns(&self, subject: &str) -> bool {
-        self.subject.is_empty() || self.subject == subject
-    }
-}
-
-impl Marks {
-    /// Whether a session of `subject` whose tokens were received at `received_at_ms` has to end.
-    pub(crate) fn end_since(&self, subject: &str, received_at_ms: u64) -> bool {
-        self.0
-            .iter()
-            .flatten()
-            .any(|mark| mark.concerns(subject) && mark.at_ms >= received_at_ms)
-    }
-
-    /// Whether a session of `subject` that was being created since `since_ms`, while the marks went from `self` to `after`, has to end.
-    pub(crate) fn end(&self, after: &Self, subject: &str, since_ms: u64) -> bool {
-        let ends = |before: &Option<Mark>, after: &Option<Mark>| {
-            let Some(mark) = after.as_ref().filter(|mark| mark.concerns(subject)) else {
-                return false;
-            };
-            let moved = before
-                .as_ref()
-                .is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
-            moved || mark.at_ms >= since_ms
-        };
-        self.0
-            .iter()
-            .zip(&after.0)
-            .any(|(before, after)| ends(before, after))
+    /// Whether a session of `subject` that began at `since_ms` has to end.
+    fn ends(&self, subject: &str, since_ms: u64) -> bool {
+        (self.subject.is_empty() || self.subject == subject) && self.at_ms >= since_ms
     }
 }
 
@@ -267,58 +230,20 @@ pub(super) fn young_name(handle: Handle) -> Name {
 mod tests {
     use super::*;
 
-    fn marks(subject: &str, version: u64, at_ms: u64) -> Marks {
-        let mark = Mark {
-            version,
-            at_ms,
-            subject: subject.to_owned(),
-        };
-        Marks(vec![None, Some(mark)])
-    }
-
     #[test]
-    fn a_mark_ends_a_session_if_it_moved_meanwhile_or_is_not_older_than_its_sign_in() {
-        let none = Marks(vec![None, None]);
-        let (first, second) = (marks("", 1, 5_000), marks("", 2, 5_000));
-        for (before, after, since_ms, ends) in [
-            (&none, &none, 5_000, false),
-            (&none, &first, 9_000, true),
-            (&first, &second, 9_000, true),
-            (&first, &marks("", 1, 6_000), 9_000, true),
-            (&first, &first, 5_001, false),
-            (&first, &first, 5_000, true),
-            (&first, &none, 5_000, false),
-        ] {
-            assert_eq!(
-                before.end(after, "alice", since_ms),
-                ends,
-                "{before:?} {after:?} {since_ms}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_mark_ends_what_was_received_by_then() {
-        for (subject, at_ms, received_at_ms, ends) in [
+    fn a_mark_ends_what_began_by_then_of_its_person() {
+        for (subject, at_ms, since_ms, ends) in [
             ("", 5_000, 5_001, false),
             ("", 5_000, 5_000, true),
             ("alice", 5_000, 4_999, true),
             ("bob", 5_000, 4_999, false),
         ] {
-            let marks = marks(subject, 1, at_ms);
-            assert_eq!(
-                marks.end_since("alice", received_at_ms),
-                ends,
-                "{marks:?} {received_at_ms}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_mark_of_somebody_else_ends_nothing() {
-        let none = Marks(vec![None, None]);
-        for (subject, ends) in [("alice", true), ("", true), ("bob", false)] {
-            assert_eq!(none.end(&marks(subject, 1, 5_000), "alice", 0), ends, "{subject}");
+            let mark = Mark {
+                version: 1,
+                at_ms,
+                subject: subject.to_owned(),
+            };
+            assert_eq!(mark.ends("alice", since_ms), ends, "{mark:?} {since_ms}");
         }
     }
 }

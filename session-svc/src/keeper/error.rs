@@ -25,3 +25,15 @@ pub enum KeeperError {
     #[error("a stored record cannot be read")]
     Seal(#[from] SealError),
 }
+
+impl KeeperError {
+    /// Whether another try may succeed: the store is away, or another replica has written with a key that this one receives soon.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::Unavailable(_) | StoreError::Full)
+                | Self::StaleVersion
+                | Self::Seal(SealError::UnknownKey(_))
+        )
+    }
+}

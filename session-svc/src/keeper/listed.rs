@@ -36,6 +36,14 @@ pub enum Shown {
 }
 
 impl Shown {
+    /// The session, if it can be read.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        match self {
+            Self::Session(session) => Some(session),
+            Self::Unreadable { .. } => None,
+        }
+    }
+
     /// Public name of the session.
     pub fn handle(&self) -> Handle {
         match self {
@@ -52,6 +60,11 @@ impl Shown {
         }
     }
 
+    /// Continues its list behind it.
+    pub(crate) fn cursor(&self) -> Cursor {
+        Cursor::behind(self.created_at_ms(), self.handle())
+    }
+
     /// Whether it is a session of this person. Of one that cannot be read this is judged by the lists its record names, which are hashes of
     /// issuer and person; where there are none, the list it was found by is all there is to go by.
     pub(crate) fn is_of(&self, issuer: &str, subject: &str) -> bool {
@@ -64,15 +77,6 @@ impl Shown {
     }
 }
 
-/// An entry of a list with what it leads to.
-#[derive(Debug)]
-pub struct Listed {
-    /// The session.
-    pub shown: Shown,
-    /// Goes on behind it.
-    pub cursor: Cursor,
-}
-
 impl Keeper {
     /// Valid sessions of a list and those that cannot be read, at most `limit`, and where it goes on; `None` after the last. A part
     /// may be short or empty before the end, and ends when the bytes in `budget` have been read; these are subtracted from it.
@@ -82,7 +86,7 @@ impl Keeper {
         after: Option<&Cursor>,
         limit: usize,
         budget: &mut usize,
-    ) -> Result<(Vec<Listed>, Option<Cursor>), KeeperError> {
+    ) -> Result<(Vec<Shown>, Option<Cursor>), KeeperError> {
         let listing = self.store().list(whose.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
@@ -101,7 +105,7 @@ impl Keeper {
         &self,
         whose: Whose<'_>,
         entries: &[Entry],
-        listed: &mut Vec<Listed>,
+        listed: &mut Vec<Shown>,
     ) -> Result<usize, KeeperError> {
         let (index, now_ms) = (whose.index(), self.now_ms());
         let names: Vec<Name> = entries.iter().map(|entry| entry.name).collect();
@@ -144,10 +148,7 @@ impl Keeper {
                     indexes,
                 },
             };
-            listed.push(Listed {
-                shown,
-                cursor: entry.cursor(),
-            });
+            listed.push(shown);
         }
         Ok(bytes)
     }

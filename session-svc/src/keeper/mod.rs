@@ -25,8 +25,7 @@ pub use crate::vault::{KeyId, SealError};
 pub use counts::SessionCounts;
 pub(crate) use endings::REQUEST_KEPT_MS;
 pub use error::KeeperError;
-pub use listed::{Listed, Shown};
-pub(crate) use removing::FoundSession;
+pub use listed::Shown;
 pub use removing::Removed;
 
 use endings::young_name;
@@ -44,22 +43,6 @@ pub struct Keeper {
     making_up: MakingUp,
     counts: Option<SessionCounts>,
     finds_by_email: bool,
-}
-
-/// What an edit wants done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// Write the session as edited.
-    Write,
-    /// Write nothing.
-    Leave,
-}
-
-impl Edit {
-    /// Of a session that was changed, or was not.
-    pub(crate) fn of(is_changed: bool) -> Self {
-        if is_changed { Self::Write } else { Self::Leave }
-    }
 }
 
 impl Keeper {
@@ -123,11 +106,6 @@ impl Keeper {
         &self.vault
     }
 
-    /// What seals, for whoever outlives this keeper.
-    pub(crate) fn shared_vault(&self) -> Arc<Vault> {
-        Arc::clone(&self.vault)
-    }
-
     /// Reads a session; `Missing` if there is none that is valid now.
     pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
         let record = self.store.load(handle).await?;
@@ -175,7 +153,7 @@ impl Keeper {
         Ok(inserted)
     }
 
-    /// Edits a session that was read before and writes it as its next version, reading it again where another
+    /// Edits a session that was read before and writes it as its next version if `edit` returns true. Reads it again where another
     /// write came first. Gives the session as it is now, and whether this call wrote it.
     pub async fn edit<F>(
         &self,
@@ -185,12 +163,12 @@ impl Keeper {
         mut edit: F,
     ) -> Result<(Session, bool), KeeperError>
     where
-        F: FnMut(&mut Session) -> Edit + Send,
+        F: FnMut(&mut Session) -> bool + Send,
     {
         let mut current = read;
         for _ in 0..WRITE_ATTEMPTS {
             let mut edited = current.clone();
-            if edit(&mut edited) == Edit::Leave {
+            if !edit(&mut edited) {
                 return Ok((current, false));
             }
             edited.version = current.version.saturating_add(1);

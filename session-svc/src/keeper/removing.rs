@@ -5,7 +5,7 @@
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 
-use super::{Keeper, KeeperError};
+use super::{Keeper, KeeperError, Shown};
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
@@ -15,27 +15,31 @@ impl Keeper {
     /// A record that cannot be read is removed all the same.
     pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, KeeperError> {
         match self.find(handle).await? {
-            FoundSession::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
-            FoundSession::Unreadable(handle) => self.remove_seen(handle, None, cause).await,
-            FoundSession::Nothing => Ok(Removed::Nothing),
+            Some(seen) => self.remove_seen(handle, seen.session(), cause).await,
+            None => Ok(Removed::Nothing),
         }
     }
 
     /// What there is of a handle, valid or not, before it is removed.
-    pub(crate) async fn find(&self, handle: Handle) -> Result<FoundSession, KeeperError> {
-        match self.store().load(handle).await {
-            Ok(Some(record)) => Ok(match self.open(&record) {
-                Ok(session) => FoundSession::Session(Box::new(session)),
-                Err(_logged_when_it_is_removed) => FoundSession::Unreadable(handle),
-            }),
-            Ok(None) => Ok(FoundSession::Nothing),
-            Err(StoreError::Corrupt) => Ok(FoundSession::Unreadable(handle)),
-            Err(error) => Err(error.into()),
-        }
+    pub(crate) async fn find(&self, handle: Handle) -> Result<Option<Shown>, KeeperError> {
+        let opened = match self.store().load(handle).await {
+            Ok(Some(record)) => self.open(&record).ok(),
+            Ok(None) => return Ok(None),
+            Err(StoreError::Corrupt) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let unreadable = Shown::Unreadable {
+            handle,
+            created_at_ms: 0,
+            indexes: Vec::new(),
+        };
+        Ok(Some(
+            opened.map_or(unreadable, |session| Shown::Session(Box::new(session))),
+        ))
     }
 
-    /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost is
-    /// no failure: whoever finds the record gone takes what was seen for what was removed.
+    /// Removes the session of a handle that was read before; `None` if it could not be read. A lost answer of the store is no failure: if
+    /// the record is gone, the session as it was read counts as removed.
     pub(crate) async fn remove_seen(
         &self,
         handle: Handle,
@@ -60,7 +64,6 @@ impl Keeper {
         seen: Option<&Session>,
         cause: Cause,
     ) -> Result<Removed, KeeperError> {
-        let name = handle;
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
         let change = SessionChange {
             kind: ChangeKind::Ended,
@@ -71,19 +74,19 @@ impl Keeper {
             cause: Some(cause),
         };
         let event = self.vault().seal_change(&change)?;
-        let mut removed = self.store().remove(name, event.clone()).await;
+        let mut removed = self.store().remove(handle, event.clone()).await;
         if let Err(StoreError::Unavailable(_)) = &removed {
-            removed = match (self.store().load(name).await, seen) {
+            removed = match (self.store().load(handle).await, seen) {
                 (Ok(None), Some(seen)) => return Ok(self.judged(seen.clone())),
                 (Ok(None), None) => return Ok(Removed::Unreadable),
-                (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(name, event).await,
+                (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(handle, event).await,
                 (Err(_), _) => removed,
             };
         }
         let opened = match removed {
             Ok(Some(removed)) => self.open(&removed).map_err(KeeperError::from),
             Ok(None) => return Ok(Removed::Nothing),
-            Err(error @ StoreError::Corrupt) => Err(error.into()),
+            Err(StoreError::Corrupt) => Err(StoreError::Corrupt.into()),
             Err(error) => return Err(error.into()),
         };
         Ok(match opened {
@@ -113,17 +116,6 @@ fn record(handle: Handle, actor: Option<(&str, &str)>, cause: Cause) {
         ..AuditRecord::new(Event::SessionEnd, Outcome::Success)
     }
     .write();
-}
-
-/// What there is of a handle.
-#[derive(Debug)]
-pub(crate) enum FoundSession {
-    /// A session, which may have expired.
-    Session(Box<Session>),
-    /// A record that cannot be read.
-    Unreadable(Handle),
-    /// Nothing.
-    Nothing,
 }
 
 /// What was removed.

@@ -50,14 +50,8 @@ impl RefreshFlight {
             scope: named(&scope),
         };
         let sent_at = Instant::now();
-        let answer = match source {
-            ApiTokenSource::AccessToken => provider.exchange(shown.expose(), &named, self.now_secs()).await,
-            ApiTokenSource::RefreshToken => {
-                provider
-                    .refresh_for(shown.expose(), &named, self.now_secs())
-                    .await
-            }
-        };
+        let (shown, now) = (shown.expose(), self.now_secs());
+        let answer = provider.api_token(source, shown, &named, now).await;
         self.refresher.measures.provider_took(sent_at.elapsed());
         Ok(match answer {
             Ok(tokens) => {

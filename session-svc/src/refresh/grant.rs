@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::secret::Secret;
 use oidc::{GrantError, IdToken, PROTOCOL_CLAIMS, RefreshedTokens};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
@@ -12,15 +11,13 @@ use tokio::time::{Instant, sleep};
 use super::RefreshProvider;
 use super::flight::{LeadError, LeadOutcome, LeaseExpiry, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
-use super::ports::TokenRefreshError;
-use crate::keeper::Edit;
+use super::pauses::Paused;
+use super::ports::TokenGrantError;
 use crate::session::access::still_good;
 use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
-use crate::session::{
-    AccessToken, Cause, Claims, RevocableToken, Scope, Session, SessionState, StoredToken, TokenKind,
-};
+use crate::session::{AccessToken, Cause, Claims, RevocableToken, Scope, Session, StoredToken};
 
 /// Pauses between two tries to save: the first, and the longest.
 const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
@@ -49,12 +46,12 @@ impl RefreshFlight {
                 None if answer.may_be_replaced(self.refresher.keeper.now_ms()) => {}
                 None => {
                     self.record_outcome(FlightOutcome::Unjudged);
-                    return Err(TokenRefreshError::ProviderUnavailable.into());
+                    return Err(TokenGrantError::ProviderUnavailable.into());
                 }
             }
         }
         let refresh_token = session.tokens.refresh.as_ref().map(StoredToken::text);
-        let refresh_token = refresh_token.ok_or(TokenRefreshError::Refused)?;
+        let refresh_token = refresh_token.ok_or(TokenGrantError::Refused)?;
         self.check_lease(held)?;
         let sent_at = Instant::now();
         let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
@@ -78,22 +75,18 @@ impl RefreshFlight {
     pub(super) fn provider_of(
         &self,
         session: &Session,
-    ) -> Result<&Arc<dyn RefreshProvider>, TokenRefreshError> {
+    ) -> Result<&Arc<dyn RefreshProvider>, TokenGrantError> {
         let provider = self.refresher.providers.of(&session.issuer);
         provider.ok_or_else(|| {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             self.record_outcome(FlightOutcome::Rejected);
-            TokenRefreshError::Rejected
+            TokenGrantError::Rejected
         })
     }
 
     /// What a failed grant means; a refusal for good is saved.
-    pub(super) async fn fail(
-        &self,
-        session: Session,
-        error: GrantError,
-    ) -> Result<Session, TokenRefreshError> {
+    pub(super) async fn fail(&self, session: Session, error: GrantError) -> Result<Session, TokenGrantError> {
         let handle = session.handle;
         let (outcome, meaning, pauses) = match error {
             GrantError::Refused(refusal) if refusal.is_final() => {
@@ -102,28 +95,29 @@ impl RefreshFlight {
             }
             GrantError::Refused(refusal) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused the request for new tokens");
-                (FlightOutcome::Rejected, TokenRefreshError::Rejected, true)
+                (FlightOutcome::Rejected, TokenGrantError::Rejected, true)
             }
             GrantError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
-                (FlightOutcome::Unusable, TokenRefreshError::Rejected, true)
+                (FlightOutcome::Unusable, TokenGrantError::Rejected, true)
             }
             GrantError::Transient(error) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
-                let meaning = TokenRefreshError::ProviderUnavailable;
+                let meaning = TokenGrantError::ProviderUnavailable;
                 (FlightOutcome::Transient, meaning, error.is_unknown_refusal())
             }
         };
         if pauses {
             let now_ms = self.refresher.keeper.now_ms();
-            self.refresher.pauses.begin(&session, None, meaning, now_ms);
+            let pauses = &self.refresher.pauses;
+            pauses.begin(&session, Paused::Refresh, meaning, now_ms);
         }
         self.record_outcome(outcome);
         Err(meaning)
     }
 
     /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
-    async fn save_refusal(&self, session: Session) -> Result<Session, TokenRefreshError> {
+    async fn save_refusal(&self, session: Session) -> Result<Session, TokenGrantError> {
         let Saved { session, is_ours } = self
             .save_outcome(session, ChangeKind::Changed, needs_sign_in)
             .await?;
@@ -134,11 +128,12 @@ impl RefreshFlight {
         });
         if is_ours && self.refresher.revalidates {
             // Saved first: the refresh token is not used again whatever becomes of the ending.
-            self.refresher.remove(&session, Cause::Refused).await?;
+            let removed = self.refresher.end_at_last(&session, Cause::Refused, false);
+            removed.await?;
         }
         self.wanted
             .outcome_in(session)
-            .unwrap_or(Err(TokenRefreshError::Refused))
+            .unwrap_or(Err(TokenGrantError::Refused))
     }
 
     /// Saves the tokens of an answer, and what its ID token says if it has one.
@@ -147,7 +142,7 @@ impl RefreshFlight {
         session: Session,
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
-    ) -> Result<Session, TokenRefreshError> {
+    ) -> Result<Session, TokenGrantError> {
         let now_ms = self.refresher.keeper.now_ms();
         let edit = |session: &mut Session| {
             apply(session, tokens, id_token);
@@ -164,10 +159,10 @@ impl RefreshFlight {
     }
 
     /// Fails if the ID token of an answer says that the provider's session is over.
-    pub(super) fn check_valid(&self, session: &Session) -> Result<(), TokenRefreshError> {
+    pub(super) fn check_valid(&self, session: &Session) -> Result<(), TokenGrantError> {
         let keeper = &self.refresher.keeper;
         let is_valid = session.is_valid(keeper.lifetime(), keeper.now_ms());
-        is_valid.then_some(()).ok_or(TokenRefreshError::Missing)
+        is_valid.then_some(()).ok_or(TokenGrantError::Missing)
     }
 
     /// Saves an outcome that brings tokens. A late one is dropped: another outcome was seen already.
@@ -177,14 +172,14 @@ impl RefreshFlight {
         kind: ChangeKind,
         tokens: &RefreshedTokens,
         edit: F,
-    ) -> Result<Saved, TokenRefreshError>
+    ) -> Result<Saved, TokenGrantError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
         let (handle, issuer) = (session.handle, session.issuer.clone());
         let saved = self.save_outcome(session, kind, edit).await;
         let saved = saved.inspect_err(|error| {
-            if *error == TokenRefreshError::Missing {
+            if *error == TokenGrantError::Missing {
                 // The session ended meanwhile: no caller will use what the provider just gave.
                 let unused = self.unused(tokens);
                 self.refresher.revoke_in_background(&issuer, unused);
@@ -197,7 +192,7 @@ impl RefreshFlight {
         tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
         self.record_outcome(FlightOutcome::Superseded);
         let outcome = self.wanted.outcome_in(saved.session);
-        let session = outcome.unwrap_or(Err(TokenRefreshError::ProviderUnavailable))?;
+        let session = outcome.unwrap_or(Err(TokenGrantError::ProviderUnavailable))?;
         Ok(Saved {
             session,
             is_ours: false,
@@ -206,19 +201,16 @@ impl RefreshFlight {
 
     /// What of an answer that nobody sees is taken back: a refresh token, and a token for an API.
     fn unused(&self, tokens: &RefreshedTokens) -> Vec<RevocableToken> {
-        let refresh = tokens
-            .refresh_token
-            .iter()
-            .map(|token| (TokenKind::Refresh, token));
+        let revocable = |token: &String, is_access| RevocableToken {
+            value: StoredToken::new(token.clone()),
+            is_access,
+        };
+        let refresh = tokens.refresh_token.iter().map(|token| revocable(token, false));
         let api = self
             .wanted
             .target()
-            .map(|_| (TokenKind::Access, &tokens.access_token));
-        let revocable = |(kind, token): (TokenKind, &String)| RevocableToken {
-            kind,
-            value: Secret::new(token.clone()),
-        };
-        refresh.chain(api).map(revocable).collect()
+            .map(|_| revocable(&tokens.access_token, true));
+        refresh.chain(api).collect()
     }
 
     /// Saves an outcome as an edit, unless another one was saved before that used the refresh token as well. Tries for as long as the session lives: the
@@ -228,7 +220,7 @@ impl RefreshFlight {
         session: Session,
         kind: ChangeKind,
         edit: F,
-    ) -> Result<Saved, TokenRefreshError>
+    ) -> Result<Saved, TokenGrantError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -242,11 +234,11 @@ impl RefreshFlight {
             let mut edited = None;
             let written = keeper.edit(session.clone(), kind, None, |session| {
                 if self.wanted.rotates() && session.tokens.generation != generation {
-                    return Edit::Leave;
+                    return false;
                 }
                 edit(session);
                 edited = Some(session.tokens.clone());
-                Edit::Write
+                true
             });
             match written.await.map_err(refresh_error) {
                 Ok((session, written)) => {
@@ -255,7 +247,7 @@ impl RefreshFlight {
                     return Ok(Saved { session, is_ours });
                 }
                 // A replica that seals with a newer key has written the session: this one receives the key soon.
-                Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
+                Err(TokenGrantError::StoreUnavailable | TokenGrantError::UnknownKey(_))
                     if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
                 {
                     if unanswered.is_none() {
@@ -279,7 +271,7 @@ impl RefreshFlight {
 /// The provider refused the refresh token for good: it is removed, and not tried again. The generation moves on, so
 /// that tokens which come late from somebody who used the token as well do not undo what was said.
 fn needs_sign_in(session: &mut Session) {
-    session.state = SessionState::NeedsSignIn;
+    session.needs_sign_in = true;
     session.tokens.refresh = None;
     session.tokens.pending = None;
     session.tokens.generation = session.tokens.generation.saturating_add(1);
@@ -314,7 +306,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
     }
     tokens.other_grants = 0;
     tokens.pending = None;
-    session.state = SessionState::Active;
+    session.needs_sign_in = false;
     if let Some(id_token) = id_token {
         apply_id_token(session, answer, id_token);
     }

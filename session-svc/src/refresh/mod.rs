@@ -7,7 +7,7 @@
 //! Tokens for single APIs are requested the same way (`api_grant`), each by flights of its own. What the provider refused is not
 //! requested again for a moment (`pauses`).
 //!
-//! Tokens of sessions that end are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
+//! Sessions end here (`ending`). Their tokens are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
 //!
 //! Callers wait for a bounded time, the exchange for as long as it needs; a flight that only waits for another replica
 //! ends with the last of its callers.
@@ -26,6 +26,7 @@
 //! refused and the session says that it needs a sign-in (see `docs/architecture.md`).
 
 mod api_grant;
+mod ending;
 mod flight;
 mod flights;
 mod grant;
@@ -40,8 +41,7 @@ mod revocation_notes;
 mod validation;
 mod wanted;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chassis::audit::carried;
@@ -54,13 +54,13 @@ pub use provider::{RefreshProvider, RefreshProviders};
 
 use self::flight::RefreshFlight;
 use self::flights::{FlightResult, FlightWaiter, Flights};
-use self::pauses::{OF_TARGETS_MS, OF_WAITING_CALLERS_MS, RefreshPauses};
-use self::ports::{RevocationNote, SignalOutbox, TokenRefreshError, WaitingCaller};
+use self::pauses::{Paused, RefreshPauses};
+use self::ports::{SignalOutbox, TokenRefreshError, WaitingCaller};
 use self::record::RefreshRecord;
-use self::revalidation::Revalidations;
+use self::revalidation::MAX_REVALIDATIONS;
 use self::wanted::Wanted;
 use crate::keeper::Keeper;
-use crate::session::{ApiTarget, ApiToken, ApiTokenSource, RevocableToken, Session, SessionState, index};
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Session, index};
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
@@ -83,14 +83,12 @@ pub struct Refresher {
     max_bytes: usize,
     flights: Flights,
     pauses: RefreshPauses,
-    target_pauses: RefreshPauses,
     /// Whether a session ends whose refresh token the provider refuses.
     revalidates: bool,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
-    revalidations: Arc<Revalidations>,
+    revalidations: Arc<Semaphore>,
     revocations: Arc<Semaphore>,
-    without_revocation: Arc<Mutex<HashSet<String>>>,
     work: TaskTracker,
     /// None where nobody is told.
     signals: Option<Arc<dyn SignalOutbox>>,
@@ -113,13 +111,11 @@ impl Refresher {
             lease,
             max_bytes,
             flights: Flights::default(),
-            pauses: RefreshPauses::new(OF_WAITING_CALLERS_MS),
-            target_pauses: RefreshPauses::new(OF_TARGETS_MS),
+            pauses: RefreshPauses::default(),
             revalidates: false,
             name: Arc::default(),
-            revalidations: Arc::default(),
+            revalidations: Arc::new(Semaphore::new(MAX_REVALIDATIONS)),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
-            without_revocation: Arc::default(),
             work: TaskTracker::new(),
             signals: None,
             measures,
@@ -182,7 +178,7 @@ impl Refresher {
         seen: &Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
-        if seen.state == SessionState::NeedsSignIn {
+        if seen.needs_sign_in {
             return Err(TokenRefreshError::Refused);
         }
         if seen.tokens.refresh.is_none() {
@@ -214,7 +210,7 @@ impl Refresher {
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError> {
-        if let Some(error) = self.pauses.find(&seen, None, self.keeper.now_ms()) {
+        if let Some(error) = self.pauses.find(&seen, Paused::Refresh, self.keeper.now_ms()) {
             return Err(error);
         }
         let session = self
@@ -238,7 +234,8 @@ impl Refresher {
         target: &ApiTarget,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<ApiToken, TokenRefreshError> {
-        if let Some(refused) = self.target_pauses.find(seen, Some(target), self.keeper.now_ms()) {
+        let paused = Paused::of_target(target);
+        if let Some(refused) = self.pauses.find(seen, paused, self.keeper.now_ms()) {
             return Err(refused);
         }
         let source = self.api_token_source(&seen.issuer);
@@ -246,7 +243,7 @@ impl Refresher {
         let remember = |asked: &Session, error: &TokenRefreshError| {
             if error.is_about_target() {
                 let now_ms = self.keeper.now_ms();
-                self.target_pauses.begin(asked, Some(target), *error, now_ms);
+                self.pauses.begin(asked, paused, *error, now_ms);
             }
         };
         let session = match self.wait_for(seen, wanted(seen), waiting_caller).await {
@@ -264,22 +261,5 @@ impl Refresher {
             .get(target)
             .cloned()
             .ok_or(TokenRefreshError::Internal)
-    }
-
-    /// Notes in the store that tokens of a session that is about to end are to be revoked at its issuer, so that some replica
-    /// does it whatever becomes of this one. A note that cannot be written holds nothing up.
-    pub(crate) async fn note_revocation(
-        &self,
-        session: &Session,
-        tokens: Vec<RevocableToken>,
-    ) -> RevocationNote {
-        self.note(&session.issuer, tokens, Some(session.handle)).await
-    }
-
-    /// Revokes what was noted, later and in the background.
-    pub(crate) fn revoke_later(&self, note: RevocationNote) {
-        let refresher = self.clone();
-        self.work
-            .spawn(async move { refresher.revoke_and_forget(note).await });
     }
 }

@@ -13,15 +13,36 @@ use super::ports::TokenRefreshError;
 use super::wanted::name_of;
 use crate::session::{ApiTarget, Handle, Name, Session};
 
-/// The first and the longest pause where callers wait: the requests of one page make one call, and an operator who corrects the
-/// client sees it work this soon.
-pub(super) const OF_WAITING_CALLERS_MS: (u64, u64) = (1_000, 30_000);
-/// The same where sessions are revalidated: no caller waits, and a provider that comes back is not met by all sessions at once.
-pub(super) const OF_REVALIDATIONS_MS: (u64, u64) = (30_000, 900_000);
-/// The same of a token for an API.
-pub(super) const OF_TARGETS_MS: (u64, u64) = (30_000, 30_000);
-/// The most pauses of one kind, about a megabyte. Beyond them the provider is asked.
+/// The most pauses, about a megabyte. Beyond them the provider is asked.
 const MOST: usize = 8_192;
+
+/// What a pause is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Paused {
+    /// Refreshes that callers wait for.
+    Refresh,
+    /// Refreshes that no caller waits for.
+    Revalidation,
+    /// Requests for a token for this API.
+    Target(Name),
+}
+
+impl Paused {
+    pub(super) fn of_target(target: &ApiTarget) -> Self {
+        Self::Target(name_of(target, &[]))
+    }
+
+    /// The first and the longest pause, in milliseconds.
+    fn bounds_ms(self) -> (u64, u64) {
+        match self {
+            // The requests of one page make one call, and an operator who corrects the client sees it work this soon.
+            Self::Refresh => (1_000, 30_000),
+            // A provider that comes back is not met by all sessions at once.
+            Self::Revalidation => (30_000, 900_000),
+            Self::Target(_) => (30_000, 30_000),
+        }
+    }
+}
 
 struct Pause {
     error: TokenRefreshError,
@@ -39,51 +60,26 @@ impl Pause {
     }
 }
 
-/// The session, and the API if the request names one.
-type PauseKey = (Handle, Option<Name>);
-
-/// The pauses of one kind in this process. Clones share them.
-#[derive(Clone)]
-pub(super) struct RefreshPauses {
-    bounds_ms: (u64, u64),
-    all: Arc<Mutex<HashMap<PauseKey, Pause>>>,
-}
+/// The pauses of this process. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct RefreshPauses(Arc<Mutex<HashMap<(Handle, Paused), Pause>>>);
 
 impl RefreshPauses {
-    /// No pauses yet, of these lengths.
-    pub(super) fn new(bounds_ms: (u64, u64)) -> Self {
-        Self {
-            bounds_ms,
-            all: Arc::default(),
-        }
-    }
-
     /// Why the provider refused these tokens of the session a moment ago, if it did; `now_ms` is the store's clock.
-    pub(super) fn find(
-        &self,
-        session: &Session,
-        target: Option<&ApiTarget>,
-        now_ms: u64,
-    ) -> Option<TokenRefreshError> {
-        let pauses = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let pause = pauses.get(&key(session, target))?;
+    pub(super) fn find(&self, session: &Session, paused: Paused, now_ms: u64) -> Option<TokenRefreshError> {
+        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = pauses.get(&(session.handle, paused))?;
         let counts = pause.generation == session.tokens.generation && !pause.is_over(now_ms);
         counts.then_some(pause.error)
     }
 
     /// Begins a pause, twice as long as the last one for these tokens.
-    pub(super) fn begin(
-        &self,
-        session: &Session,
-        target: Option<&ApiTarget>,
-        error: TokenRefreshError,
-        now_ms: u64,
-    ) {
-        let mut pauses = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let (key, generation) = (key(session, target), session.tokens.generation);
+    pub(super) fn begin(&self, session: &Session, paused: Paused, error: TokenRefreshError, now_ms: u64) {
+        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, generation) = ((session.handle, paused), session.tokens.generation);
         let last = pauses.get(&key);
         let last = last.filter(|pause| pause.generation == generation);
-        let (first_ms, longest_ms) = self.bounds_ms;
+        let (first_ms, longest_ms) = paused.bounds_ms();
         let length_ms = last.map_or(first_ms, |pause| (pause.length_ms * 2).min(longest_ms));
         if pauses.len() >= MOST {
             pauses.retain(|_, pause| !pause.is_over(now_ms));
@@ -100,39 +96,34 @@ impl RefreshPauses {
     }
 }
 
-fn key(session: &Session, target: Option<&ApiTarget>) -> PauseKey {
-    (session.handle, target.map(|target| name_of(target, &[])))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::SessionState;
     use crate::session::access::tests::session;
 
     #[test]
     fn each_refusal_doubles_the_pause_and_other_tokens_end_it() {
-        let pauses = RefreshPauses::new(OF_WAITING_CALLERS_MS);
-        let mut session = session(true, true, SessionState::Active);
+        let pauses = RefreshPauses::default();
+        let mut session = session(true, true, false);
         let mut now_ms = 1_000_000;
         for length_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
             let error = TokenRefreshError::Rejected;
-            assert_eq!(pauses.find(&session, None, now_ms), None);
-            pauses.begin(&session, None, error, now_ms);
+            assert_eq!(pauses.find(&session, Paused::Refresh, now_ms), None);
+            pauses.begin(&session, Paused::Refresh, error, now_ms);
             assert_eq!(
-                pauses.find(&session, None, now_ms + length_ms - 1),
+                pauses.find(&session, Paused::Refresh, now_ms + length_ms - 1),
                 Some(error),
                 "{length_ms}"
             );
             assert_eq!(
-                pauses.find(&session, None, now_ms - 1),
+                pauses.find(&session, Paused::Refresh, now_ms - 1),
                 None,
                 "the clock was set back"
             );
             now_ms += length_ms;
         }
-        pauses.begin(&session, None, TokenRefreshError::Rejected, now_ms);
+        pauses.begin(&session, Paused::Refresh, TokenRefreshError::Rejected, now_ms);
         session.tokens.generation += 1;
-        assert_eq!(pauses.find(&session, None, now_ms), None);
+        assert_eq!(pauses.find(&session, Paused::Refresh, now_ms), None);
     }
 }

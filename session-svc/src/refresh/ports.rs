@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::keeper::KeyId;
-use crate::session::{Cause, Name, RevocableToken, Session};
+use crate::session::{Cause, Session};
 
 /// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
@@ -13,17 +13,6 @@ pub struct WaitingCaller<'a> {
     pub caller: &'a str,
     /// When its call began.
     pub since: Instant,
-}
-
-/// Tokens that are to be revoked.
-#[derive(Clone, Debug)]
-pub struct RevocationNote {
-    /// Name of the note's record.
-    pub name: Name,
-    /// Issuer identifier of the provider.
-    pub issuer: String,
-    /// What is to be revoked, in this order.
-    pub tokens: Vec<RevocableToken>,
 }
 
 /// Stores notes of endings for other systems, so that another replica can report them if this one dies. A note that cannot be written

@@ -11,7 +11,7 @@ use oidc::{
     RefreshedTokens, RelyingParty, Revoked, TokenHint, TokenTarget,
 };
 
-use crate::session::{ApiTokenSource, TokenKind};
+use crate::session::ApiTokenSource;
 
 /// What a provider without such a grant says (RFC 6749, section 5.2).
 const NOT_OFFERED: &str = "unsupported_grant_type";
@@ -43,20 +43,12 @@ pub trait RefreshProvider: Send + Sync + 'static {
         ApiTokenSource::AccessToken
     }
 
-    /// Exchanges an access token for one for an API (RFC 8693). A provider that does not say refuses.
-    async fn exchange(
+    /// Requests a token for an API with the session's token of that source: an exchange (RFC 8693), or a refresh that names the API (RFC 8707,
+    /// section 2.2). A provider that does not say refuses.
+    async fn api_token(
         &self,
-        _access_token: &str,
-        _target: &TokenTarget<'_>,
-        _now: u64,
-    ) -> Result<RefreshedTokens, GrantError> {
-        Err(GrantError::Refused(OAuthError::new(NOT_OFFERED)))
-    }
-
-    /// Exchanges a refresh token for an access token for an API (RFC 8707, section 2.2). A provider that does not say refuses.
-    async fn refresh_for(
-        &self,
-        _refresh_token: &str,
+        _source: ApiTokenSource,
+        _token: &str,
         _target: &TokenTarget<'_>,
         _now: u64,
     ) -> Result<RefreshedTokens, GrantError> {
@@ -64,7 +56,7 @@ pub trait RefreshProvider: Send + Sync + 'static {
     }
 
     /// Takes a token back (RFC 7009).
-    async fn revoke(&self, token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError>;
+    async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError>;
 }
 
 #[async_trait]
@@ -93,29 +85,20 @@ impl RefreshProvider for RelyingParty {
         }
     }
 
-    async fn exchange(
+    async fn api_token(
         &self,
-        access_token: &str,
+        source: ApiTokenSource,
+        token: &str,
         target: &TokenTarget<'_>,
         now: u64,
     ) -> Result<RefreshedTokens, GrantError> {
-        self.exchange_token(access_token, target, now).await
+        match source {
+            ApiTokenSource::AccessToken => self.exchange_token(token, target, now).await,
+            ApiTokenSource::RefreshToken => self.refresh_for(token, target, now).await,
+        }
     }
 
-    async fn refresh_for(
-        &self,
-        refresh_token: &str,
-        target: &TokenTarget<'_>,
-        now: u64,
-    ) -> Result<RefreshedTokens, GrantError> {
-        Self::refresh_for(self, refresh_token, target, now).await
-    }
-
-    async fn revoke(&self, token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError> {
-        let hint = match kind {
-            TokenKind::Refresh => TokenHint::RefreshToken,
-            TokenKind::Access => TokenHint::AccessToken,
-        };
+    async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
         Self::revoke(self, token, hint, now).await
     }
 }

@@ -5,35 +5,18 @@
 use std::time::Duration;
 
 use chassis::audit::carried;
-use tokio::sync::Semaphore;
 
 use super::Refresher;
-use super::pauses::{OF_REVALIDATIONS_MS, RefreshPauses};
+use super::pauses::Paused;
 use super::wanted::Wanted;
-use crate::session::{Cause, Session, SessionState, index};
+use crate::session::{Cause, Session, index};
 
 /// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
 /// the calls.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// Tries under way at once in one process; more are left to the next call.
-const MAX_TRIES: usize = 64;
-
-/// The revalidations of this process.
-pub(super) struct Revalidations {
-    permits: Semaphore,
-    /// After tries that failed.
-    pauses: RefreshPauses,
-}
-
-impl Default for Revalidations {
-    fn default() -> Self {
-        Self {
-            permits: Semaphore::new(MAX_TRIES),
-            pauses: RefreshPauses::new(OF_REVALIDATIONS_MS),
-        }
-    }
-}
+pub(super) const MAX_REVALIDATIONS: usize = 64;
 
 impl Refresher {
     /// Refreshes tokens that are still good, later and in the background, unless that was tried just now; however many calls need it, one
@@ -48,11 +31,11 @@ impl Refresher {
 
     /// Tries it and gives the outcome, as its metric names it.
     async fn try_ahead(&self, seen: &Session, caller: &str) -> &'static str {
-        let Revalidations { permits, pauses } = &*self.revalidations;
-        if pauses.find(seen, None, self.keeper.now_ms()).is_some() {
+        let (pauses, paused) = (&self.pauses, Paused::Revalidation);
+        if pauses.find(seen, paused, self.keeper.now_ms()).is_some() {
             return "tried_before";
         }
-        let Ok(_permit) = permits.try_acquire() else {
+        let Ok(_permit) = self.revalidations.try_acquire() else {
             return "no_room";
         };
         let name = index::hashed(&[b"refreshed ahead", seen.handle.as_bytes()]);
@@ -62,9 +45,9 @@ impl Refresher {
             // A caller that needs the token finds out whether the store is back.
             Err(_) => return "failed",
         }
-        if self.revalidates && seen.state == SessionState::NeedsSignIn {
+        if self.revalidates && seen.needs_sign_in {
             // It was refused before sessions were revalidated, or by a process that died before it ended the session.
-            return match self.remove(seen, Cause::Refused).await {
+            return match self.end_at_last(seen, Cause::Refused, false).await {
                 Ok(()) => "refreshed",
                 Err(_) => "failed",
             };
@@ -74,7 +57,7 @@ impl Refresher {
             return "refreshed";
         };
         if self.revalidates && error.keeps_tokens() {
-            pauses.begin(seen, None, error, self.keeper.now_ms());
+            pauses.begin(seen, paused, error, self.keeper.now_ms());
         }
         "failed"
     }

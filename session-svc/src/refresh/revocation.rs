@@ -1,13 +1,13 @@
 //! Revoking tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to
 //! anybody, and again until it is done, for each is noted in the store first (`revocation_notes`).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use oidc::{ProviderError, Revoked};
+use oidc::{ProviderError, Revoked, TokenHint};
 
-use super::ports::RevocationNote;
+use super::revocation_notes::RevocationNote;
 use super::{RefreshProvider, Refresher};
-use crate::session::{RevocableToken, TokenKind};
+use crate::session::{Name, RevocableToken};
 
 /// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
@@ -16,27 +16,15 @@ const UNSUPPORTED: &str = "unsupported_token_type";
 const MAY_PASS: [u16; 5] = [401, 403, 408, 425, 429];
 
 impl Refresher {
-    /// Notes and revokes tokens, if there are any, in a task of its own.
-    pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
-        if tokens.is_empty() {
-            return;
-        }
-        let (refresher, issuer) = (self.clone(), issuer.to_owned());
-        self.work.spawn(async move {
-            let note = refresher.note(&issuer, tokens, None).await;
-            refresher.revoke_and_forget(note).await;
-        });
-    }
-
     /// Revokes what was noted, unless too many revocations are under way; the provider's HTTP timeout bounds it.
-    pub(super) async fn revoke_and_forget(&self, note: RevocationNote) {
+    pub(super) async fn revoke_and_forget(&self, name: Name, note: RevocationNote) {
         let Ok(_permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is revoked later");
             self.measures.revocation("put_off");
             return;
         };
         if self.revoke(&note).await {
-            self.forget_note(&note).await;
+            self.forget_note(name).await;
         }
     }
 
@@ -63,21 +51,25 @@ impl Refresher {
     /// Sends one request; true if it need not be repeated.
     async fn revoke_one(&self, provider: &dyn RefreshProvider, issuer: &str, token: &RevocableToken) -> bool {
         let now = self.keeper.now_ms() / 1_000;
-        let (outcome, is_over) = match provider.revoke(token.value.expose(), token.kind, now).await {
+        let hint = if token.is_access {
+            TokenHint::AccessToken
+        } else {
+            TokenHint::RefreshToken
+        };
+        let answer = provider.revoke(token.value.text().expose(), hint, now).await;
+        let (outcome, is_over) = match answer {
             Ok(Revoked::Done) => {
                 tracing::debug!(issuer, "a token was revoked");
-                self.set_without_revocation(issuer, false);
                 ("done", true)
             }
             Ok(Revoked::NotOffered) => {
                 tracing::debug!(issuer, "the provider revokes no tokens: one is left to expire");
-                self.set_without_revocation(issuer, true);
                 ("not_offered", true)
             }
             Err(error) => {
-                let is_final = is_final(&error, token.kind);
+                let is_final = is_final(&error, token.is_access);
                 let error = &error as &dyn std::error::Error;
-                if is_final && token.kind == TokenKind::Access {
+                if is_final && token.is_access {
                     tracing::debug!(issuer, error, "the provider revokes no such access tokens");
                     ("unsupported", true)
                 } else {
@@ -89,28 +81,17 @@ impl Refresher {
         self.measures.revocation(outcome);
         is_over
     }
-
-    /// Remembers whether a provider offers no revocation.
-    fn set_without_revocation(&self, issuer: &str, is_without: bool) {
-        let without = self.without_revocation.lock();
-        let mut without = without.unwrap_or_else(PoisonError::into_inner);
-        if is_without {
-            without.insert(issuer.to_owned());
-        } else {
-            without.remove(issuer);
-        }
-    }
 }
 
 /// Whether another request would be refused again. An access token is refused for good by anything but a client that is not
 /// believed: it dies by itself soon, and holds up no other note meanwhile.
-fn is_final(error: &ProviderError, kind: TokenKind) -> bool {
+fn is_final(error: &ProviderError, is_access: bool) -> bool {
     match error {
         ProviderError::Refused { refusal, .. } => {
-            refusal.code() == UNSUPPORTED || (kind == TokenKind::Access && !refusal.is_about_client())
+            refusal.code() == UNSUPPORTED || (is_access && !refusal.is_about_client())
         }
         ProviderError::Status { status, .. } => {
-            kind == TokenKind::Access && (400..500).contains(status) && !MAY_PASS.contains(status)
+            is_access && (400..500).contains(status) && !MAY_PASS.contains(status)
         }
         _ => false,
     }

@@ -8,20 +8,17 @@
 //! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use chassis::secret::Secret;
 use prost::Message as _;
 use ring::rand::SystemRandom;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Refresher;
-use super::ports::RevocationNote;
 use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
-use crate::session::{Handle, Name, RevocableToken, SessionId, TokenKind, index};
+use crate::session::{Handle, Name, RevocableToken, SessionId, index};
 use crate::store::{Listing, LoadedRecord, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
@@ -46,114 +43,70 @@ const LEASE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LAST_PAUSE: Duration = Duration::from_secs(600);
 
-/// What a note says, before it is sealed.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-struct NoteText {
+/// What is to be revoked at a provider.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RevocationNote {
     #[prost(string, tag = "1")]
-    issuer: String,
-    /// The token that is taken back first: a refresh token, unless it is told otherwise.
-    #[prost(string, tag = "2")]
-    first_token: String,
-    /// The session that was about to end; empty for a token without one.
+    pub(super) issuer: String,
+    /// In this order.
+    #[prost(message, repeated, tag = "2")]
+    pub(super) tokens: Vec<RevocableToken>,
+    /// The session that was about to end; empty for tokens without one.
     #[prost(string, tag = "3")]
-    handle: String,
-    /// Whether the first is an access token.
-    #[prost(bool, tag = "4")]
-    first_is_access: bool,
-    /// The others, access tokens all. A release that does not know them leaves them to expire.
-    #[prost(string, repeated, tag = "5")]
-    access_tokens: Vec<String>,
-}
-
-impl NoteText {
-    fn new(note: &RevocationNote, handle: Option<Handle>) -> Self {
-        let mut tokens = note.tokens.iter();
-        let first = tokens.next();
-        Self {
-            issuer: note.issuer.clone(),
-            first_token: first
-                .map(|token| token.value.expose().clone())
-                .unwrap_or_default(),
-            handle: handle.map(|handle| handle.to_string()).unwrap_or_default(),
-            first_is_access: first.is_some_and(|token| token.kind == TokenKind::Access),
-            access_tokens: tokens.map(|token| token.value.expose().clone()).collect(),
-        }
-    }
-
-    fn into_note(self, name: Name) -> RevocationNote {
-        let first = if self.first_is_access {
-            TokenKind::Access
-        } else {
-            TokenKind::Refresh
-        };
-        let others = self
-            .access_tokens
-            .into_iter()
-            .map(|token| (TokenKind::Access, token));
-        let tokens = std::iter::once((first, self.first_token)).chain(others);
-        RevocationNote {
-            name,
-            issuer: self.issuer,
-            tokens: tokens
-                .map(|(kind, token)| RevocableToken {
-                    kind,
-                    value: Secret::new(token),
-                })
-                .collect(),
-        }
-    }
+    session: String,
 }
 
 /// Providers that could not be reached: when they are called again, and after which pause.
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
-    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is
-    /// logged: what it says is tried all the same.
+    /// Notes tokens that are to be revoked, if there are any, so that some replica does it whatever becomes of this one; gives the note and
+    /// its name. A note that cannot be written is logged: its revocation is tried all the same.
     pub(super) async fn note(
         &self,
         issuer: &str,
         tokens: Vec<RevocableToken>,
-        handle: Option<Handle>,
-    ) -> RevocationNote {
-        let first = tokens.first().map(|token| token.value.expose().as_bytes());
+        session: Option<Handle>,
+    ) -> Option<(Name, RevocationNote)> {
+        let first = tokens.first()?.value.text();
+        let name = index::hashed(&[
+            REVOCATION.as_bytes(),
+            issuer.as_bytes(),
+            first.expose().as_bytes(),
+        ]);
         let note = RevocationNote {
-            name: index::hashed(&[
-                REVOCATION.as_bytes(),
-                issuer.as_bytes(),
-                first.unwrap_or_default(),
-            ]),
             issuer: issuer.to_owned(),
             tokens,
+            session: session.map(|handle| handle.to_string()).unwrap_or_default(),
         };
-        let is_useless = self
-            .without_revocation
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(issuer);
-        if !is_useless && let Err(error) = self.insert_note(&note, handle).await {
+        if let Err(error) = self.insert_note(name, &note).await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "a revocation could not be noted: it is tried once");
         }
-        note
+        Some((name, note))
     }
 
-    async fn insert_note(&self, note: &RevocationNote, handle: Option<Handle>) -> Result<(), KeeperError> {
-        let text = NoteText::new(note, handle);
+    async fn insert_note(&self, name: Name, note: &RevocationNote) -> Result<(), KeeperError> {
+        let text = note.encode_to_vec();
         let record = Record {
             indexes: vec![list()],
-            ..self
-                .keeper
-                .note(REVOCATION, note.name, &text.encode_to_vec(), KEPT_MS)?
+            ..self.keeper.note(REVOCATION, name, &text, KEPT_MS)?
         };
         // An empty event: watchers pass it over. One that is there already says the same.
         self.keeper.store().insert(record, Vec::new()).await?;
         Ok(())
     }
 
+    /// Revokes what was noted, later and in the background.
+    pub(super) fn revoke_later(&self, name: Name, note: RevocationNote) {
+        let refresher = self.clone();
+        self.work
+            .spawn(async move { refresher.revoke_and_forget(name, note).await });
+    }
+
     /// Removes the note of a revocation that is done.
-    pub(super) async fn forget_note(&self, note: &RevocationNote) {
-        if let Err(error) = self.keeper.store().remove(note.name, Vec::new()).await {
+    pub(super) async fn forget_note(&self, name: Name) {
+        if let Err(error) = self.keeper.store().remove(name, Vec::new()).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the note of a revocation stays for now"
@@ -238,16 +191,17 @@ impl Refresher {
             .keeper
             .vault()
             .open_note(REVOCATION, record.name, &record.payload);
-        let Some(text) = opened.ok().and_then(|text| NoteText::decode(&text[..]).ok()) else {
+        let note = opened
+            .ok()
+            .and_then(|text| RevocationNote::decode(&text[..]).ok());
+        let Some(note) = note else {
             return Ok(());
         };
-        let handle = Handle::parse(&text.handle);
-        let note = text.into_note(record.name);
-        if let Ok(handle) = handle
+        if let Ok(handle) = Handle::parse(&note.session)
             && self.keeper.store().load(handle).await?.is_some()
         {
             if age_ms >= FAILED_MS {
-                self.forget_note(&note).await;
+                self.forget_note(record.name).await;
             }
             return Ok(());
         }
@@ -257,7 +211,7 @@ impl Refresher {
         }
         if self.revoke(&note).await {
             pauses.remove(&note.issuer);
-            self.forget_note(&note).await;
+            self.forget_note(record.name).await;
         } else {
             let pause = pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LAST_PAUSE));
             pauses.insert(note.issuer, (Instant::now() + pause, pause));

@@ -14,22 +14,15 @@ use std::time::Duration;
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::flight::{RefreshFlight, refresh_error};
+use super::RefreshProvider;
+use super::flight::RefreshFlight;
 use super::grant::{access_token, rotate};
 use super::measures::FlightOutcome;
-use super::ports::{SessionEnding, TokenRefreshError};
-use super::{RefreshProvider, Refresher};
-use crate::keeper::KeeperError;
+use super::ports::TokenRefreshError;
 use crate::session::change::ChangeKind;
 use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
 use crate::session::{Cause, PendingAnswer, Scope, Session, StoredToken};
-
-/// How long the ending of a session is tried while the store is out of reach.
-const MAX_ENDING: Duration = Duration::from_secs(30);
-
-/// Pause between two tries to end one.
-const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long an answer that nobody has saved yet waits for the provider's keys: its refresh token is the only copy.
 pub(super) const UNSAVED_MAX: Duration = Duration::from_millis(500);
@@ -154,77 +147,11 @@ impl RefreshFlight {
         let tokens = session
             .tokens
             .revocable_with(rotated, self.refresher.keeper.now_ms());
-        let removed = self.refresher.remove(&session, Cause::TokenMismatch).await;
+        let removed = self.refresher.end_at_last(&session, Cause::TokenMismatch, false);
+        let removed = removed.await;
         self.refresher.revoke_in_background(&session.issuer, tokens);
         removed?;
         Err(TokenRefreshError::Refused)
-    }
-}
-
-impl Refresher {
-    /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
-    pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), TokenRefreshError> {
-        if let Some(signals) = &self.signals {
-            let ending = SessionEnding {
-                session,
-                cause,
-                replaced_by: None,
-            };
-            // A note that the store does not take now is tried again in the background, for longer than the removal.
-            signals.note_ending(ending).await;
-        }
-        retry(|| async {
-            self.keeper.mark_young(session, cause).await;
-            self.keeper.remove(session.handle, cause).await
-        })
-        .await?;
-        if let Some(signals) = &self.signals {
-            signals.wake();
-        }
-        Ok(())
-    }
-
-    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were
-    /// received. A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no
-    /// session by it and leaves a mark (OpenID Connect Back-Channel Logout 1.0, section 2.7).
-    pub(super) async fn unless_logged_out(
-        &self,
-        session: Session,
-        received_ms: u64,
-    ) -> Result<Session, TokenRefreshError> {
-        let Some(sid) = session.provider_sid.as_deref() else {
-            return Ok(session);
-        };
-        let (issuer, subject) = (&session.issuer, &session.subject);
-        if !retry(|| self.keeper.sid_ended_since(issuer, subject, sid, received_ms)).await? {
-            return Ok(session);
-        }
-        tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
-        self.remove(&session, Cause::BackChannelLogout).await?;
-        // Access without the user is what offline tokens are for (Back-Channel Logout, section 2.7).
-        if !session.tokens.scope.is_offline() {
-            let tokens = session.tokens.revocable(self.keeper.now_ms());
-            self.revoke_in_background(&session.issuer, tokens);
-        }
-        Err(TokenRefreshError::Missing)
-    }
-}
-
-/// Does what an ending needs, again and again for as long as the store may need to come back.
-async fn retry<T, W>(work: impl Fn() -> W) -> Result<T, TokenRefreshError>
-where
-    W: Future<Output = Result<T, KeeperError>>,
-{
-    let deadline = Instant::now() + MAX_ENDING;
-    loop {
-        match work().await.map_err(refresh_error) {
-            Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
-                if Instant::now() < deadline =>
-            {
-                sleep(ENDING_PAUSE).await
-            }
-            outcome => return outcome,
-        }
     }
 }
 

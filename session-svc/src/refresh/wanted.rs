@@ -1,7 +1,7 @@
 //! What a flight is to bring: newer tokens of the session, or a token for one API.
 
 use super::ports::TokenRefreshError;
-use crate::session::{ApiTarget, ApiTokenSource, Handle, Name, Session, SessionState, index};
+use crate::session::{ApiTarget, ApiTokenSource, Handle, Name, Session, index};
 
 /// Separates these names from all others.
 const EXCHANGE: &str = "api token";
@@ -91,7 +91,7 @@ impl Wanted {
 
 /// Why the refresh token is not used any more, if it is not.
 fn refusal(session: &Session) -> Option<TokenRefreshError> {
-    let refused = session.state == SessionState::NeedsSignIn || session.tokens.refresh.is_none();
+    let refused = session.needs_sign_in || session.tokens.refresh.is_none();
     refused.then_some(TokenRefreshError::Refused)
 }
 
@@ -111,7 +111,7 @@ mod tests {
     /// Else it would be told that its own token is refused, though only the one before was.
     #[test]
     fn who_has_seen_a_newer_token_joins_no_exchange_that_shows_an_older_one() {
-        let before = session(true, true, SessionState::Active);
+        let before = session(true, true, false);
         let mut after = before.clone();
         after.tokens.generation += 1;
         let target = ApiTarget::new("orders", "", &[]);

@@ -1,6 +1,6 @@
 //! What to do when an access token is required: the order of decisions, as a pure function.
 
-use super::{AccessToken, Session, SessionState};
+use super::{AccessToken, Session};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub(crate) fn decide(session: &Session, scopes: &[String], force_refresh: bool, 
         return Decision::Refuse(TokenRefusal::SignInOwed);
     }
     let tokens = &session.tokens;
-    let refused_before = session.state == SessionState::NeedsSignIn;
+    let refused_before = session.needs_sign_in;
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
         return Decision::Refuse(TokenRefusal::MissingAccessToken);
     }
@@ -84,7 +84,7 @@ pub(crate) fn is_due_revalidation(session: &Session, revalidate_ms: u64, now_ms:
     let tokens = &session.tokens;
     let granted_at_ms = tokens.granted_at_ms.max(session.created_at_ms);
     let is_old = tokens.refresh.is_some() && now_ms >= granted_at_ms.saturating_add(revalidate_ms);
-    revalidate_ms > 0 && (is_old || session.state == SessionState::NeedsSignIn)
+    revalidate_ms > 0 && (is_old || session.needs_sign_in)
 }
 
 /// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.

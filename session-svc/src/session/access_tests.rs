@@ -1,11 +1,11 @@
 //! The decision table of an access token that is required.
 
 use super::*;
-use crate::session::{Device, Scope, SessionId, SessionTokens, StoredToken};
+use crate::session::{Scope, SessionId, SessionTokens, SessionValues, StoredToken};
 
 const EXPIRES_MS: u64 = 1_000_000;
 
-pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Session {
+pub(crate) fn session(access: bool, refresh: bool, needs_sign_in: bool) -> Session {
     let access = access.then(|| AccessToken {
         value: StoredToken::new("token".to_owned()),
         token_type: "Bearer".to_owned(),
@@ -21,30 +21,14 @@ pub(crate) fn session(access: bool, refresh: bool, state: SessionState) -> Sessi
         pending: None,
         ..Default::default()
     };
-    Session {
-        handle: SessionId::from_bytes([1; 16]).handle(),
+    let values = SessionValues {
         issuer: "https://issuer.example".to_owned(),
         subject: "sub".to_owned(),
-        user: Default::default(),
-        attributes: Default::default(),
         tokens,
-        provider_sid: None,
-        earlier_sids: Vec::new(),
-        authenticated_at_ms: None,
-        created_at_ms: 0,
-        rolled_at_ms: 0,
-        not_after_ms: None,
-        created_on: Device::default(),
-        last_seen_on: Device::default(),
-        binding: None,
-        cookie_generation: None,
-        theft_at_ms: None,
-        sign_in_demand: None,
-        claims_told: Default::default(),
-        state,
-        version: 1,
-        carried: Default::default(),
-    }
+        needs_sign_in,
+        ..Default::default()
+    };
+    Session::new(SessionId::from_bytes([1; 16]).handle(), values)
 }
 
 fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
@@ -53,7 +37,7 @@ fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
 
 #[test]
 fn neither_token_is_a_missing_access_token_before_anything_else() {
-    let session = session(false, false, SessionState::Active);
+    let session = session(false, false, false);
     let scopes = ["unknown".to_owned()];
     assert_eq!(
         decide(&session, &scopes, true, 0),
@@ -65,12 +49,7 @@ fn neither_token_is_a_missing_access_token_before_anything_else() {
 fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
     let scopes = ["email".to_owned(), "orders:read".to_owned()];
     for force in [false, true] {
-        let refused = decide(
-            &session(true, true, SessionState::Active),
-            &scopes,
-            force,
-            EXPIRES_MS,
-        );
+        let refused = decide(&session(true, true, false), &scopes, force, EXPIRES_MS);
         assert_eq!(
             refused,
             Decision::Refuse(TokenRefusal::InsufficientScope(vec!["orders:read".to_owned()]))
@@ -81,19 +60,16 @@ fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
 #[test]
 fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
     assert_eq!(
-        decided(&session(true, false, SessionState::Active), true, 0),
+        decided(&session(true, false, false), true, 0),
         Decision::Refuse(TokenRefusal::MissingRefreshToken)
     );
-    assert_eq!(
-        decided(&session(true, true, SessionState::Active), true, 0),
-        Decision::Refresh
-    );
+    assert_eq!(decided(&session(true, true, false), true, 0), Decision::Refresh);
 }
 
 // conformance: B-111
 #[test]
 fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
-    let session = session(true, false, SessionState::Active);
+    let session = session(true, false, false);
     assert!(matches!(
         decided(&session, false, EXPIRES_MS - EXPIRY_MARGIN_MS),
         Decision::Serve(_)
@@ -107,18 +83,15 @@ fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
 #[test]
 fn expired_or_absent_with_a_refresh_token_is_refreshed() {
     assert_eq!(
-        decided(&session(true, true, SessionState::Active), false, EXPIRES_MS),
+        decided(&session(true, true, false), false, EXPIRES_MS),
         Decision::Refresh
     );
-    assert_eq!(
-        decided(&session(false, true, SessionState::Active), false, 0),
-        Decision::Refresh
-    );
+    assert_eq!(decided(&session(false, true, false), false, 0), Decision::Refresh);
 }
 
 #[test]
 fn a_refused_refresh_token_is_not_tried_again_but_a_good_token_is_still_served() {
-    let session = session(true, false, SessionState::NeedsSignIn);
+    let session = session(true, false, true);
     assert!(matches!(decided(&session, false, 0), Decision::Serve(_)));
     assert_eq!(
         decided(&session, true, 0),
@@ -132,7 +105,7 @@ fn a_refused_refresh_token_is_not_tried_again_but_a_good_token_is_still_served()
 
 #[test]
 fn inside_the_margin_a_token_is_still_good_until_it_really_expires() {
-    let session = session(true, true, SessionState::Active);
+    let session = session(true, true, false);
     assert!(still_good(&session, EXPIRES_MS - 1).is_some());
     assert!(still_good(&session, EXPIRES_MS).is_none());
 }
@@ -145,7 +118,7 @@ fn the_margin_is_at_most_half_of_the_tokens_lifetime() {
         (119_000, 59_500),
         (120_000, EXPIRY_MARGIN_MS),
     ] {
-        let mut session = session(true, false, SessionState::Active);
+        let mut session = session(true, false, false);
         if let Some(access) = &mut session.tokens.access {
             access.lifetime_ms = lifetime_ms;
         }

@@ -8,7 +8,7 @@
 use prost::Message;
 
 use super::access::{Decision, TokenRefusal, decide, is_expired};
-use super::{AccessToken, Scope, Session, SessionState};
+use super::{AccessToken, Scope, Session};
 
 /// Most API tokens of one session: more than the APIs one application calls, and bounded whatever a caller requests.
 pub(crate) const MAX_API_TOKENS: usize = 16;
@@ -148,7 +148,7 @@ pub(crate) fn decide_api(
         return ApiDecision::Refuse(TokenRefusal::SignInOwed);
     }
     let tokens = &session.tokens;
-    let refused_before = session.state == SessionState::NeedsSignIn;
+    let refused_before = session.needs_sign_in;
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
         return ApiDecision::Refuse(TokenRefusal::MissingAccessToken);
     }

@@ -41,7 +41,7 @@ fn decided(
 #[test]
 fn a_token_is_served_for_exactly_what_it_was_requested_for() {
     let orders = target("orders", &["read", "write"]);
-    let mut session = session(true, true, SessionState::Active);
+    let mut session = session(true, true, false);
     session
         .tokens
         .api
@@ -71,7 +71,7 @@ fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
     use ApiTokenSource::{AccessToken, RefreshToken};
     use TokenRefusal as R;
     let orders = target("orders", &[]);
-    let (active, refused) = (SessionState::Active, SessionState::NeedsSignIn);
+    let (active, refused) = (false, true);
     for (access, refresh, state, source, now_ms, expected) in [
         (true, false, active, AccessToken, 0, D::Request),
         (true, true, active, AccessToken, EXPIRES_MS, D::RefreshThenRequest),
@@ -132,7 +132,7 @@ fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
 #[test]
 fn a_scope_that_was_not_granted_is_not_requested_again_while_the_token_lives() {
     let orders = target("orders", &["read", "write"]);
-    let mut session = session(true, true, SessionState::Active);
+    let mut session = session(true, true, false);
     session.tokens.api.put(token(&orders, "read", EXPIRES_MS), 0);
     let decided = |force, now_ms| decided(&session, &orders, ApiTokenSource::AccessToken, force, now_ms);
     let refused = ApiDecision::Refuse(TokenRefusal::InsufficientScope(vec!["write".to_owned()]));
@@ -158,7 +158,7 @@ fn a_session_holds_a_bounded_number_and_the_oldest_goes_first() {
 
 #[test]
 fn what_is_taken_back_is_the_refresh_token_first_and_then_what_lives_long_enough() {
-    let mut session = session(true, true, SessionState::Active);
+    let mut session = session(true, true, false);
     session
         .tokens
         .api
@@ -171,7 +171,7 @@ fn what_is_taken_back_is_the_refresh_token_first_and_then_what_lives_long_enough
         let revocable = session.tokens.revocable_with(rotated, now_ms);
         revocable
             .iter()
-            .map(|token| token.value.expose().clone())
+            .map(|token| token.value.text().expose().clone())
             .collect()
     };
     assert_eq!(values(0, None), ["refresh", "for orders", "for billing"]);

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use prost::Message;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
@@ -21,22 +22,26 @@ pub(crate) type ClaimMembers = BTreeMap<String, Box<RawValue>>;
 /// The claim that names the person.
 pub(crate) const SUBJECT: &str = "sub";
 
-/// The text of a JSON object.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Claims(String);
+/// The text of a JSON object. That of an object without members is kept empty.
+#[derive(Clone, PartialEq, Eq, Message)]
+#[prost(skip_debug)]
+pub struct Claims(#[prost(string, tag = "1")] String);
+
+/// An object without members.
+const NONE: &str = "{}";
 
 impl Claims {
     /// The claims of a caller. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could
     /// understand it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
     pub fn parse(text: String) -> Result<Self, Error> {
         serde_json::from_str::<Unique>(&text)?;
-        Ok(Self(text))
+        Ok(Self::of_kept(text))
     }
 
     /// Claims that were parsed before.
     #[must_use]
     pub fn of_kept(text: String) -> Self {
-        Self(text)
+        Self(if text == NONE { String::new() } else { text })
     }
 
     /// The claims of these names, whoever it is about first.
@@ -44,7 +49,7 @@ impl Claims {
         let subject = members.remove(SUBJECT);
         let others = serde_json::to_string(&members)?;
         let Some(subject) = subject else {
-            return Ok(Self(others));
+            return Ok(Self::of_kept(others));
         };
         let comma = if members.is_empty() { "" } else { "," };
         Ok(Self(format!(r#"{{"{SUBJECT}":{subject}{comma}{}"#, &others[1..])))
@@ -53,12 +58,12 @@ impl Claims {
     /// The text.
     #[must_use]
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        if self.0.is_empty() { NONE } else { &self.0 }
     }
 
     /// What they say, each as it stands.
     pub(crate) fn members(&self) -> Result<ClaimMembers, Error> {
-        serde_json::from_str(&self.0)
+        serde_json::from_str(self.text())
     }
 
     /// Who they say it is; none if they do not, or not with a text.
@@ -97,12 +102,6 @@ impl Claims {
 #[must_use]
 pub(crate) fn comparable_email(email: &str) -> String {
     email.trim().to_lowercase()
-}
-
-impl Default for Claims {
-    fn default() -> Self {
-        Self("{}".to_owned())
-    }
 }
 
 impl fmt::Debug for Claims {

@@ -25,8 +25,10 @@ pub(crate) mod sign_in_demand;
 pub(crate) mod tokens;
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 use chassis::secret::Secret;
+use prost::Message;
 
 use self::claims::{Object, SUBJECT};
 
@@ -39,67 +41,98 @@ pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
 pub use name::Name;
-pub use revocable::{RevocableToken, TokenKind};
+pub use revocable::RevocableToken;
 pub use sign_in_demand::SignInDemand;
 pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
-
-/// Whether the session still does everything a session does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionState {
-    /// The person is signed in.
-    Active,
-    /// The provider refused to refresh the tokens: whatever needs one sends the person to sign in.
-    NeedsSignIn,
-}
 
 /// A signed-in person on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     /// Public name, derived one-way from the secret ID.
     pub handle: Handle,
+    /// Grows by one with every write; the first is 1.
+    pub version: u64,
+    /// What it says.
+    pub values: SessionValues,
+    /// What a newer release wrote with it and this one does not know, which is written back as it came. It may be a token of a later kind.
+    pub carried: Secret<Vec<u8>>,
+}
+
+impl Deref for Session {
+    type Target = SessionValues;
+
+    fn deref(&self) -> &SessionValues {
+        &self.values
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut SessionValues {
+        &mut self.values
+    }
+}
+
+/// What a session says; also the main part of its stored form (`vault::wire`, which has the fields 6 and 15).
+#[derive(Clone, PartialEq, Message)]
+pub struct SessionValues {
     /// Issuer identifier of the provider, byte-exact.
+    #[prost(string, tag = "1")]
     pub issuer: String,
     /// The person at that issuer.
+    #[prost(string, tag = "2")]
     pub subject: String,
     /// Claims about the person.
+    #[prost(message, required, tag = "3")]
     pub user: Claims,
     /// Whatever callers remember with the session.
+    #[prost(message, required, tag = "4")]
     pub attributes: Claims,
     /// What the provider's token endpoint gave.
+    #[prost(message, required, tag = "5")]
     pub tokens: SessionTokens,
     /// The provider's own session.
+    #[prost(string, optional, tag = "7")]
     pub provider_sid: Option<String>,
     /// Sessions of the provider it belonged to before, the latest first; at most [`EARLIER_SIDS`].
+    #[prost(string, repeated, tag = "8")]
     pub earlier_sids: Vec<String>,
     /// When the person proved who they are; `None` if the provider did not say. Never guessed from anything else.
+    #[prost(uint64, optional, tag = "9")]
     pub authenticated_at_ms: Option<u64>,
     /// When the session began.
+    #[prost(uint64, tag = "10")]
     pub created_at_ms: u64,
     /// When the session was last extended by use.
+    #[prost(uint64, tag = "11")]
     pub rolled_at_ms: u64,
     /// The session never lives beyond this instant.
+    #[prost(uint64, optional, tag = "12")]
     pub not_after_ms: Option<u64>,
     /// Where the session was created.
+    #[prost(message, required, tag = "13")]
     pub created_on: Device,
     /// Where the session was last used.
+    #[prost(message, required, tag = "14")]
     pub last_seen_on: Device,
+    /// Whether the provider refused to refresh the tokens: whatever needs one sends the person to sign in.
+    #[prost(bool, tag = "16")]
+    pub needs_sign_in: bool,
     /// The device it is bound to, if it is.
+    #[prost(message, optional, tag = "17")]
     pub binding: Option<DeviceBinding>,
     /// Which generation of its cookie counts, if it has rotated.
+    #[prost(message, optional, tag = "18")]
     pub cookie_generation: Option<CookieGeneration>,
     /// When another session of the person ended by theft, if that is news.
+    #[prost(uint64, optional, tag = "19")]
     pub theft_at_ms: Option<u64>,
     /// A sign-in that the person owes before the session is good for anything guarded.
+    #[prost(message, optional, tag = "20")]
     pub sign_in_demand: Option<SignInDemand>,
     /// Claims that security events have told, by name: when the event was that has told each last, in milliseconds since the Unix epoch, by
     /// the clock of whoever told of it.
+    #[prost(btree_map = "string, uint64", tag = "21")]
     pub claims_told: BTreeMap<String, u64>,
-    /// Whether the session still does everything.
-    pub state: SessionState,
-    /// Grows by one with every write; the first is 1.
-    pub version: u64,
-    /// What a newer release wrote with it and this one does not know, which is written back as it came. It may be a token of a later kind.
-    pub carried: Secret<Vec<u8>>,
 }
 
 /// How many of the provider's earlier sessions a session is still found by: a logout that arrives while a refresh
@@ -107,6 +140,16 @@ pub struct Session {
 pub(crate) const EARLIER_SIDS: usize = 3;
 
 impl Session {
+    /// The first version of a session.
+    pub fn new(handle: Handle, values: SessionValues) -> Self {
+        Self {
+            handle,
+            version: 1,
+            values,
+            carried: Secret::default(),
+        }
+    }
+
     /// Takes over claims that a security event of `at_ms` has told, but for who it is about and for those that a later one has; false if
     /// nothing is news.
     ///

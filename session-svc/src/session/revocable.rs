@@ -1,28 +1,21 @@
 //! Which tokens of a session are worth taking back at the provider when it ends (RFC 7009).
 
-use chassis::secret::Secret;
+use prost::Message;
 
 use super::{SessionTokens, StoredToken};
 
 /// An access token with less left expires before its revocation has arrived everywhere, in milliseconds.
 const WORTH_REVOKING_MS: u64 = 10_000;
 
-/// What kind of token it is (RFC 7009, section 2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenKind {
-    /// A refresh token.
-    Refresh,
-    /// An access token.
-    Access,
-}
-
 /// A token that is to be taken back.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Message)]
 pub struct RevocableToken {
-    /// What kind it is.
-    pub kind: TokenKind,
     /// The token.
-    pub value: Secret<String>,
+    #[prost(message, required, tag = "1")]
+    pub value: StoredToken,
+    /// Whether it is an access token, and no refresh token (RFC 7009, section 2.1).
+    #[prost(bool, tag = "2")]
+    pub is_access: bool,
 }
 
 impl SessionTokens {
@@ -30,8 +23,8 @@ impl SessionTokens {
     /// session's own access token is left to expire.
     pub(crate) fn revocable(&self, now_ms: u64) -> Vec<RevocableToken> {
         let refresh = self.refresh.as_ref().map(|token| RevocableToken {
-            kind: TokenKind::Refresh,
-            value: token.text(),
+            value: token.clone(),
+            is_access: false,
         });
         let is_worth_it = |expires_at_ms: u64| now_ms.saturating_add(WORTH_REVOKING_MS) <= expires_at_ms;
         let api = self
@@ -39,8 +32,8 @@ impl SessionTokens {
             .iter()
             .filter(|token| is_worth_it(token.access.expires_at_ms))
             .map(|token| RevocableToken {
-                kind: TokenKind::Access,
-                value: token.access.value.text(),
+                value: token.access.value.clone(),
+                is_access: true,
             });
         refresh.into_iter().chain(api).collect()
     }

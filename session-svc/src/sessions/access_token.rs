@@ -29,7 +29,7 @@ impl Sessions {
                 self.revalidate(&session, waiting_caller.caller);
                 Ok(GrantedToken {
                     access,
-                    scope: session.tokens.scope,
+                    scope: session.values.tokens.scope,
                 })
             }
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
@@ -66,7 +66,7 @@ impl Sessions {
                 let access = still_good(&seen, self.keeper.now_ms()).ok_or(error)?;
                 Ok(GrantedToken {
                     access,
-                    scope: seen.tokens.scope,
+                    scope: seen.values.tokens.scope,
                 })
             }
             Err(error) => Err(error.into()),
@@ -76,15 +76,13 @@ impl Sessions {
 
 /// The token of a refreshed session, if its scope, which the provider may have narrowed, still suffices.
 fn granted(session: Session, scopes: &[String]) -> Result<GrantedToken, SessionsError> {
-    if let Some(refusal) = session.tokens.scope.refusal(scopes) {
+    let tokens = session.values.tokens;
+    if let Some(refusal) = tokens.scope.refusal(scopes) {
         return Err(SessionsError::Refused(refusal));
     }
-    let access = session
-        .tokens
-        .access
-        .ok_or(SessionsError::Refused(TokenRefusal::MissingAccessToken))?;
+    let refused = SessionsError::Refused(TokenRefusal::MissingAccessToken);
     Ok(GrantedToken {
-        access,
-        scope: session.tokens.scope,
+        access: tokens.access.ok_or(refused)?,
+        scope: tokens.scope,
     })
 }

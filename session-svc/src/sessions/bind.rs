@@ -1,7 +1,6 @@
 //! Binding a session to a key of its browser's device.
 
 use super::{Sessions, SessionsError};
-use crate::keeper::Edit;
 use crate::session::change::ChangeKind;
 use crate::session::{DeviceBinding, DeviceKey, Handle, Session};
 
@@ -13,13 +12,13 @@ impl Sessions {
         let bound_at_ms = self.now_ms();
         let edit = |session: &mut Session| {
             if session.binding.is_some() {
-                return Edit::Leave;
+                return false;
             }
             session.binding = Some(DeviceBinding {
                 key: key.clone(),
                 bound_at_ms,
             });
-            Edit::Write
+            true
         };
         let (session, _) = self
             .keeper

@@ -9,15 +9,14 @@ use std::time::Duration;
 
 use chassis::secret::Secret;
 
-use super::end::EndTarget;
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
-use crate::keeper::{Edit, KeeperError, REQUEST_KEPT_MS};
+use crate::keeper::{KeeperError, REQUEST_KEPT_MS};
 use crate::session::change::ChangeKind;
 use crate::session::{
-    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
+    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionTokens, SessionValues, StoredToken,
     index,
 };
 use crate::store::Inserted;
@@ -115,61 +114,41 @@ impl Sessions {
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
         let arrived_ms = self.keeper.now_ms();
         new.judge_times(arrived_ms)?;
+        let theft = self.keeper.noted_theft(&new.issuer, &new.subject);
+        let (theft, reserved) = tokio::join!(theft, self.reserved(new.request.as_ref()));
+        let reserved = reserved?;
+        // No user is kept out for want of news.
+        let theft = theft.unwrap_or_else(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "whether there was a theft is not known"
+            );
+            None
+        });
+        let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
+        let is_reserved = reserved.is_some();
+        let id = match reserved {
+            Some(reserved) => reserved.id,
+            None => self.random_id()?,
+        };
+        let session = self.begin(&id, &new, theft.map(|theft| theft.at_ms));
+        let session = self.insert(session, is_reserved).await?;
+        // Of a session's own mark: it may come while the session is written, where that takes two steps.
+        let ended_young = async { Ok(is_reserved && self.keeper.ended_young(session.handle).await?) };
         let sid = new.provider_sid.as_deref().into_iter();
         let lists = self
             .keeper
             .lists_to_come(&new.issuer, &new.subject, sid, &new.user);
-        let marks = || async { Ok(self.keeper.marks(&lists).await?) };
-        let theft = async {
-            let theft = self.keeper.noted_theft(&new.issuer, &new.subject).await;
-            // Nobody is kept out for want of news.
-            Ok(theft.unwrap_or_else(|error| {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "whether there was a theft is not known"
-                );
-                None
-            }))
+        // Not before the sign-in was claimed, or else the request arrived: the provider's clock says nothing about ours.
+        let since_ms = new.received_at_ms.or(began_at_ms).unwrap_or(arrived_ms);
+        let ended = self.keeper.ended_since(&lists, &new.subject, since_ms);
+        let ended = match tokio::try_join!(ended_young, ended)? {
+            (true, _) => Some((Cause::Replaced, OfflineTokens::TakeBack)),
+            (false, true) => Some((Cause::BackChannelLogout, OfflineTokens::Keep)),
+            (false, false) => None,
         };
-        let reserved = self.reserved(new.request.as_ref());
-        let (before, theft, reserved) = tokio::try_join!(marks(), theft, reserved)?;
-        let theft_at_ms = theft.map(|theft| theft.at_ms);
-        let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
-        let is_reserved = reserved.is_some();
-        let (id, session) = match reserved {
-            Some(reserved) => self.insert_reserved(reserved.id, &new, theft_at_ms).await?,
-            None => self.insert_random(&new, theft_at_ms).await?,
-        };
-        // Of a session's own mark: it may come while the session is written, where that takes two steps.
-        let ended_young = async {
-            let handle = session.handle;
-            Ok(is_reserved && self.keeper.ended_young(handle).await?)
-        };
-        let (after, ended_young) = tokio::try_join!(marks(), ended_young)?;
-        if ended_young {
-            self.end(
-                EndTarget::Handle(session.handle),
-                Cause::Replaced,
-                OfflineTokens::TakeBack,
-            )
-            .await?;
-            return Err(SessionsError::Missing);
-        }
-        let ended = match new.received_at_ms {
-            Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
-            // Not before the sign-in was claimed, or else a moment ago: the provider's clock says nothing about ours.
-            None => {
-                let since_ms = began_at_ms.unwrap_or(arrived_ms.saturating_add(1));
-                before.end(&after, &new.subject, since_ms)
-            }
-        };
-        if ended {
-            self.end(
-                EndTarget::Handle(session.handle),
-                Cause::BackChannelLogout,
-                OfflineTokens::Keep,
-            )
-            .await?;
+        if let Some((cause, offline_tokens)) = ended {
+            self.end(session.handle, None, cause, offline_tokens).await?;
             return Err(SessionsError::Missing);
         }
         let session = self.with_what_it_owes(session).await?;
@@ -179,8 +158,8 @@ impl Sessions {
             .map(SessionId::handle)
             .filter(|old| *old != session.handle)
         {
-            let target = EndTarget::Replaced(replaced, &session);
-            self.end(target, Cause::Replaced, OfflineTokens::TakeBack).await?;
+            self.end(replaced, Some(&session), Cause::Replaced, OfflineTokens::TakeBack)
+                .await?;
         }
         if let Some(theft) = theft
             && let Err(error) = self.keeper.told_theft(&new.issuer, &new.subject, &theft).await
@@ -205,7 +184,7 @@ impl Sessions {
         let Some(owed) = self.keeper.owed_sign_in(&session).await? else {
             return Ok(session);
         };
-        let owe = |session: &mut Session| Edit::of(session.owe(&owed));
+        let owe = |session: &mut Session| session.owe(&owed);
         let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, owe).await?;
         Ok(session)
     }
@@ -248,48 +227,24 @@ impl Sessions {
             .ok_or(SessionsError::Internal)
     }
 
-    /// Inserts the session of a request, unless a repetition of the request did, or it ended since.
-    async fn insert_reserved(
-        &self,
-        id: SessionId,
-        new: &NewSession,
-        theft_at_ms: Option<u64>,
-    ) -> Result<(SessionId, Session), SessionsError> {
-        match self.insert(self.begin(&id, new, theft_at_ms), true).await? {
-            (session, Inserted::Taken) => Ok((id, self.keeper.load(session.handle).await?)),
-            (session, Inserted::Barred) => {
-                self.take_back(&session).await;
-                Err(SessionsError::Missing)
-            }
-            (session, Inserted::Done) => Ok((id, session)),
-        }
-    }
-
-    async fn insert_random(
-        &self,
-        new: &NewSession,
-        theft_at_ms: Option<u64>,
-    ) -> Result<(SessionId, Session), SessionsError> {
-        let id = self.random_id()?;
-        match self.insert(self.begin(&id, new, theft_at_ms), false).await? {
-            (session, Inserted::Done) => Ok((id, session)),
-            // 128 random bits do not repeat.
-            _ => Err(SessionsError::Internal),
-        }
-    }
-
-    /// Inserts a session, without its ID token if it is too large with it. One of a request that may be repeated is kept out if it
-    /// ended while it was young.
-    async fn insert(
-        &self,
-        mut session: Session,
-        may_be_repeated: bool,
-    ) -> Result<(Session, Inserted), SessionsError> {
-        loop {
-            let max_bytes = self.limits.max_bytes;
+    /// Inserts a session, without its ID token if it is too large with it. For a request that may be repeated: gives the session that an
+    /// earlier call created, and fails if that one ended young.
+    async fn insert(&self, mut session: Session, may_be_repeated: bool) -> Result<Session, SessionsError> {
+        let max_bytes = self.limits.max_bytes;
+        let inserted = loop {
             match self.keeper.insert(&session, max_bytes, may_be_repeated).await {
                 Err(error) => session = smaller(session, error)?,
-                Ok(inserted) => return Ok((session, inserted)),
+                Ok(inserted) => break inserted,
+            }
+        };
+        match inserted {
+            Inserted::Done => Ok(session),
+            Inserted::Taken if may_be_repeated => Ok(self.keeper.load(session.handle).await?),
+            // 128 random bits do not repeat.
+            Inserted::Taken => Err(SessionsError::Internal),
+            Inserted::Barred => {
+                self.refresher.take_back(&session).await;
+                Err(SessionsError::Missing)
             }
         }
     }
@@ -314,37 +269,28 @@ impl Sessions {
             at_ms: now_ms,
             ..new.device.clone()
         };
-        Session {
-            handle: id.handle(),
+        let values = SessionValues {
             issuer: new.issuer.clone(),
             subject: new.subject.clone(),
             user: new.user.clone(),
-            attributes: Claims::default(),
             tokens: SessionTokens {
                 access,
                 scope: new.scope.clone(),
                 refresh: stored(&new.refresh_token),
                 id_token: stored(&new.id_token),
                 generation: 1,
-                pending: None,
                 ..Default::default()
             },
             provider_sid: new.provider_sid.clone(),
-            earlier_sids: Vec::new(),
             authenticated_at_ms: new.authenticated_at_ms,
             created_at_ms: new.received_at_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms)),
             rolled_at_ms: now_ms,
             not_after_ms: new.not_after_ms,
             created_on: device.clone(),
             last_seen_on: device,
-            binding: None,
-            cookie_generation: None,
             theft_at_ms,
-            sign_in_demand: None,
-            claims_told: Default::default(),
-            state: SessionState::Active,
-            version: 1,
-            carried: Default::default(),
-        }
+            ..Default::default()
+        };
+        Session::new(id.handle(), values)
     }
 }

@@ -4,14 +4,17 @@
 //! before and revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs
 //! neither reading nor capacity: what cannot be read is removed, and what a full store does not take is written later.
 
+use std::time::Duration;
+
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::once::FirstUse;
+use super::permits::permit;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
-use crate::keeper::{FoundSession, Removed, Shown};
-use crate::refresh::ports::{RevocationNote, SessionEnding};
+use crate::keeper::{Removed, Shown};
+use crate::refresh::ports::SessionEnding;
 use crate::session::index::Whose;
 use crate::session::{Cause, Handle, Session};
 use crate::store::Cursor;
@@ -103,16 +106,6 @@ impl EndingTime {
     }
 }
 
-/// A session to end.
-pub(super) enum EndTarget<'a> {
-    /// By its handle.
-    Handle(Handle),
-    /// As a list shows it.
-    Listed(Shown),
-    /// The one of this handle, whose place another session takes.
-    Replaced(Handle, &'a Session),
-}
-
 /// The pages of a list whose sessions end.
 pub(super) struct EndingPages<'a> {
     sessions: &'a Sessions,
@@ -129,14 +122,14 @@ impl EndingPages<'_> {
         if self.is_over {
             return Ok(None);
         }
-        let permit = self.sessions.ending_permit().await?;
+        let permit = permit(&self.sessions.endings).await?;
         let keeper = &self.sessions.keeper;
         let (listed, next) = keeper
             .list(self.whose, self.after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
             .await?;
         self.is_over = next.is_none();
         self.after = next;
-        Ok(Some((permit, listed.into_iter().map(|one| one.shown).collect())))
+        Ok(Some((permit, listed)))
     }
 
     /// Confirms what ended of the page. Where nothing ended, as where a call repeats one that was not confirmed, the list is read once
@@ -161,7 +154,7 @@ impl Sessions {
         cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<Removed, SessionsError> {
-        let ended = self.end(EndTarget::Handle(handle), cause, offline_tokens).await?;
+        let ended = self.end(handle, None, cause, offline_tokens).await?;
         self.confirm(&[handle]).await?;
         Ok(ended)
     }
@@ -227,12 +220,12 @@ impl Sessions {
             return Ok(());
         };
         let whose = Whose::ProviderSession(&all.issuer, sid);
-        let _permit = self.ending_permit().await?;
+        let _permit = permit(&self.endings).await?;
         let (listed, _) = self
             .keeper
             .list(whose, None, PAGE, &mut PAGE_BYTES.clone())
             .await?;
-        if listed.iter().any(|one| !one.shown.is_of(&all.issuer, subject)) {
+        if listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {
             return Err(SessionsError::Invalid {
                 field: "provider_sid",
                 problem: "belongs to another subject",
@@ -289,8 +282,7 @@ impl Sessions {
             let mut handles = Vec::new();
             for one in page.into_iter().filter(concerned) {
                 handles.push(one.handle());
-                let target = EndTarget::Listed(one);
-                let ended = self.end(target, all.cause, all.offline_tokens).await?;
+                let ended = self.end_seen(&one, None, all.cause, all.offline_tokens).await?;
                 count = count.saturating_add(u32::from(ended.is_ended()));
             }
             pages.confirm(&handles).await?;
@@ -298,77 +290,42 @@ impl Sessions {
         Ok(count)
     }
 
-    /// Ends one session and revokes its tokens, unless they are to outlive the session. The tokens of a session that is replaced
-    /// are revoked only if it was another person's: providers revoke the whole grant with a token (RFC 7009, section 2.1), which
-    /// a person who signs in again in the same browser may share with the session before.
-    ///
-    /// What is to be revoked, and which receivers get an event, is noted before the removal. So it is done even if this process
-    /// dies or the store's answer is lost.
+    /// Ends the session of a handle, in whose place another one may come.
     pub(super) async fn end(
         &self,
-        target: EndTarget<'_>,
+        handle: Handle,
+        replaced_by: Option<&Session>,
         cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<Removed, SessionsError> {
-        let (found, replaced_by) = match target {
-            EndTarget::Handle(handle) => (self.keeper.find(handle).await?, None),
-            EndTarget::Replaced(handle, by) => (self.keeper.find(handle).await?, Some(by)),
-            EndTarget::Listed(Shown::Session(session)) => (FoundSession::Session(session), None),
-            EndTarget::Listed(Shown::Unreadable { handle, .. }) => (FoundSession::Unreadable(handle), None),
-        };
-        let seen = match found {
-            FoundSession::Session(session) => session,
-            FoundSession::Unreadable(handle) => {
-                return Ok(self.keeper.remove_seen(handle, None, cause).await?);
-            }
-            FoundSession::Nothing => return Ok(Removed::Nothing),
-        };
-        let revokes = match replaced_by {
-            Some(by) => (&seen.issuer, &seen.subject) != (&by.issuer, &by.subject),
-            None => offline_tokens == OfflineTokens::TakeBack || !seen.tokens.scope.is_offline(),
-        };
-        let now_ms = self.keeper.now_ms();
-        let is_valid = seen.is_valid(self.keeper.lifetime(), now_ms);
-        let note_signal = async {
-            if let Some(signals) = self.signals.as_ref().filter(|_| is_valid) {
-                let ending = SessionEnding {
-                    session: &seen,
-                    cause,
-                    replaced_by,
-                };
-                signals.note_ending(ending).await;
-            }
-        };
-        let note_revocation = async {
-            let tokens = seen.tokens.revocable(now_ms);
-            if !revokes || !is_valid || tokens.is_empty() {
-                return None;
-            }
-            Some(self.refresher.note_revocation(&seen, tokens).await)
-        };
-        let (note, (), ()) = tokio::join!(note_revocation, self.keeper.mark_young(&seen, cause), note_signal);
-        let removed = self.keeper.remove_seen(seen.handle, Some(&seen), cause).await?;
-        if let Some(signals) = &self.signals {
-            signals.wake();
+        match self.keeper.find(handle).await? {
+            Some(seen) => self.end_seen(&seen, replaced_by, cause, offline_tokens).await,
+            None => Ok(Removed::Nothing),
         }
-        if let Some(note) = note {
-            // A grant may have come between. If another call was faster both revoke the tokens, which does no harm.
-            let last = match &removed {
-                Removed::Session(last) => last.tokens.revocable(self.keeper.now_ms()),
-                _ => Vec::new(),
-            };
-            let tokens = if last.is_empty() { note.tokens } else { last };
-            self.refresher.revoke_later(RevocationNote { tokens, ..note });
-        }
-        Ok(removed)
     }
 
-    /// Takes back the tokens of a session that ended before it was there: whoever ended it may have found nothing.
-    pub(super) async fn take_back(&self, session: &Session) {
-        let tokens = session.tokens.revocable(self.keeper.now_ms());
-        if !tokens.is_empty() {
-            let note = self.refresher.note_revocation(session, tokens).await;
-            self.refresher.revoke_later(note);
-        }
+    /// Ends one session and revokes its tokens, unless they are to outlive the session. The tokens of a session that is replaced
+    /// are revoked only if it was another person's: providers revoke the whole grant with a token (RFC 7009, section 2.1), which
+    /// a person who signs in again in the same browser may share with the session before.
+    pub(super) async fn end_seen(
+        &self,
+        seen: &Shown,
+        replaced_by: Option<&Session>,
+        cause: Cause,
+        offline_tokens: OfflineTokens,
+    ) -> Result<Removed, SessionsError> {
+        let Some(session) = seen.session() else {
+            return Ok(self.keeper.remove_seen(seen.handle(), None, cause).await?);
+        };
+        let revokes = match replaced_by {
+            Some(by) => (&session.issuer, &session.subject) != (&by.issuer, &by.subject),
+            None => offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline(),
+        };
+        let ending = SessionEnding {
+            session,
+            cause,
+            replaced_by,
+        };
+        Ok(self.refresher.end(ending, revokes, Duration::ZERO).await?)
     }
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::end::EndTarget;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::listed::READ_AT_ONCE;
 use crate::session::index::Whose;
@@ -51,13 +50,12 @@ impl Sessions {
         let (mut there, mut listed) = (Vec::new(), Vec::new());
         for part in entries.chunks(READ_AT_ONCE) {
             self.keeper.read_listed(whose, part, &mut listed).await?;
-            there.extend(listed.drain(..).map(|found| found.shown.handle()));
+            there.extend(listed.drain(..).map(|found| found.handle()));
         }
         let kept = limit.max(there.len().saturating_sub(ENDED_AT_ONCE));
         for old in there.into_iter().skip(kept) {
             if old != session.handle {
-                let target = EndTarget::Handle(old);
-                self.end(target, Cause::SessionLimit, OfflineTokens::TakeBack)
+                self.end(old, None, Cause::SessionLimit, OfflineTokens::TakeBack)
                     .await?;
             }
         }

@@ -7,8 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::permits::permit;
 use super::{Sessions, SessionsError};
-use crate::keeper::Listed;
+use crate::keeper::Shown;
 use crate::keeper::listed::PAGE_BYTES;
 use crate::session::Name;
 use crate::session::index::{self, Whose};
@@ -25,7 +26,7 @@ const MAX_READS: usize = 8;
 #[derive(Debug)]
 pub struct Page {
     /// The sessions, the newest first.
-    pub sessions: Vec<Listed>,
+    pub sessions: Vec<Shown>,
     /// Gives the next page; empty on the last.
     pub next_page_token: String,
     /// Held as long as the page is in memory.
@@ -48,8 +49,8 @@ impl Sessions {
         } else {
             Some(self.read_token(index, page_token)?)
         };
-        let permit = self.page_permit().await?;
-        let (mut sessions, mut budget): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
+        let permit = permit(&self.pages).await?;
+        let (mut sessions, mut budget): (Vec<Shown>, usize) = (Vec::new(), PAGE_BYTES);
         for _ in 0..MAX_READS {
             let rest = size.saturating_sub(sessions.len());
             let (found, next) = self.keeper.list(whose, after.as_ref(), rest, &mut budget).await?;

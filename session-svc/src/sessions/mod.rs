@@ -45,7 +45,6 @@ pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
 use crate::keeper::Keeper;
 use crate::refresh::Refresher;
-use crate::refresh::ports::SignalOutbox;
 
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +67,6 @@ pub struct SessionLimits {
 pub struct Sessions {
     keeper: Keeper,
     refresher: Arc<Refresher>,
-    /// None where nobody is told.
-    signals: Option<Arc<dyn SignalOutbox>>,
     limits: SessionLimits,
     random: SystemRandom,
     /// Whether sessions may begin that owe a sign-in, because somebody is listened to who says so.
@@ -86,7 +83,6 @@ impl Sessions {
         Self {
             keeper,
             refresher,
-            signals: None,
             limits,
             random: SystemRandom::new(),
             has_demands: false,
@@ -104,12 +100,6 @@ impl Sessions {
     /// Whether security events may demand a sign-in.
     pub(crate) fn has_demands(&self) -> bool {
         self.has_demands
-    }
-
-    /// The same use cases, of which other systems are told.
-    #[must_use]
-    pub(crate) fn telling(self, signals: Option<Arc<dyn SignalOutbox>>) -> Self {
-        Self { signals, ..self }
     }
 
     /// The same use cases for one worker, with store connections of its own: requests of different workers

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Sessions, SessionsError};
+use super::SessionsError;
 
 /// Pages of lists in memory at once, of all callers together: a large one takes 12 MiB with what is made of it. More
 /// wait, and are not refused: a page is read in a millisecond or two.
@@ -14,20 +14,8 @@ pub(super) const PAGES_AT_ONCE: usize = 2;
 /// that stands still holds up few others.
 pub(super) const ENDINGS_AT_ONCE: usize = 8;
 
-impl Sessions {
-    /// The right to have a page of a list in memory, until it is dropped. Waits for those who have it.
-    pub(super) async fn page_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
-        permit(&self.pages).await
-    }
-
-    /// The right to have a part of a list in memory while its sessions end, until it is dropped. Waits for those who
-    /// have it.
-    pub(super) async fn ending_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
-        permit(&self.endings).await
-    }
-}
-
-async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, SessionsError> {
+/// The right to have a part of a list in memory, until it is dropped. Waits for those who have it.
+pub(super) async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, SessionsError> {
     let permit = Arc::clone(of).acquire_owned().await;
     permit.map_err(|_closed| SessionsError::Internal)
 }

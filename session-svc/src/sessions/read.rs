@@ -1,7 +1,7 @@
 //! Reading a session, and extending it by use.
 
 use super::{Sessions, SessionsError};
-use crate::keeper::{Edit, KeeperError};
+use crate::keeper::KeeperError;
 use crate::session::change::ChangeKind;
 use crate::session::{Device, Handle, Session};
 
@@ -49,7 +49,7 @@ impl Sessions {
             .keeper
             .edit(session.clone(), ChangeKind::Rolled, None, |session| {
                 if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
-                    return Edit::Leave;
+                    return false;
                 }
                 session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
                 let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
@@ -57,7 +57,7 @@ impl Sessions {
                     at_ms: now_ms,
                     ..seen_on
                 };
-                Edit::Write
+                true
             });
         // Boxed: writing is rare, and every read would carry its state.
         match Box::pin(written).await {

@@ -1,7 +1,7 @@
 //! Rotating the cookie of a session, and ending it where a copy of it is used.
 
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::{Edit, KeeperError};
+use crate::keeper::KeeperError;
 use crate::session::change::ChangeKind;
 use crate::session::cookie_generation::Judged;
 use crate::session::{Cause, CookieGeneration, Handle, Session, ShownGeneration};
@@ -25,10 +25,10 @@ impl Sessions {
             let judged = counts.judge(shown, now_ms, grace_ms);
             is_copy = judged == Judged::Copy;
             match judged {
-                Judged::Good | Judged::Copy => Edit::Leave,
+                Judged::Good | Judged::Copy => false,
                 Judged::First(next) => {
                     session.cookie_generation = Some(next);
-                    Edit::Write
+                    true
                 }
             }
         };

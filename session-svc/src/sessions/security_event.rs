@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::end::{EndTarget, REPLICAS_APART_MS};
+use super::end::REPLICAS_APART_MS;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::MARK;
-use crate::keeper::{Edit, KeeperError, Shown};
+use crate::keeper::{KeeperError, Shown};
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
-use crate::session::{Cause, Handle, Name, Session, SessionState, SignInDemand};
+use crate::session::{Cause, Handle, Name, Session, SignInDemand};
 
 /// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
 /// nothing tells when somebody signed in by the provider's own clock.
@@ -297,8 +297,7 @@ impl Sessions {
     async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
         let session = match (&order.action, one) {
             (EventAction::End, one) | (EventAction::DemandSignIn(_), one @ Shown::Unreadable { .. }) => {
-                let target = EndTarget::Listed(one);
-                let ended = self.end(target, Cause::SecurityEvent, OfflineTokens::TakeBack);
+                let ended = self.end_seen(&one, None, Cause::SecurityEvent, OfflineTokens::TakeBack);
                 return Ok(ended.await?.is_ended());
             }
             (_, Shown::Session(session)) => *session,
@@ -319,7 +318,7 @@ impl Sessions {
     }
 
     async fn owe(&self, session: Session, demand: SignInDemand) -> Result<bool, KeeperError> {
-        let edit = |session: &mut Session| Edit::of(session.owe(&demand));
+        let edit = |session: &mut Session| session.owe(&demand);
         let (_, wrote) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
         Ok(wrote)
     }
@@ -330,7 +329,7 @@ impl Sessions {
         order: &EventOrder,
         told: &Map<String, Value>,
     ) -> Result<bool, KeeperError> {
-        let can_refresh = session.tokens.refresh.is_some() && session.state == SessionState::Active;
+        let can_refresh = session.tokens.refresh.is_some() && !session.needs_sign_in;
         let (session, has_news) = if told.is_empty() && can_refresh {
             self.expire_access_token(session).await?
         } else if told.is_empty() {
@@ -353,7 +352,7 @@ impl Sessions {
             if let Some(access) = &mut session.tokens.access {
                 access.expires_at_ms = access.expires_at_ms.min(now_ms);
             }
-            Edit::Write
+            true
         };
         let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
         Ok((session, true))
@@ -370,10 +369,10 @@ impl Sessions {
         let at_ms = order.occurred_at_ms;
         let edit = |session: &mut Session| {
             if session.created_at_ms > at_ms.saturating_add(TRANSMITTER_APART_MS) {
-                return Edit::Leave;
+                return false;
             }
             // Claims that cannot be read stay as they are.
-            Edit::of(session.tell_claims(told, at_ms).unwrap_or(false))
+            session.tell_claims(told, at_ms).unwrap_or(false)
         };
         let max_bytes = Some(self.limits.max_bytes);
         let edited = self

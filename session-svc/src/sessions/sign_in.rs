@@ -13,7 +13,6 @@ use ring::digest;
 use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;
-use super::end::EndTarget;
 use super::{Created, OfflineTokens, Sessions, SessionsError};
 use crate::keeper::{KeeperError, REQUEST_KEPT_MS};
 use crate::session::id::ID_BYTES;
@@ -176,12 +175,8 @@ impl Sessions {
         };
         let handle = reserved.id.handle();
         let marked = self.keeper.mark_ended_young(handle).await;
-        self.end(
-            EndTarget::Handle(handle),
-            Cause::Abandoned,
-            OfflineTokens::TakeBack,
-        )
-        .await?;
+        self.end(handle, None, Cause::Abandoned, OfflineTokens::TakeBack)
+            .await?;
         match marked {
             Err(KeeperError::Store(StoreError::Full)) => {
                 self.keeper.mark_young_later(handle, Cause::Abandoned);

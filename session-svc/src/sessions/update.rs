@@ -1,7 +1,6 @@
 //! Replacing what a session says about its person, or what callers keep with it.
 
 use super::{Sessions, SessionsError};
-use crate::keeper::Edit;
 use crate::session::change::ChangeKind;
 use crate::session::{ApiTokens, Claims, Handle, Session};
 
@@ -43,11 +42,11 @@ impl Sessions {
                     session.tokens.api = ApiTokens::default();
                     session.tokens.id_token = None;
                 }
-                Edit::Write
+                true
             }
             Err(error) => {
                 refused = Some(error);
-                Edit::Leave
+                false
             }
         };
         let (session, _) = self

@@ -6,7 +6,6 @@
 //! - A heartbeat comes only when everything before it was sent; nothing is buffered for a consumer that does not read.
 //! - Watching never keeps a session alive.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -17,7 +16,6 @@ use super::{Sessions, SessionsError};
 use crate::session::Handle;
 use crate::session::change::SessionChange;
 use crate::store::{StoreError, StoreUpdate};
-use crate::vault::Vault;
 
 /// The time between two heartbeats. A watcher takes three missed ones for a dead stream, so every replica notices within the second in
 /// which an ending has to be seen (docs/scaling.md).
@@ -55,7 +53,6 @@ pub(crate) type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String),
 
 struct SessionWatch {
     published: BoxStream<'static, Result<StoreUpdate, StoreError>>,
-    vault: Arc<Vault>,
     scope: WatchScope,
     position: String,
     beat: Interval,
@@ -81,7 +78,6 @@ impl Sessions {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let watch = SessionWatch {
             published,
-            vault: self.keeper.shared_vault(),
             scope,
             position,
             beat,
@@ -136,7 +132,7 @@ impl SessionWatch {
         if payload.is_empty() {
             return None;
         }
-        let change = match self.vault.open_change(payload) {
+        let change = match self.sessions.keeper.vault().open_change(payload) {
             Ok(change) => change,
             Err(error) => {
                 tracing::warn!(

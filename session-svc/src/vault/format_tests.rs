@@ -7,8 +7,8 @@ use prost::Message;
 
 use super::tests::{NEW, session, vault};
 use super::*;
-use crate::keeper::{Edit, Keeper, KeeperError, Removed};
-use crate::session::{Cause, Claims, Device, Lifetime, SessionState, SessionTokens};
+use crate::keeper::{Keeper, KeeperError, Removed};
+use crate::session::{Cause, Claims, Device, Lifetime, SessionTokens, SessionValues};
 use crate::store::memory::MemoryStore;
 use crate::store::{Record, SessionStore as _};
 
@@ -24,7 +24,7 @@ fn vector(name: &str) -> Vec<u8> {
 
 /// A session with nothing that may be left out.
 fn bare_session() -> Session {
-    Session {
+    let values = SessionValues {
         user: Claims::parse(r#"{"sub":"ada"}"#.to_owned()).unwrap(),
         attributes: Claims::default(),
         subject: "ada".to_owned(),
@@ -42,10 +42,10 @@ fn bare_session() -> Session {
             address: "2001:db8::7".to_owned(),
             at_ms: 1_700_000_000_500,
         },
-        state: SessionState::Active,
-        version: 1,
-        ..session()
-    }
+        needs_sign_in: false,
+        ..session().values
+    };
+    Session::new(session().handle, values)
 }
 
 #[test]
@@ -128,7 +128,7 @@ async fn what_a_later_release_added_survives_a_write_of_this_one() {
     assert!(!format!("{read:?}").contains("silver"), "it may be a secret");
     let edit = |session: &mut Session| {
         session.rolled_at_ms = 2_000;
-        Edit::Write
+        true
     };
     let rolled = keeper
         .edit(read, crate::session::change::ChangeKind::Rolled, None, edit)
@@ -163,10 +163,8 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
 
 #[test]
 fn an_unknown_auth_time_stays_unknown() {
-    let unknown = Session {
-        authenticated_at_ms: None,
-        ..session()
-    };
+    let mut unknown = session();
+    unknown.authenticated_at_ms = None;
     let bytes = wire::session_to_bytes(&unknown);
     let read = wire::session_from_bytes(unknown.handle, unknown.version, bytes.into());
     assert_eq!(read.unwrap(), unknown);

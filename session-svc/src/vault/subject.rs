@@ -17,11 +17,11 @@ pub(super) fn without(claims: &str, subject: &str) -> String {
 }
 
 /// Claims with the subject, if they were shortened.
-pub(super) fn with(claims: String, subject: &str) -> String {
+pub(super) fn with(claims: &str, subject: &str) -> String {
     if claims.starts_with(AFTER_SUBJECT) {
-        beginning(subject) + &claims
+        beginning(subject) + claims
     } else {
-        claims
+        claims.to_owned()
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
             ("{}", "{}"),
         ] {
             assert_eq!(without(claims, "a\"da"), kept);
-            assert_eq!(with(kept.to_owned(), "a\"da"), claims);
+            assert_eq!(with(kept, "a\"da"), claims);
         }
     }
 }

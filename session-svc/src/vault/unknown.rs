@@ -1,47 +1,23 @@
 //! Finds the fields of a stored message that this release does not know (Protocol Buffers encoding).
 
-use prost::bytes::Buf;
+use prost::DecodeError;
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 
-/// The fields of `message` whose number is above `last_known`, one after the other as they stand; `None` if it is no
-/// message, or uses groups, which nothing of ours ever writes.
-pub(super) fn fields_above(last_known: u64, message: &[u8]) -> Option<Vec<u8>> {
+/// The fields of `message` whose number is above `last_known`, one after the other as they stand.
+///
+/// # Errors
+/// It is no message.
+pub(super) fn fields_above(last_known: u32, message: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let (mut unknown, mut rest) = (Vec::new(), message);
     while !rest.is_empty() {
         let field = rest;
-        let key = varint(&mut rest)?;
-        match key & 7 {
-            0 => drop(varint(&mut rest)?),
-            1 => skip(&mut rest, 8)?,
-            2 => {
-                let length = usize::try_from(varint(&mut rest)?).ok()?;
-                skip(&mut rest, length)?;
-            }
-            5 => skip(&mut rest, 4)?,
-            _ => return None,
-        }
-        if key >> 3 > last_known {
-            unknown.extend_from_slice(field.get(..field.len() - rest.len())?);
+        let (number, wire_type) = decode_key(&mut rest)?;
+        skip_field(wire_type, number, &mut rest, DecodeContext::default())?;
+        if number > last_known {
+            unknown.extend_from_slice(&field[..field.len() - rest.len()]);
         }
     }
-    Some(unknown)
-}
-
-fn skip(rest: &mut &[u8], bytes: usize) -> Option<()> {
-    *rest = rest.get(bytes..)?;
-    Some(())
-}
-
-/// A number in groups of seven bits, the lowest first; at most ten bytes.
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = rest.has_remaining().then(|| rest.get_u8())?;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
+    Ok(unknown)
 }
 
 #[cfg(test)]
@@ -74,15 +50,15 @@ mod tests {
     proptest! {
         #[test]
         fn exactly_the_fields_above_are_found_in_their_order(
-            fields in proptest::collection::vec(any_field(), 0..8), last_known in 0..(1_u64 << 29),
+            fields in proptest::collection::vec(any_field(), 0..8), last_known in 0..(1_u32 << 29),
         ) {
             let all: Vec<u8> = fields.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
             let above: Vec<u8> = fields
                 .iter()
-                .filter(|(number, _)| *number > last_known)
+                .filter(|(number, _)| *number > u64::from(last_known))
                 .flat_map(|(_, bytes)| bytes.clone())
                 .collect();
-            prop_assert_eq!(fields_above(last_known, &all), Some(above));
+            prop_assert_eq!(fields_above(last_known, &all).unwrap(), above);
         }
 
         #[test]

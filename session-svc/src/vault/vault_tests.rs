@@ -9,7 +9,7 @@ use super::*;
 use crate::session::change::ChangeKind;
 use crate::session::{
     AccessToken, ApiTarget, ApiToken, Cause, Claims, CookieGeneration, Device, DeviceBinding, DeviceKey,
-    PendingAnswer, Scope, SessionId, SessionState, SessionTokens, SignInDemand, StoredToken,
+    PendingAnswer, Scope, SessionId, SessionTokens, SessionValues, SignInDemand, StoredToken,
 };
 
 pub(super) const OLD: &str = "00";
@@ -55,12 +55,10 @@ pub(super) fn session() -> Session {
         part(body.as_bytes()),
         part(&[7; 256])
     );
-    Session {
-        handle: SessionId::from_bytes([3; 16]).handle(),
+    let values = SessionValues {
         issuer: "https://issuer.example.com".to_owned(),
         subject: "auth0|5f7c8ec7c33c6c004bbafe82".to_owned(),
         user: Claims::parse(user.to_owned()).unwrap(),
-        attributes: Claims::default(),
         tokens: SessionTokens {
             access: Some(AccessToken {
                 value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
@@ -72,11 +70,9 @@ pub(super) fn session() -> Session {
             refresh: Some(token("v1.MRjVkQ8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
             id_token: Some(token(&id_token)),
             generation: 1,
-            pending: None,
             ..Default::default()
         },
         provider_sid: Some("sid-1".to_owned()),
-        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(1_699_999_999_000),
         created_at_ms: 1_700_000_000_000,
         rolled_at_ms: 1_700_000_060_000,
@@ -86,14 +82,12 @@ pub(super) fn session() -> Session {
             at_ms: 1_700_000_060_000,
             ..device
         },
-        binding: None,
-        cookie_generation: None,
-        theft_at_ms: None,
-        sign_in_demand: None,
-        claims_told: Default::default(),
-        state: SessionState::NeedsSignIn,
+        needs_sign_in: true,
+        ..Default::default()
+    };
+    Session {
         version: 7,
-        carried: Default::default(),
+        ..Session::new(SessionId::from_bytes([3; 16]).handle(), values)
     }
 }
 

@@ -7,8 +7,6 @@
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version say already.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use chassis::secret::Secret;
 use prost::Message;
@@ -18,63 +16,20 @@ use super::id_claims::AroundClaims;
 use super::subject;
 use super::unknown::fields_above;
 use crate::session::change::{ChangeKind, SessionChange};
-use crate::session::{
-    Cause, Claims, CookieGeneration, Device, DeviceBinding, Handle, Name, Session, SessionState,
-    SessionTokens, SignInDemand,
-};
+use crate::session::{Cause, Claims, Device, Handle, Name, Session, SessionValues};
 
-/// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 21;
+/// The last field of a stored session this release knows.
+const LAST_FIELD: u32 = 21;
 
+/// What a stored session has beside its values, in place of what they would repeat. The fields of both are one message.
 #[derive(Clone, PartialEq, Message)]
-struct KeptSession {
-    #[prost(string, tag = "1")]
-    issuer: String,
-    #[prost(string, tag = "2")]
-    subject: String,
-    /// JSON, as `subject` writes it.
-    #[prost(string, tag = "3")]
-    user: String,
-    /// JSON.
-    #[prost(string, tag = "4")]
-    attributes: String,
-    #[prost(message, required, tag = "5")]
-    tokens: SessionTokens,
+struct Unrepeated {
     /// Instead of the ID token of `tokens`.
     #[prost(message, optional, tag = "6")]
     id_token_around_claims: Option<AroundClaims>,
-    #[prost(string, optional, tag = "7")]
-    provider_sid: Option<String>,
-    #[prost(string, repeated, tag = "8")]
-    earlier_sids: Vec<String>,
-    #[prost(uint64, optional, tag = "9")]
-    authenticated_at_ms: Option<u64>,
-    #[prost(uint64, tag = "10")]
-    created_at_ms: u64,
-    #[prost(uint64, tag = "11")]
-    rolled_at_ms: u64,
-    #[prost(uint64, optional, tag = "12")]
-    not_after_ms: Option<u64>,
-    #[prost(message, required, tag = "13")]
-    created_on: Device,
-    /// None if browser and address are those the session was created on.
-    #[prost(message, optional, tag = "14")]
-    last_seen_on: Option<Device>,
-    #[prost(uint64, tag = "15")]
-    last_seen_at_ms: u64,
-    #[prost(bool, tag = "16")]
-    needs_sign_in: bool,
-    #[prost(message, optional, tag = "17")]
-    binding: Option<DeviceBinding>,
-    #[prost(message, optional, tag = "18")]
-    cookie_generation: Option<CookieGeneration>,
-    #[prost(uint64, optional, tag = "19")]
-    theft_at_ms: Option<u64>,
-    #[prost(message, optional, tag = "20")]
-    sign_in_demand: Option<SignInDemand>,
-    /// Names of claims that security events have told, and when.
-    #[prost(btree_map = "string, uint64", tag = "21")]
-    claims_told: BTreeMap<String, u64>,
+    /// Whether browser and address of `last_seen_on` are those of `created_on`.
+    #[prost(bool, tag = "15")]
+    is_seen_as_created: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -94,81 +49,48 @@ struct KeptChange {
 }
 
 pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
-    let user = subject::without(session.user.text(), &session.subject);
-    let mut tokens = session.tokens.clone();
-    let id_token = tokens.id_token.as_ref();
+    let mut values = session.values.clone();
+    // JSON, as `subject` writes it.
+    let user = subject::without(values.user.text(), &values.subject);
+    let id_token = values.tokens.id_token.as_ref();
     let around_claims = id_token.and_then(|token| AroundClaims::of(token.parts(), &user));
     if around_claims.is_some() {
-        tokens.id_token = None;
+        values.tokens.id_token = None;
     }
-    let (created_on, last_seen_on) = (&session.created_on, &session.last_seen_on);
-    let is_as_created =
-        (&last_seen_on.user_agent, &last_seen_on.address) == (&created_on.user_agent, &created_on.address);
-    let kept = KeptSession {
-        issuer: session.issuer.clone(),
-        subject: session.subject.clone(),
-        user,
-        attributes: session.attributes.text().to_owned(),
-        tokens,
+    values.user = Claims::of_kept(user);
+    let (created, seen) = (&values.created_on, &mut values.last_seen_on);
+    let is_seen_as_created = (&seen.user_agent, &seen.address) == (&created.user_agent, &created.address);
+    if is_seen_as_created {
+        (seen.user_agent, seen.address) = Default::default();
+    }
+    let unrepeated = Unrepeated {
         id_token_around_claims: around_claims,
-        provider_sid: session.provider_sid.clone(),
-        earlier_sids: session.earlier_sids.clone(),
-        authenticated_at_ms: session.authenticated_at_ms,
-        created_at_ms: session.created_at_ms,
-        rolled_at_ms: session.rolled_at_ms,
-        not_after_ms: session.not_after_ms,
-        created_on: created_on.clone(),
-        last_seen_on: (!is_as_created).then(|| last_seen_on.clone()),
-        last_seen_at_ms: last_seen_on.at_ms,
-        needs_sign_in: session.state == SessionState::NeedsSignIn,
-        binding: session.binding.clone(),
-        cookie_generation: session.cookie_generation.clone(),
-        theft_at_ms: session.theft_at_ms,
-        sign_in_demand: session.sign_in_demand.clone(),
-        claims_told: session.claims_told.clone(),
+        is_seen_as_created,
     };
-    let mut bytes = kept.encode_to_vec();
+    let mut bytes = values.encode_to_vec();
+    bytes.extend(unrepeated.encode_to_vec());
     bytes.extend_from_slice(session.carried.expose());
     bytes
 }
 
 pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Result<Session, SealError> {
-    let carried = fields_above(LAST_FIELD, &bytes).ok_or(SealError::NotReadable)?;
-    let mut kept = KeptSession::decode(bytes).map_err(malformed)?;
-    if let Some(around) = kept.id_token_around_claims {
-        kept.tokens.id_token = around.with(&kept.user);
+    let carried = fields_above(LAST_FIELD, &bytes).map_err(malformed)?;
+    let unrepeated = Unrepeated::decode(bytes.clone()).map_err(malformed)?;
+    let mut values = SessionValues::decode(bytes).map_err(malformed)?;
+    if let Some(around) = unrepeated.id_token_around_claims {
+        values.tokens.id_token = around.with(values.user.text());
     }
-    let last_seen_on = kept.last_seen_on.unwrap_or_else(|| kept.created_on.clone());
+    values.user = Claims::of_kept(subject::with(values.user.text(), &values.subject));
+    if unrepeated.is_seen_as_created {
+        values.last_seen_on = Device {
+            at_ms: values.last_seen_on.at_ms,
+            ..values.created_on.clone()
+        };
+    }
     Ok(Session {
-        handle: name,
-        user: Claims::of_kept(subject::with(kept.user, &kept.subject)),
-        attributes: Claims::of_kept(kept.attributes),
-        issuer: kept.issuer,
-        subject: kept.subject,
-        tokens: kept.tokens,
-        provider_sid: kept.provider_sid,
-        earlier_sids: kept.earlier_sids,
-        authenticated_at_ms: kept.authenticated_at_ms,
-        created_at_ms: kept.created_at_ms,
-        rolled_at_ms: kept.rolled_at_ms,
-        not_after_ms: kept.not_after_ms,
-        created_on: kept.created_on,
-        last_seen_on: Device {
-            at_ms: kept.last_seen_at_ms,
-            ..last_seen_on
-        },
-        binding: kept.binding,
-        cookie_generation: kept.cookie_generation,
-        theft_at_ms: kept.theft_at_ms,
-        sign_in_demand: kept.sign_in_demand,
-        claims_told: kept.claims_told,
-        state: if kept.needs_sign_in {
-            SessionState::NeedsSignIn
-        } else {
-            SessionState::Active
-        },
         version,
         carried: Secret::new(carried),
+        ..Session::new(name, values)
     })
 }
 

@@ -12,6 +12,7 @@ use chassis::clock::ManualClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
+use oidc::TokenHint;
 use oidc::{
     ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
 };
@@ -20,7 +21,7 @@ use session_proto::v1;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_svc::receiver::TransmittersFile;
 use session_svc::refresh::RefreshProvider;
-use session_svc::session::{Lifetime, TokenKind};
+use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
@@ -167,7 +168,7 @@ impl RefreshProvider for TestProvider {
         })
     }
 
-    async fn revoke(&self, refresh_token: &str, _: TokenKind, _now: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, refresh_token: &str, _: TokenHint, _now: u64) -> Result<Revoked, ProviderError> {
         self.0
             .revoked
             .send_modify(|revoked| revoked.push(refresh_token.to_owned()));

@@ -9,6 +9,7 @@ use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use chassis::tls::{ServerTls, TlsFiles};
+use oidc::TokenHint;
 use oidc::{
     ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
 };
@@ -18,7 +19,7 @@ use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, Rpc, parse};
 use session_svc::refresh::RefreshProvider;
-use session_svc::session::{Lifetime, TokenKind};
+use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
@@ -68,7 +69,7 @@ impl RefreshProvider for AnyProvider {
         Err(IdTokenError::Signature)
     }
 
-    async fn revoke(&self, _: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
         Ok(Revoked::Done)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use oidc::TokenHint;
 use oidc::{
     ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, RelyingParty,
     Revoked,
@@ -12,7 +13,6 @@ use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 use session_svc::refresh::{LEASE, RefreshProvider};
-use session_svc::session::TokenKind;
 use session_svc::sessions::SessionLimits;
 use tokio::sync::watch;
 
@@ -90,7 +90,7 @@ impl RefreshProvider for Way {
         RefreshProvider::validate(&self.party, raw, expected, now).await
     }
 
-    async fn revoke(&self, refresh_token: &str, kind: TokenKind, now: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, refresh_token: &str, kind: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
         RefreshProvider::revoke(&self.party, refresh_token, kind, now).await
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::secret::{Reloading, Secret};
+use oidc::TokenHint;
 use oidc::{ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
 use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
-    AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
-    TokenKind,
+    AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionTokens, SessionValues, StoredToken,
 };
 use session_svc::store::SessionStore;
 use session_svc::vault::{KeyRing, Vault};
@@ -82,7 +82,7 @@ impl RefreshProvider for Gate {
         unreachable!("it gives no ID tokens")
     }
 
-    async fn revoke(&self, _: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
         Ok(Revoked::NotOffered)
     }
 }
@@ -119,12 +119,9 @@ pub(crate) async fn settle() {
 /// A session whose access token has just expired.
 pub(crate) fn expired() -> Session {
     let device = Device::default();
-    Session {
-        handle: SessionId::from_bytes([7; 16]).handle(),
+    let values = SessionValues {
         issuer: "https://issuer.example".to_owned(),
         subject: "alice".to_owned(),
-        user: Default::default(),
-        attributes: Default::default(),
         tokens: SessionTokens {
             access: Some(AccessToken {
                 value: StoredToken::new("old".to_owned()),
@@ -134,26 +131,15 @@ pub(crate) fn expired() -> Session {
             }),
             scope: Scope::parse("openid"),
             refresh: Some(StoredToken::new("refresh".to_owned())),
-            id_token: None,
             generation: 1,
-            pending: None,
             ..Default::default()
         },
-        provider_sid: None,
-        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(START_MS),
         created_at_ms: START_MS,
         rolled_at_ms: START_MS,
-        not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
-        binding: None,
-        cookie_generation: None,
-        theft_at_ms: None,
-        sign_in_demand: None,
-        claims_told: Default::default(),
-        state: SessionState::Active,
-        version: 1,
-        carried: Default::default(),
-    }
+        ..Default::default()
+    };
+    Session::new(SessionId::from_bytes([7; 16]).handle(), values)
 }

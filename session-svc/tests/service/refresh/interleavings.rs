@@ -13,6 +13,7 @@ use chassis::clock::ManualClock;
 use chassis::secret::{Reloading, Secret};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use oidc::TokenHint;
 use oidc::{
     ExpectedOfRefresh, GrantError, IdToken, IdTokenError, OAuthError, ProviderError, RefreshedTokens, Revoked,
 };
@@ -20,7 +21,7 @@ use prometheus::Registry;
 use session_svc::keeper::Keeper;
 use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
-use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId, TokenKind};
+use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Holdings, SessionStore};
@@ -111,7 +112,7 @@ impl RefreshProvider for StepProvider {
         })
     }
 
-    async fn revoke(&self, refresh_token: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, refresh_token: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
         self.works.lock().unwrap().remove(refresh_token);
         Ok(Revoked::Done)
     }

@@ -25,7 +25,7 @@ fn store() -> MemoryStore {
 }
 
 fn access_token(session: Session) -> String {
-    session.tokens.access.unwrap().value.text().into_inner()
+    session.values.tokens.access.unwrap().value.text().into_inner()
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,7 +154,7 @@ async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
             .await
             .unwrap();
         assert_eq!(access_token(session.clone()), "fresh");
-        assert_eq!(session.tokens.refresh.unwrap().text().expose(), "rotated");
+        assert_eq!(session.values.tokens.refresh.unwrap().text().expose(), "rotated");
     }
     assert_eq!(*gate.grants.borrow(), 1);
 }

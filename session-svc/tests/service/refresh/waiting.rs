@@ -65,7 +65,10 @@ impl Scene {
         let took = began.elapsed();
         let won = self.winner.await.unwrap().unwrap();
         assert_eq!((waited.handle, &waited.tokens), (self.handle, &won.tokens));
-        assert_eq!(waited.tokens.access.unwrap().value.text().expose(), "fresh");
+        assert_eq!(
+            waited.values.tokens.access.unwrap().value.text().expose(),
+            "fresh"
+        );
         assert_eq!(*self.gate.grants.borrow(), 1, "one grant");
         took
     }
@@ -102,6 +105,9 @@ async fn a_waiter_asks_itself_when_the_other_met_an_outage() {
     assert_eq!(failed.unwrap_err(), TokenRefreshError::ProviderUnavailable);
     scene.gate.open.send_replace(Some(true));
     let session = scene.waiter.await.unwrap().unwrap();
-    assert_eq!(session.tokens.access.unwrap().value.text().expose(), "fresh");
+    assert_eq!(
+        session.values.tokens.access.unwrap().value.text().expose(),
+        "fresh"
+    );
     assert_eq!(*scene.gate.grants.borrow(), 2);
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use session_svc::keeper::{Edit, Keeper, KeeperError};
-pub(crate) use session_svc::keeper::{Listed, Shown};
+pub(crate) use session_svc::keeper::Shown;
+use session_svc::keeper::{Keeper, KeeperError};
 use session_svc::session::change::ChangeKind;
 pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
-    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, SessionState, SessionTokens, StoredToken,
+    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, SessionTokens, SessionValues, StoredToken,
 };
 use session_svc::store::{Inserted, SessionStore, StoreError};
 use session_svc::vault::{KeyRing, Vault};
@@ -44,12 +44,10 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         address: String::new(),
         at_ms: now_ms,
     };
-    Session {
-        handle: Handle::from_bytes([number; 16]),
+    let values = SessionValues {
         issuer: ISSUER.to_owned(),
         subject,
         user,
-        attributes: Claims::default(),
         tokens: SessionTokens {
             access: Some(AccessToken {
                 value: StoredToken::new(format!("access token of {number}")),
@@ -59,28 +57,18 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
             }),
             scope: Scope::parse("openid"),
             refresh: Some(StoredToken::new(format!("refresh token of {number}"))),
-            id_token: None,
             generation: 0,
-            pending: None,
             ..Default::default()
         },
         provider_sid: Some(format!("sid {number}")),
-        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(now_ms),
         created_at_ms: now_ms,
         rolled_at_ms: now_ms,
-        not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
-        binding: None,
-        cookie_generation: None,
-        theft_at_ms: None,
-        sign_in_demand: None,
-        claims_told: Default::default(),
-        state: SessionState::Active,
-        version: 1,
-        carried: Default::default(),
-    }
+        ..Default::default()
+    };
+    Session::new(Handle::from_bytes([number; 16]), values)
 }
 
 /// A session of version 2, and one of somebody else.
@@ -95,7 +83,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     }
     let edited = keeper.edit(one, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
-        Edit::Write
+        true
     });
     [edited.await.unwrap().0, other]
 }

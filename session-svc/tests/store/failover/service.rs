@@ -9,13 +9,14 @@ use chassis::clock::SystemClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
+use oidc::TokenHint;
 use oidc::{ExpectedOfRefresh, GrantError, IdToken, IdTokenError, ProviderError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::refresh::RefreshProvider;
-use session_svc::session::{Lifetime, TokenKind};
+use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
@@ -47,7 +48,7 @@ impl RefreshProvider for NoProvider {
         unreachable!("nothing is refreshed")
     }
 
-    async fn revoke(&self, _: &str, _: TokenKind, _: u64) -> Result<Revoked, ProviderError> {
+    async fn revoke(&self, _: &str, _: TokenHint, _: u64) -> Result<Revoked, ProviderError> {
         Err(AWAY)
     }
 }

@@ -1,0 +1,133 @@
+//! The ending of one session: what outlives it is noted before the removal, and done after it.
+//!
+//! Invariant: revocations and events for other systems are done even if this process dies, or an answer of the store is lost.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Refresher;
+use super::flight::refresh_error;
+use super::ports::{SessionEnding, TokenRefreshError};
+use crate::keeper::{KeeperError, Removed};
+use crate::session::{Cause, RevocableToken, Session, index};
+
+/// How long the ending of a session is tried while the store is out of reach.
+const MAX_ENDING: Duration = Duration::from_secs(30);
+
+/// Pause between two tries to end one.
+const ENDING_PAUSE: Duration = Duration::from_millis(100);
+
+impl Refresher {
+    /// Ends a session that was just read, and revokes its tokens or does not. While the store is away the removal is tried for
+    /// `tried_for`.
+    pub(crate) async fn end(
+        &self,
+        ending: SessionEnding<'_>,
+        revokes: bool,
+        tried_for: Duration,
+    ) -> Result<Removed, KeeperError> {
+        let SessionEnding { session, cause, .. } = ending;
+        let now_ms = self.keeper.now_ms();
+        let is_valid = session.is_valid(self.keeper.lifetime(), now_ms);
+        let note_signal = async {
+            if let Some(signals) = self.signals.as_ref().filter(|_| is_valid) {
+                signals.note_ending(ending).await;
+            }
+        };
+        let tokens = if revokes && is_valid {
+            session.tokens.revocable(now_ms)
+        } else {
+            Vec::new()
+        };
+        let note_revocation = self.note(&session.issuer, tokens, Some(session.handle));
+        let mark = self.keeper.mark_young(session, cause);
+        let (note, (), ()) = tokio::join!(note_revocation, mark, note_signal);
+        let remove = || self.keeper.remove_seen(session.handle, Some(session), cause);
+        let removed = retry(tried_for, remove).await?;
+        if let Some(signals) = &self.signals {
+            signals.wake();
+        }
+        if let Some((name, mut note)) = note {
+            // A grant may have come between. If another call was faster both revoke the tokens, which does no harm.
+            if let Removed::Session(last) = &removed {
+                let last = last.tokens.revocable(self.keeper.now_ms());
+                note.tokens = if last.is_empty() { note.tokens } else { last };
+            }
+            self.revoke_later(name, note);
+        }
+        Ok(removed)
+    }
+
+    /// Ends a session, for as long as the store may need to come back: what was granted to another user is not kept.
+    pub(super) async fn end_at_last(
+        &self,
+        session: &Session,
+        cause: Cause,
+        revokes: bool,
+    ) -> Result<(), TokenRefreshError> {
+        let ending = SessionEnding {
+            session,
+            cause,
+            replaced_by: None,
+        };
+        let removed = self.end(ending, revokes, MAX_ENDING).await;
+        removed.map(|_removed| ()).map_err(refresh_error)
+    }
+
+    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were
+    /// received. A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no
+    /// session by it and leaves a mark (OpenID Connect Back-Channel Logout 1.0, section 2.7).
+    pub(super) async fn unless_logged_out(
+        &self,
+        session: Session,
+        received_ms: u64,
+    ) -> Result<Session, TokenRefreshError> {
+        let Some(sid) = session.provider_sid.as_deref() else {
+            return Ok(session);
+        };
+        let lists = [index::by_provider_sid(&session.issuer, sid)];
+        let is_ended = || self.keeper.ended_since(&lists, &session.subject, received_ms);
+        if !retry(MAX_ENDING, is_ended).await.map_err(refresh_error)? {
+            return Ok(session);
+        }
+        tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
+        // Access without the user is what offline tokens are for (Back-Channel Logout, section 2.7).
+        let revokes = !session.tokens.scope.is_offline();
+        self.end_at_last(&session, Cause::BackChannelLogout, revokes)
+            .await?;
+        Err(TokenRefreshError::Missing)
+    }
+
+    /// Revokes the tokens of a session that ended before it was there: whoever ended it may have found nothing.
+    pub(crate) async fn take_back(&self, session: &Session) {
+        let tokens = session.tokens.revocable(self.keeper.now_ms());
+        if let Some((name, note)) = self.note(&session.issuer, tokens, Some(session.handle)).await {
+            self.revoke_later(name, note);
+        }
+    }
+
+    /// Notes and revokes tokens, if there are any, in a task of its own.
+    pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
+        let (refresher, issuer) = (self.clone(), issuer.to_owned());
+        self.work.spawn(async move {
+            if let Some((name, note)) = refresher.note(&issuer, tokens, None).await {
+                refresher.revoke_and_forget(name, note).await;
+            }
+        });
+    }
+}
+
+/// Does what an ending needs, again and again while the store is away.
+async fn retry<T, W>(tried_for: Duration, work: impl Fn() -> W) -> Result<T, KeeperError>
+where
+    W: Future<Output = Result<T, KeeperError>>,
+{
+    let deadline = Instant::now() + tried_for;
+    loop {
+        match work().await {
+            Err(error) if error.may_pass() && Instant::now() < deadline => sleep(ENDING_PAUSE).await,
+            outcome => return outcome,
+        }
+    }
+}
