@@ -15,7 +15,7 @@ use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError, Limits, ListenerRole, MemoryShare, PerClientLimit, Stopping};
-use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError, TlsFiles};
+use chassis::tls::{CertificateMetrics, ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
 use prometheus::Registry;
@@ -307,17 +307,8 @@ fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();
         if secrets_are_usable(&secrets) {
             keys.replace(&secrets);
-            tracing::info!(
-                setting = "EDGE_SECRET",
-                secrets = secrets.len(),
-                "took over changed secrets"
-            );
             audit::reloaded("EDGE_SECRET", Some(&path), Ok(()));
         } else {
-            tracing::warn!(
-                setting = "EDGE_SECRET",
-                "the changed file holds no usable secrets: the old ones stay in use"
-            );
             audit::reloaded("EDGE_SECRET", Some(&path), Err(&UnusableSecrets));
         }
     });
@@ -337,7 +328,7 @@ fn session_client(
     };
     let path = settings.session_service_ca.clone();
     let own = settings.session_service_identity.clone().map(|(own, _key)| own);
-    let shown = certificates.of(CertificateUse::SessionService);
+    let shown = certificates.of("session_service", "");
     shown.loaded(own.as_deref());
     let client = ClientSettings {
         tls,

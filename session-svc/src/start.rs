@@ -12,7 +12,7 @@ use chassis::random::NoRandomness;
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
-use chassis::tls::{CertificateMetrics, CertificateUse, ServerTls, TlsError};
+use chassis::tls::{CertificateMetrics, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
@@ -152,7 +152,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         &settings.store,
         settings.store_file.as_deref(),
         Arc::clone(&runtime.clock),
-        Some(certificates.of(CertificateUse::Store)),
+        Some(certificates.of("store", "")),
     )
     .await?;
     let parts = ServiceParts {

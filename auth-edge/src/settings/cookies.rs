@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Zero};
 
-use super::read::choice;
 use crate::sessions::cookie_rotation::CookieRotation;
 use crate::sessions::cookies::{CookieSettings, SameSite};
 use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
@@ -82,8 +81,7 @@ pub(super) fn cookie(reader: &mut Reader, secure: bool) -> CookieSettings {
             reader.wrong("EDGE_COOKIE_DOMAIN", "needs an https EDGE_BASE_URL");
         }
     }
-    let same_site = choice(
-        reader,
+    let same_site = reader.choice(
         "EDGE_COOKIE_SAME_SITE",
         &[
             ("lax", SameSite::Lax),

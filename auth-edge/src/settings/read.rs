@@ -96,8 +96,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
             provider_logout: provider_logout(reader),
         },
-        profile_refetch: choice(
-            reader,
+        profile_refetch: reader.choice(
             "EDGE_PROFILE_REFETCH",
             &[
                 ("never", ProfileRefetch::Never),
@@ -138,7 +137,7 @@ fn userinfo_at_login(reader: &mut Reader) -> UserinfoReading {
         ("always", UserinfoReading::Always),
         ("never", UserinfoReading::Never),
     ];
-    choice(reader, NAME, &choices, UserinfoReading::Auto)
+    reader.choice(NAME, &choices, UserinfoReading::Auto)
 }
 
 fn session_cache(reader: &mut Reader) -> Duration {
@@ -252,16 +251,6 @@ pub(super) fn file(reader: &mut Reader, name: &str) -> Option<PathBuf> {
         reader.wrong(name, "names a file that is not there");
     }
     Some(path)
-}
-
-pub(super) fn choice<T: Copy>(reader: &mut Reader, name: &str, choices: &[(&str, T)], otherwise: T) -> T {
-    let text = reader.text(name).to_ascii_lowercase();
-    if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
-        return *value;
-    }
-    let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-    reader.wrong(name, format!("must be one of {}", words.join(", ")));
-    otherwise
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Log, Stack, key_file};
 
-const TAKEN_OVER: [&str; 1] = ["took over changed provider credentials"];
+const TAKEN_OVER: [&str; 2] = ["provider credentials", "a changed file is used"];
 
 /// Renames a text into place, as mounted secrets change.
 fn put(path: &Path, text: &str) {
@@ -64,7 +64,7 @@ async fn changed_keys_are_used_without_a_restart_and_a_wrong_file_changes_nothin
     for (setting, file) in [("OIDC_CLIENT_KEY_FILE", &client), ("OIDC_DPOP_KEY_FILE", &bound)] {
         let good = std::fs::read_to_string(file.path()).unwrap();
         put(file.path(), "no key at all");
-        log.wait_for(&[setting, &path(file), "PKCS#8", "stay in use"])
+        log.wait_for(&[setting, &path(file), "PKCS#8", "stays in use"])
             .await;
         assert_eq!(used_keys(&stack).await, before, "{setting}");
         put(file.path(), &good);
@@ -100,7 +100,7 @@ async fn a_changed_secret_is_used_without_a_restart_and_one_that_is_none_changes
     stack.browser().sign_in().await;
 
     put(&file, "short\n");
-    log.wait_for(&["OIDC_CLIENT_SECRET_FILE", path, "8 characters", "stay in use"])
+    log.wait_for(&["OIDC_CLIENT_SECRET_FILE", path, "8 characters", "stays in use"])
         .await;
     stack.browser().sign_in().await;
 

@@ -67,20 +67,12 @@ impl Snapshot {
     }
 }
 
-/// Watches several files as one value, every `every`, starting from `known` content (`None` makes the first look a
-/// change).
-pub fn watch_from<F>(
-    known: Option<Vec<Vec<u8>>>,
-    every: Duration,
-    paths: Vec<PathBuf>,
-    on_change: F,
-) -> JoinHandle<()>
+/// Watches several files as one value, every `every`. The first look is a change.
+pub fn watch<F>(every: Duration, paths: Vec<PathBuf>, on_change: F) -> JoinHandle<()>
 where
     F: FnMut(&[Vec<u8>]) + Send + 'static,
 {
-    let hasher = RandomState::new();
-    let known = known.map(|contents| hasher.hash_one(contents));
-    look(hasher, known, every, paths, on_change)
+    look(RandomState::new(), None, every, paths, on_change)
 }
 
 fn look<F>(

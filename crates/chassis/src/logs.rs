@@ -9,17 +9,18 @@ mod rate;
 
 use std::io::{self, IsTerminal as _, Write};
 
-use tracing::Metadata;
+use tracing::{Metadata, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 pub(crate) use self::queue::{LogQueue, UnwrittenRecords};
 
-use self::json::Json;
+use self::json::{Json, Records};
 use crate::audit;
 use crate::settings::Reader;
 use crate::traces::{TARGET, Traces};
@@ -45,16 +46,12 @@ pub(crate) struct LogSettings {
 impl LogSettings {
     /// Reads `LOG_FORMAT` and `RUST_LOG`.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
-        let format = match reader.text("LOG_FORMAT").as_str() {
-            "json" => Format::Json,
-            "pretty" => Format::Pretty,
-            "" if std::io::stdout().is_terminal() => Format::Pretty,
-            "" => Format::Json,
-            _ => {
-                reader.wrong("LOG_FORMAT", "must be json or pretty");
-                Format::Json
-            }
+        let unset = match std::io::stdout().is_terminal() {
+            true => Format::Pretty,
+            false => Format::Json,
         };
+        let formats = [("json", Format::Json), ("pretty", Format::Pretty), ("", unset)];
+        let format = reader.choice("LOG_FORMAT", &formats, unset);
         let filter = reader.text("RUST_LOG");
         if EnvFilter::try_new(&filter).is_err() {
             reader.wrong(
@@ -66,60 +63,36 @@ impl LogSettings {
     }
 }
 
-/// Where audit records go.
-pub(crate) enum AuditRecords {
-    /// Nowhere.
-    Dropped,
-    /// Among the log records, in their format.
-    AmongLogs,
-    /// To a queue of their own, as JSON.
-    Own(LogQueue),
-}
-
-/// Starts writing the records of `service` to standard output by way of `queue`, audit records as `records` says, and spans to `traces`
-/// if there are any. Later calls change nothing.
+/// Starts writing the records of `service` to standard output by way of `queue`, and spans to `traces` if there are any. Audit records
+/// go to the queue `audit` as JSON, or among the others where there is none, unless `drops_audit`. Later calls change nothing.
 pub(crate) fn init(
     service: &'static str,
     settings: &LogSettings,
     queue: LogQueue,
-    records: AuditRecords,
+    audit: Option<LogQueue>,
+    drops_audit: bool,
     traces: Option<&Traces>,
 ) {
     let mut filter = settings.filter.clone();
     // After the operator's filter, so that it wins: RUST_LOG does not filter audit records.
-    let level = match records {
-        AuditRecords::Dropped => "off",
-        AuditRecords::AmongLogs | AuditRecords::Own(_) => "info",
-    };
+    let level = if drops_audit { "off" } else { "info" };
     filter += &format!(",{}={level}", audit::TARGET);
     if traces.is_some() {
         filter += &format!(",{TARGET}=trace");
     }
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let json = Json { service };
-    let own = match records {
-        AuditRecords::Own(queue) => Some(queue),
-        AuditRecords::Dropped | AuditRecords::AmongLogs => None,
-    };
-    let has_own = own.is_some();
-    let audit = own.map(|queue| {
-        fmt::layer()
-            .event_format(json)
-            .fmt_fields(Unwritten)
-            .with_writer(queue.with_filter(is_audit))
-    });
-    let queue = queue.with_filter(move |record| !(has_own && is_audit(record)));
+    let has_own = audit.is_some();
+    let audit = audit.map(|queue| as_json(service, Records::Audit, queue));
     let written = match settings.format {
-        Format::Json => fmt::layer()
-            .event_format(json)
-            .fmt_fields(Unwritten)
-            .with_writer(queue)
-            .boxed(),
+        Format::Json if has_own => as_json(service, Records::Logs, queue).boxed(),
+        Format::Json => as_json(service, Records::All, queue).boxed(),
         Format::Pretty => fmt::layer()
             .compact()
             .with_target(false)
             .with_ansi(false)
-            .with_writer(OneLine(queue))
+            .with_writer(OneLine(
+                queue.with_filter(move |record| !has_own || record.target() != audit::TARGET),
+            ))
             .boxed(),
     };
     let spans = traces.map(Traces::layer);
@@ -132,6 +105,21 @@ pub(crate) fn init(
         .try_init();
 }
 
+/// Writes these records to a queue, as JSON.
+fn as_json<S>(
+    service: &'static str,
+    records: Records,
+    queue: LogQueue,
+) -> fmt::Layer<S, Unwritten, Json, LogQueue>
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+{
+    fmt::Layer::default()
+        .event_format(Json { service, records })
+        .fmt_fields(Unwritten)
+        .with_writer(queue)
+}
+
 /// Writes nothing of spans: a JSON record holds none, and writing their fields down would cost more than the record.
 struct Unwritten;
 
@@ -139,10 +127,6 @@ impl<'writer> FormatFields<'writer> for Unwritten {
     fn format_fields<R: RecordFields>(&self, _: fmt::format::Writer<'writer>, _: R) -> std::fmt::Result {
         Ok(())
     }
-}
-
-fn is_audit(record: &Metadata<'_>) -> bool {
-    record.target() == audit::TARGET
 }
 
 /// Writes each record, which arrives in one piece, as one line.

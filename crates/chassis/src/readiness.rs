@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// What an unmet condition means for readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl ConditionState {
 #[derive(Debug, Clone)]
 pub struct Readiness {
     states: Arc<Mutex<Vec<ConditionState>>>,
-    draining: Arc<watch::Sender<bool>>,
+    draining: CancellationToken,
     ready: Arc<watch::Sender<bool>>,
 }
 
@@ -58,7 +59,7 @@ impl Readiness {
     pub fn new() -> Self {
         Self {
             states: Arc::default(),
-            draining: Arc::new(watch::Sender::new(false)),
+            draining: CancellationToken::new(),
             ready: Arc::new(watch::Sender::new(true)),
         }
     }
@@ -90,7 +91,7 @@ impl Readiness {
 
     /// Turns readiness off for good.
     pub(crate) fn drain(&self) {
-        self.draining.send_replace(true);
+        self.draining.cancel();
         self.publish();
     }
 
@@ -101,15 +102,11 @@ impl Readiness {
 
     /// The body of `/readyz`.
     pub(crate) fn report(&self) -> Value {
-        let draining = *self.draining.borrow();
         let states = self.states();
-        let held_back = states.iter().any(ConditionState::holds_back);
-        let status = if draining {
-            "draining"
-        } else if held_back {
-            "not_ready"
-        } else {
-            "ready"
+        let status = match (self.draining.is_cancelled(), self.is_ready()) {
+            (true, _) => "draining",
+            (false, true) => "ready",
+            (false, false) => "not_ready",
         };
         let conditions: Map<String, Value> = states
             .iter()
@@ -129,7 +126,7 @@ impl Readiness {
     fn publish(&self) {
         // The states stay locked until the outcome is sent, so that outcomes are sent in the order they came about.
         let states = self.states();
-        let ready = !*self.draining.borrow() && !states.iter().any(ConditionState::holds_back);
+        let ready = !self.draining.is_cancelled() && !states.iter().any(ConditionState::holds_back);
         self.ready
             .send_if_modified(|old| std::mem::replace(old, ready) != ready);
     }

@@ -117,27 +117,14 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     {
         let value = self.clone();
         let path: PathBuf = path.to_owned();
-        let shown = path.display().to_string();
         // Starts from nothing known, so that a change between reading the settings and this call is not missed.
-        files::watch_from(None, every, vec![path.clone()], move |contents| {
+        files::watch(every, vec![path.clone()], move |contents| {
             let content = contents.first().map(Vec::as_slice).unwrap_or_default();
             let text = std::str::from_utf8(content).map_err(|_| NotText.into());
-            match text.and_then(|text| parse(text).map_err(Into::into)) {
-                Ok(new) => {
-                    value.store(new);
-                    tracing::info!(setting, path = shown, "value read from its file");
-                    audit::reloaded(setting, Some(&path), Ok(()));
-                }
-                Err(error) => {
-                    tracing::warn!(
-                        setting,
-                        path = shown,
-                        error = &*error,
-                        "the changed file is refused: the old value stays in use"
-                    );
-                    audit::reloaded(setting, Some(&path), Err(&*error));
-                }
-            }
+            let read = text.and_then(|text| parse(text).map_err(Into::into));
+            let outcome = read.map(|new| value.store(new));
+            let outcome = outcome.as_ref().copied().map_err(|error| &**error);
+            audit::reloaded(setting, Some(&path), outcome);
         });
     }
 }

@@ -14,7 +14,7 @@ use crate::audit::{AuditRecord, Event, Outcome};
 use crate::audit_log::{AuditFile, Destination};
 use crate::clock::SystemClock;
 use crate::findings::chain;
-use crate::logs::{self, AuditRecords, LogQueue, LogSettings, UnwrittenRecords};
+use crate::logs::{self, LogQueue, LogSettings, UnwrittenRecords};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
@@ -128,16 +128,12 @@ where
             .traces
             .as_ref()
             .and_then(|collector| Traces::start(service.name, collector));
-        let audited = match (&audit, &process.audit) {
-            (Some(queue), _) => AuditRecords::Own(queue.clone()),
-            (None, Destination::Off) => AuditRecords::Dropped,
-            (None, _) => AuditRecords::AmongLogs,
-        };
         logs::init(
             service.name,
             &process.logs,
             records.clone(),
-            audited,
+            audit.clone(),
+            process.audit == Destination::Off,
             traces.as_ref(),
         );
         AuditRecord {

@@ -24,7 +24,7 @@ pub use fault::{TlsFault, expires_by, names_in};
 pub use peer::PeerCertificate;
 pub use pem::{PemError, authorities};
 pub use settings::{judge_authorities, judge_pair, read_authorities, read_pair};
-pub use validity::{CertificateMetrics, CertificateUse, ShownCertificate};
+pub use validity::{CertificateMetrics, ShownCertificate};
 
 use crate::audit;
 use crate::files;
@@ -101,7 +101,7 @@ impl ServerTls {
     /// Tells of the certificate in use whenever its files have been read by [`Self::follow`].
     #[must_use]
     pub fn measured(mut self, metrics: &CertificateMetrics) -> Self {
-        self.shown = Some(metrics.of(CertificateUse::Server));
+        self.shown = Some(metrics.of("server", ""));
         self
     }
 
@@ -119,24 +119,20 @@ impl ServerTls {
         ];
         let paths: Vec<PathBuf> = paths.into_iter().flatten().cloned().collect();
         let (current, changes, shown) = (self.current.clone(), self.changes.clone(), self.shown.clone());
-        files::watch_from(None, every, paths, move |_| match load(&tls_files) {
-            Ok(loaded) => {
+        files::watch(every, paths, move |_| {
+            let certificate = Some(tls_files.certificate.as_path());
+            let outcome = load(&tls_files).map(|loaded| {
                 current.store(loaded);
                 changes.send_replace(());
                 if let Some(shown) = &shown {
-                    shown.loaded(Some(&tls_files.certificate));
+                    shown.loaded(certificate);
                 }
-                tracing::info!(certificate = %tls_files.certificate.display(), "certificates read from their files");
-                audit::reloaded(LISTENER_CERTIFICATES, Some(&tls_files.certificate), Ok(()));
-            }
-            Err(error) => {
-                tracing::warn!(
-                    certificate = %tls_files.certificate.display(),
-                    error = &error as &dyn std::error::Error,
-                    "the changed certificate is refused: the old one stays in use"
-                );
-                audit::reloaded(LISTENER_CERTIFICATES, Some(&tls_files.certificate), Err(&error));
-            }
+            });
+            let outcome = outcome
+                .as_ref()
+                .copied()
+                .map_err(|error| error as &dyn std::error::Error);
+            audit::reloaded(LISTENER_CERTIFICATES, certificate, outcome);
         });
     }
 

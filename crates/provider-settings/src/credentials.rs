@@ -92,13 +92,8 @@ pub(crate) fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
 
 /// The key tokens are bound to, when they are.
 pub(crate) fn dpop_key(reader: &mut Reader<'_>) -> Option<DpopKey> {
-    match reader.text("OIDC_DPOP").as_str() {
-        "off" => return None,
-        "on" => {}
-        _ => {
-            reader.wrong("OIDC_DPOP", "must be on or off");
-            return None;
-        }
+    if !reader.choice("OIDC_DPOP", &[("on", true), ("off", false)], false) {
+        return None;
     }
     let Some(path) = reader.path("OIDC_DPOP_KEY_FILE") else {
         reader.wrong("OIDC_DPOP_KEY_FILE", "is required by OIDC_DPOP=on");

@@ -75,31 +75,12 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
 }
 
 fn reload(party: &RelyingParty, files: &CredentialFiles) -> Result<(), Box<dyn std::error::Error>> {
-    let issuer = party.settings().issuer.as_str();
-    let credentials = current(party.credentials(), files).inspect_err(
-        |Unusable {
-             setting,
-             path,
-             problem,
-         }| {
-            let path = path.display();
-            tracing::warn!(issuer, setting, %path, "the changed file {problem}: put a right one in its place; until then the credentials before it stay in use");
-        },
-    )?;
-    party.reload(credentials).inspect_err(|error| {
-        let error = error as &dyn std::error::Error;
-        tracing::warn!(
-            issuer,
-            error,
-            "changed provider credentials can not be used: correct their files; until then those before stay in use"
-        );
-    })?;
+    party.reload(current(party.credentials(), files)?)?;
     if let (Some(shown), ClientAuth::TlsClientAuth { cert_file, .. }) =
         (&files.shown, party.credentials().auth)
     {
         shown.loaded(Some(&cert_file));
     }
-    tracing::info!(issuer, "took over changed provider credentials");
     Ok(())
 }
 
@@ -108,7 +89,7 @@ const CREDENTIALS: &str = "provider credentials";
 
 /// A file that can not be used, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-#[error("{setting}: the file {problem}")]
+#[error("{setting}: the file {} {problem}", path.display())]
 struct Unusable {
     setting: &'static str,
     path: PathBuf,
@@ -153,21 +134,15 @@ const NO_KEY: &str =
     "holds no PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519)";
 
 fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
-    let mut keys = Vec::new();
-    for path in &files.keys {
-        keys.push(key_from(path).ok_or_else(|| Unusable {
-            setting: "OIDC_CLIENT_KEY_FILE",
-            path: path.clone(),
-            problem: NO_KEY,
-        })?);
-    }
-    let mut keys = keys.into_iter();
-    let first = keys.next().ok_or_else(|| Unusable {
+    let unusable = |path: &PathBuf| Unusable {
         setting: "OIDC_CLIENT_KEY_FILE",
-        path: PathBuf::new(),
+        path: path.clone(),
         problem: NO_KEY,
-    })?;
-    Ok(ClientKeys::new(first, keys.collect()))
+    };
+    let read = |path| key_from(path).ok_or_else(|| unusable(path));
+    let mut keys = files.keys.iter().map(read);
+    let first = keys.next().ok_or_else(|| unusable(&PathBuf::new()))??;
+    Ok(ClientKeys::new(first, keys.collect::<Result<_, _>>()?))
 }
 
 fn moved(proxy: &ForwardProxy, path: &Path) -> Result<ForwardProxy, Unusable> {

@@ -41,38 +41,25 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.scope = scope(reader);
     settings.audience = reader.optional_text("OIDC_AUDIENCE");
     settings.resources = resources(reader);
-    settings.api_token_grant = match reader.text("OIDC_API_TOKENS").as_str() {
-        "exchange" => ApiTokenGrant::TokenExchange,
-        "refresh" => ApiTokenGrant::Refresh,
-        _ => {
-            reader.wrong("OIDC_API_TOKENS", "must be exchange or refresh");
-            ApiTokenGrant::TokenExchange
-        }
-    };
+    let grants = [
+        ("exchange", ApiTokenGrant::TokenExchange),
+        ("refresh", ApiTokenGrant::Refresh),
+    ];
+    settings.api_token_grant = reader.choice("OIDC_API_TOKENS", &grants, ApiTokenGrant::TokenExchange);
     settings.organization = reader.optional_text("OIDC_ORGANIZATION");
-    settings.response_mode = match reader.text("OIDC_RESPONSE_MODE").as_str() {
-        "query" => ResponseMode::Query,
-        "form_post" => ResponseMode::FormPost,
-        _ => {
-            reader.wrong("OIDC_RESPONSE_MODE", "must be query or form_post");
-            ResponseMode::Query
-        }
-    };
+    let modes = [
+        ("query", ResponseMode::Query),
+        ("form_post", ResponseMode::FormPost),
+    ];
+    settings.response_mode = reader.choice("OIDC_RESPONSE_MODE", &modes, ResponseMode::Query);
     settings.signing_algs = algorithms(reader);
     match AccessTokenShape::of_name(&reader.text("OIDC_ACCESS_TOKENS")) {
         Some(shape) => settings.access_tokens = shape,
         None => reader.wrong("OIDC_ACCESS_TOKENS", "must be rfc9068, entra, okta or cognito"),
     }
     settings.authorization_params = authorization_params(reader);
-    settings.par = match reader.text("OIDC_PAR").as_str() {
-        "auto" => Par::Auto,
-        "require" => Par::Require,
-        "off" => Par::Off,
-        _ => {
-            reader.wrong("OIDC_PAR", "must be auto, require or off");
-            Par::Auto
-        }
-    };
+    let pushing = [("auto", Par::Auto), ("require", Par::Require), ("off", Par::Off)];
+    settings.par = reader.choice("OIDC_PAR", &pushing, Par::Auto);
     settings.http_timeout = Duration::from_millis(reader.millis("OIDC_HTTP_TIMEOUT_MS", Zero::Refused));
     settings.clock_tolerance_secs = reader.secs("OIDC_CLOCK_TOLERANCE", Zero::Allowed);
     if settings.clock_tolerance_secs > MAX_CLOCK_TOLERANCE_SECS {
@@ -102,19 +89,10 @@ fn issuer(reader: &mut Reader<'_>) -> String {
             "OIDC_ISSUER_URL",
             "must be an absolute URL such as https://login.example.com",
         ),
-        Some(url) if url.query().is_some() || url.fragment().is_some() => {
-            reader.wrong("OIDC_ISSUER_URL", "must have neither a query nor a fragment");
+        Some(url) if url.query().is_some() => reader.wrong("OIDC_ISSUER_URL", "must not have a query"),
+        Some(url) => {
+            judged(reader, "OIDC_ISSUER_URL", url);
         }
-        Some(url) if !url.username().is_empty() || url.password().is_some() => {
-            reader.wrong("OIDC_ISSUER_URL", "must not contain credentials");
-        }
-        Some(url) if !oidc::endpoint_is_secure(&url) => {
-            reader.wrong(
-                "OIDC_ISSUER_URL",
-                "must use https; http is allowed on loopback only",
-            );
-        }
-        Some(_) => {}
     }
     issuer
 }
@@ -301,19 +279,16 @@ pub fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
 
 /// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.
 fn try_out(reader: &mut Reader<'_>, settings: &ProviderSettings) {
-    match RelyingParty::new(settings.clone()) {
-        // the issuer was validated above
-        Ok(_) | Err(BuildError::Issuer | BuildError::InsecureIssuer) => {}
-        Err(error @ BuildError::SymmetricSecret { .. }) => {
-            reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", error.to_string());
-        }
-        Err(error @ BuildError::CaFile(_)) => reader.wrong("OIDC_CA_FILE", error.to_string()),
-        Err(error @ BuildError::ClientCertificate) => {
-            reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string())
-        }
-        Err(error @ BuildError::ClientFile { .. }) => {
-            reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string())
-        }
-        Err(error @ BuildError::HttpClient(_)) => reader.wrong("OIDC_ISSUER_URL", error.to_string()),
-    }
+    let Err(error) = RelyingParty::new(settings.clone()) else {
+        return;
+    };
+    let name = match error {
+        // The issuer was validated above.
+        BuildError::Issuer | BuildError::InsecureIssuer => return,
+        BuildError::SymmetricSecret { .. } => "OIDC_ID_TOKEN_SIGNING_ALG",
+        BuildError::CaFile(_) => "OIDC_CA_FILE",
+        BuildError::ClientCertificate | BuildError::ClientFile { .. } => "OIDC_CLIENT_CERT_FILE",
+        BuildError::HttpClient(_) => "OIDC_ISSUER_URL",
+    };
+    reader.wrong(name, error.to_string());
 }

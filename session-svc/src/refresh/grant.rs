@@ -12,7 +12,7 @@ use super::RefreshProvider;
 use super::flight::{LeadError, LeadOutcome, LeaseExpiry, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
 use super::pauses::Paused;
-use super::ports::TokenGrantError;
+use super::ports::TokenRefreshError;
 use crate::session::access::still_good;
 use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
@@ -46,12 +46,12 @@ impl RefreshFlight {
                 None if answer.may_be_replaced(self.refresher.keeper.now_ms()) => {}
                 None => {
                     self.record_outcome(FlightOutcome::Unjudged);
-                    return Err(TokenGrantError::ProviderUnavailable.into());
+                    return Err(TokenRefreshError::ProviderUnavailable.into());
                 }
             }
         }
         let refresh_token = session.tokens.refresh.as_ref().map(StoredToken::text);
-        let refresh_token = refresh_token.ok_or(TokenGrantError::Refused)?;
+        let refresh_token = refresh_token.ok_or(TokenRefreshError::Refused)?;
         self.check_lease(held)?;
         let sent_at = Instant::now();
         let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
@@ -75,18 +75,22 @@ impl RefreshFlight {
     pub(super) fn provider_of(
         &self,
         session: &Session,
-    ) -> Result<&Arc<dyn RefreshProvider>, TokenGrantError> {
+    ) -> Result<&Arc<dyn RefreshProvider>, TokenRefreshError> {
         let provider = self.refresher.providers.of(&session.issuer);
         provider.ok_or_else(|| {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             self.record_outcome(FlightOutcome::Rejected);
-            TokenGrantError::Rejected
+            TokenRefreshError::Rejected
         })
     }
 
     /// What a failed grant means; a refusal for good is saved.
-    pub(super) async fn fail(&self, session: Session, error: GrantError) -> Result<Session, TokenGrantError> {
+    pub(super) async fn fail(
+        &self,
+        session: Session,
+        error: GrantError,
+    ) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
         let (outcome, meaning, pauses) = match error {
             GrantError::Refused(refusal) if refusal.is_final() => {
@@ -95,15 +99,15 @@ impl RefreshFlight {
             }
             GrantError::Refused(refusal) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused the request for new tokens");
-                (FlightOutcome::Rejected, TokenGrantError::Rejected, true)
+                (FlightOutcome::Rejected, TokenRefreshError::Rejected, true)
             }
             GrantError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
-                (FlightOutcome::Unusable, TokenGrantError::Rejected, true)
+                (FlightOutcome::Unusable, TokenRefreshError::Rejected, true)
             }
             GrantError::Transient(error) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
-                let meaning = TokenGrantError::ProviderUnavailable;
+                let meaning = TokenRefreshError::ProviderUnavailable;
                 (FlightOutcome::Transient, meaning, error.is_unknown_refusal())
             }
         };
@@ -117,7 +121,7 @@ impl RefreshFlight {
     }
 
     /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
-    async fn save_refusal(&self, session: Session) -> Result<Session, TokenGrantError> {
+    async fn save_refusal(&self, session: Session) -> Result<Session, TokenRefreshError> {
         let Saved { session, is_ours } = self
             .save_outcome(session, ChangeKind::Changed, needs_sign_in)
             .await?;
@@ -133,7 +137,7 @@ impl RefreshFlight {
         }
         self.wanted
             .outcome_in(session)
-            .unwrap_or(Err(TokenGrantError::Refused))
+            .unwrap_or(Err(TokenRefreshError::Refused))
     }
 
     /// Saves the tokens of an answer, and what its ID token says if it has one.
@@ -142,7 +146,7 @@ impl RefreshFlight {
         session: Session,
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
-    ) -> Result<Session, TokenGrantError> {
+    ) -> Result<Session, TokenRefreshError> {
         let now_ms = self.refresher.keeper.now_ms();
         let edit = |session: &mut Session| {
             apply(session, tokens, id_token);
@@ -159,10 +163,10 @@ impl RefreshFlight {
     }
 
     /// Fails if the ID token of an answer says that the provider's session is over.
-    pub(super) fn check_valid(&self, session: &Session) -> Result<(), TokenGrantError> {
+    pub(super) fn check_valid(&self, session: &Session) -> Result<(), TokenRefreshError> {
         let keeper = &self.refresher.keeper;
         let is_valid = session.is_valid(keeper.lifetime(), keeper.now_ms());
-        is_valid.then_some(()).ok_or(TokenGrantError::Missing)
+        is_valid.then_some(()).ok_or(TokenRefreshError::Missing)
     }
 
     /// Saves an outcome that brings tokens. A late one is dropped: another outcome was seen already.
@@ -172,14 +176,14 @@ impl RefreshFlight {
         kind: ChangeKind,
         tokens: &RefreshedTokens,
         edit: F,
-    ) -> Result<Saved, TokenGrantError>
+    ) -> Result<Saved, TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
         let (handle, issuer) = (session.handle, session.issuer.clone());
         let saved = self.save_outcome(session, kind, edit).await;
         let saved = saved.inspect_err(|error| {
-            if *error == TokenGrantError::Missing {
+            if *error == TokenRefreshError::Missing {
                 // The session ended meanwhile: no caller will use what the provider just gave.
                 let unused = self.unused(tokens);
                 self.refresher.revoke_in_background(&issuer, unused);
@@ -192,7 +196,7 @@ impl RefreshFlight {
         tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
         self.record_outcome(FlightOutcome::Superseded);
         let outcome = self.wanted.outcome_in(saved.session);
-        let session = outcome.unwrap_or(Err(TokenGrantError::ProviderUnavailable))?;
+        let session = outcome.unwrap_or(Err(TokenRefreshError::ProviderUnavailable))?;
         Ok(Saved {
             session,
             is_ours: false,
@@ -220,7 +224,7 @@ impl RefreshFlight {
         session: Session,
         kind: ChangeKind,
         edit: F,
-    ) -> Result<Saved, TokenGrantError>
+    ) -> Result<Saved, TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -247,7 +251,7 @@ impl RefreshFlight {
                     return Ok(Saved { session, is_ours });
                 }
                 // A replica that seals with a newer key has written the session: this one receives the key soon.
-                Err(TokenGrantError::StoreUnavailable | TokenGrantError::UnknownKey(_))
+                Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
                     if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
                 {
                     if unanswered.is_none() {

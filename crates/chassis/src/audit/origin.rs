@@ -11,7 +11,7 @@ const DIGITS: usize = 32;
 
 /// Names a request in the response, on error pages, in the log, in traces, in audit records and to upstreams: 32 hexadecimal
 /// digits.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId([u8; DIGITS]);
 
 impl RequestId {
@@ -46,12 +46,6 @@ impl Default for RequestId {
     /// Nobody's.
     fn default() -> Self {
         Self([b'0'; DIGITS])
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

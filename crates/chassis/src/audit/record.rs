@@ -163,12 +163,23 @@ impl AuditRecord<'_> {
     }
 }
 
-/// Records that what a setting's file holds was taken over, or refused for `reason`.
+/// Records that what a setting's file holds is used now, or is refused, in the audit log and in the log.
 pub fn reloaded(setting: &str, path: Option<&Path>, outcome: Result<(), &(dyn std::error::Error + 'static)>) {
     let path = path.map(|path| path.display().to_string());
     let judged = match outcome {
-        Ok(()) => Outcome::Success,
-        Err(_) => Outcome::Failure,
+        Ok(()) => {
+            tracing::info!(setting, path, "a changed file is used");
+            Outcome::Success
+        }
+        Err(error) => {
+            tracing::warn!(
+                setting,
+                path,
+                error,
+                "the changed file is refused: the old value stays in use"
+            );
+            Outcome::Failure
+        }
     };
     AuditRecord {
         setting: Some(setting),

@@ -27,15 +27,10 @@ const ERROR_CHARS_MAX: usize = 256;
 struct Key {
     event: Event,
     outcome: Outcome,
-    reason: Option<String>,
-    actor: Option<(String, String)>,
-    session: Option<String>,
-    caller: Option<String>,
-    client_address: Option<String>,
-    provider: Option<String>,
-    provider_error: Option<String>,
-    step: Option<String>,
-    rpc: Option<(String, String)>,
+    /// Reason, caller, provider, error of the provider, step, method and status.
+    shared: [Option<String>; 7],
+    /// Issuer, subject, session and address.
+    own: [Option<String>; 4],
     /// What went wrong, with its causes: an operator looks for them by one request ID.
     error: Option<String>,
 }
@@ -43,19 +38,23 @@ struct Key {
 impl Key {
     fn of(record: &AuditRecord<'_>) -> Self {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        let pair = |texts: Option<(&str, &str)>| texts.map(|(one, two)| (one.to_owned(), two.to_owned()));
+        let (issuer, subject) = record.actor.unzip();
+        let (method, status) = record.rpc.unzip();
+        let (caller, provider) = (record.caller, record.provider);
+        let shared = [
+            record.reason,
+            caller,
+            provider,
+            record.provider_error,
+            record.step,
+            method,
+            status,
+        ];
         Self {
             event: record.event,
             outcome: record.outcome,
-            reason: owned(record.reason),
-            actor: pair(record.actor),
-            session: owned(record.session),
-            caller: owned(record.caller),
-            client_address: owned(record.client_address),
-            provider: owned(record.provider),
-            provider_error: owned(record.provider_error),
-            step: owned(record.step),
-            rpc: pair(record.rpc),
+            shared: shared.map(owned),
+            own: [issuer, subject, record.session, record.client_address].map(owned),
             error: record.error.map(with_causes),
         }
     }
@@ -63,28 +62,26 @@ impl Key {
     /// What it shares with the records of other people.
     fn shared(self) -> Self {
         Self {
-            actor: None,
-            session: None,
-            client_address: None,
+            own: Default::default(),
             error: None,
             ..self
         }
     }
 
     fn write(&self, count: u64) {
-        fn pair(texts: Option<&(String, String)>) -> Option<(&str, &str)> {
-            texts.map(|(one, two)| (one.as_str(), two.as_str()))
-        }
+        let shared = self.shared.each_ref().map(Option::as_deref);
+        let [reason, caller, provider, provider_error, step, method, status] = shared;
+        let [issuer, subject, session, client_address] = self.own.each_ref().map(Option::as_deref);
         AuditRecord {
-            reason: self.reason.as_deref(),
-            actor: pair(self.actor.as_ref()),
-            session: self.session.as_deref(),
-            caller: self.caller.as_deref(),
-            client_address: self.client_address.as_deref(),
-            provider: self.provider.as_deref(),
-            provider_error: self.provider_error.as_deref(),
-            step: self.step.as_deref(),
-            rpc: pair(self.rpc.as_ref()),
+            reason,
+            actor: issuer.zip(subject),
+            session,
+            caller,
+            client_address,
+            provider,
+            provider_error,
+            step,
+            rpc: method.zip(status),
             count: Some(count),
             ..AuditRecord::new(self.event, self.outcome)
         }

@@ -36,6 +36,19 @@ const REQUEST_ID: &str = "request_id";
 pub(super) struct Json {
     /// The service that audit records name.
     pub(super) service: &'static str,
+    /// Which records it writes. Those of another layer cost nothing here.
+    pub(super) records: Records,
+}
+
+/// Records of one stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Records {
+    /// All of them.
+    All,
+    /// Audit records alone.
+    Audit,
+    /// All but audit records.
+    Logs,
 }
 
 impl<S, N> FormatEvent<S, N> for Json
@@ -49,8 +62,10 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let line = match event.metadata().target() {
-            audit::TARGET => audit_line(self.service, &timestamp(), event),
+        let line = match (event.metadata().target(), self.records) {
+            (audit::TARGET, Records::Logs) => return Ok(()),
+            (audit::TARGET, _) => audit_line(self.service, &timestamp(), event),
+            (_, Records::Audit) => return Ok(()),
             _ => line(&timestamp(), event),
         };
         let line = line.map_err(|_| fmt::Error)?;
@@ -198,7 +213,10 @@ mod tests {
         let written = Written::default();
         let out = written.clone();
         let layer = tracing_subscriber::fmt::layer()
-            .event_format(Json { service: "probe" })
+            .event_format(Json {
+                service: "probe",
+                records: Records::All,
+            })
             .with_writer(move || out.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         let bytes = written.0.lock().unwrap().clone();

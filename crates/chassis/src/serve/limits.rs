@@ -1,6 +1,5 @@
 //! How much a listener accepts, and of whom. How much memory that may take is in `memory_share`.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,12 +84,6 @@ pub struct PerClientLimit {
     pub connections: usize,
     /// Who may have as many as there are: proxies, behind which everybody is.
     pub is_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-}
-
-impl fmt::Debug for PerClientLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PerClientLimit({})", self.connections)
-    }
 }
 
 impl Default for Limits {

@@ -82,6 +82,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What one of these words stands for, or `otherwise` where it is none of them.
+    pub fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)], otherwise: T) -> T {
+        let text = self.text(name).to_ascii_lowercase();
+        if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
+            return *value;
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        self.wrong(
+            name,
+            format!("must be one of {}", words.join(", ").trim_end_matches(", ")),
+        );
+        otherwise
+    }
+
     /// An absolute URL with a host.
     pub fn url(&mut self, name: &str) -> Option<Url> {
         let url = Url::parse(self.raw(name)?).ok().filter(Url::has_host);

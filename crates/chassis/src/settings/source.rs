@@ -153,9 +153,5 @@ fn is_kubernetes_service_link(name: &str, value: &str) -> bool {
     let address = ["tcp://", "udp://", "sctp://"]
         .iter()
         .any(|scheme| value.starts_with(scheme));
-    let part = ["_TCP", "_UDP", "_SCTP"]
-        .iter()
-        .any(|protocol| name.contains(protocol))
-        && name.contains("_PORT_");
-    address || part || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT")
+    address || name.contains("_PORT_") || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT")
 }

@@ -9,30 +9,6 @@ use webpki::KeyUsage;
 
 use super::{expires_by, pem};
 
-/// What a certificate is for.
-#[derive(Clone, Copy, Debug)]
-pub enum CertificateUse {
-    /// Whoever connects to our listeners is shown it.
-    Server,
-    /// The session service is shown it.
-    SessionService,
-    /// The store is shown it.
-    Store,
-    /// A provider is shown it.
-    Provider,
-}
-
-impl CertificateUse {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::SessionService => "session_service",
-            Self::Store => "store",
-            Self::Provider => "provider",
-        }
-    }
-}
-
 /// The metrics of all certificates. Clones tell together.
 #[derive(Clone, Debug)]
 pub struct CertificateMetrics {
@@ -63,22 +39,13 @@ impl CertificateMetrics {
         })
     }
 
-    /// The certificate for one use.
+    /// The certificate for one use: `server`, `session_service` or `store`. For the use `provider` it has the provider's id.
     #[must_use]
-    pub fn of(&self, used: CertificateUse) -> ShownCertificate {
+    pub fn of(&self, used: &'static str, provider: &str) -> ShownCertificate {
         ShownCertificate {
             metrics: self.clone(),
             used,
-            provider: String::new(),
-        }
-    }
-
-    /// The certificate a provider is shown, by the provider's id.
-    #[must_use]
-    pub fn of_provider(&self, id: &str) -> ShownCertificate {
-        ShownCertificate {
-            provider: id.to_owned(),
-            ..self.of(CertificateUse::Provider)
+            provider: provider.to_owned(),
         }
     }
 }
@@ -87,7 +54,7 @@ impl CertificateMetrics {
 #[derive(Clone, Debug)]
 pub struct ShownCertificate {
     metrics: CertificateMetrics,
-    used: CertificateUse,
+    used: &'static str,
     provider: String,
 }
 
@@ -97,7 +64,7 @@ impl ShownCertificate {
     pub fn loaded(&self, path: Option<&Path>) {
         let chain = path.and_then(|path| pem::certificates(path).ok());
         let found = chain.and_then(|chain| chain.first().and_then(|own| validity(own)));
-        let labels = [self.used.name(), self.provider.as_str()];
+        let labels = [self.used, self.provider.as_str()];
         let gauges = [&self.metrics.not_before, &self.metrics.not_after];
         match found {
             Some(times) => {

@@ -51,15 +51,11 @@ pub(super) fn follow(
     let (sources, mut settings) = (Arc::new(sources), settings.clone());
     let mut renewing: Option<AbortOnDropHandle<()>> = None;
     // Starts from nothing read, so that a change since the settings were read is not missed.
-    let watching = files::watch_from(None, files::POLL_INTERVAL, paths, move |contents| {
+    let watching = files::watch(files::POLL_INTERVAL, paths, move |contents| {
         if let Some(text) = contents.first().filter(|_| has_file) {
             match changed(&settings, text) {
                 Ok(changed) => settings = changed,
                 Err(problem) => {
-                    tracing::warn!(
-                        problem = problem.as_str(),
-                        "the changed file of SESSION_STORE is refused: the old address stays"
-                    );
                     audit::reloaded(SETTING, None, Err(&Refused(problem)));
                     return;
                 }
@@ -73,16 +69,9 @@ pub(super) fn follow(
                 if let Some(shown) = &shown {
                     shown.loaded(settings.tls.as_ref().and_then(|tls| tls.cert_file.as_deref()));
                 }
-                tracing::info!("the store's address and certificates were read from their files");
                 audit::reloaded(SETTING, None, Ok(()));
             }
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "changed certificates of the store are refused: the old ones stay in use"
-                );
-                audit::reloaded(SETTING, None, Err(&error));
-            }
+            Err(error) => audit::reloaded(SETTING, None, Err(&error)),
         }
     });
     Some(AbortOnDropHandle::new(watching))

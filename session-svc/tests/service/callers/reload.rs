@@ -122,8 +122,8 @@ async fn files_that_cannot_be_used_change_nothing() {
     let mut stream = watch(&mut client).await;
     let path = world.certificates.text("server.pem");
     let refused = |record: &serde_json::Value| {
-        record["message"] == "the changed certificate is refused: the old one stays in use"
-            && record["certificate"] == path.as_str()
+        record["message"] == "the changed file is refused: the old value stays in use"
+            && record["path"] == path.as_str()
     };
     let good = world.read("server.pem");
     world.replace("server.pem", b"no certificate");
