@@ -10,7 +10,7 @@ use super::resource;
 use super::service::Api;
 use crate::session::{Handle, Session};
 use crate::sessions::{Page, SessionsError};
-use crate::store::Cursor;
+use crate::store::Entry;
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless configured otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -80,7 +80,7 @@ fn listed(
         next_page_token: page.next_page_token,
     };
     let mut bytes = 0;
-    let mut last: Option<Cursor> = None;
+    let mut last: Option<Entry> = None;
     // One by one, so that a session and what is shown of it are not both in memory for the whole page.
     for listed in page.sessions {
         let message = resource::listed(&listed, issuer, subject, api.sessions.lifetime());
@@ -90,7 +90,7 @@ fn listed(
             break;
         }
         answer.sessions.push(message);
-        last = Some(listed.cursor());
+        last = Some(listed.entry());
     }
     // Those that are in no order of the store's come last there.
     let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);

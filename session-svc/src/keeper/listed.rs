@@ -8,7 +8,7 @@
 use super::{Keeper, KeeperError};
 use crate::session::index::{self, Whose};
 use crate::session::{Handle, Name, Session};
-use crate::store::{Cursor, Entry, LoadedRecord};
+use crate::store::{Entry, LoadedRecord};
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
@@ -60,9 +60,12 @@ impl Shown {
         }
     }
 
-    /// Continues its list behind it.
-    pub(crate) fn cursor(&self) -> Cursor {
-        Cursor::behind(self.created_at_ms(), self.handle())
+    /// Its place in a list.
+    pub(crate) fn entry(&self) -> Entry {
+        Entry {
+            name: self.handle(),
+            created_at_ms: self.created_at_ms(),
+        }
     }
 
     /// Whether it is a session of this person. Of one that cannot be read this is judged by the lists its record names, which are hashes of
@@ -83,10 +86,10 @@ impl Keeper {
     pub async fn list(
         &self,
         whose: Whose<'_>,
-        after: Option<&Cursor>,
+        after: Option<&Entry>,
         limit: usize,
         budget: &mut usize,
-    ) -> Result<(Vec<Shown>, Option<Cursor>), KeeperError> {
+    ) -> Result<(Vec<Shown>, Option<Entry>), KeeperError> {
         let listing = self.store().list(whose.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
@@ -94,7 +97,7 @@ impl Keeper {
             let bytes = self.read_listed(whose, part, &mut listed).await?;
             *budget = budget.saturating_sub(bytes);
             if *budget == 0 && parts.peek().is_some() {
-                return Ok((listed, part.last().map(Entry::cursor)));
+                return Ok((listed, part.last().copied()));
             }
         }
         Ok((listed, listing.next))

@@ -10,7 +10,7 @@ use ring::rand::SystemRandom;
 use tokio::time::timeout;
 
 use crate::session::SessionId;
-use crate::store::file::FileError;
+use crate::store::embedded::FileError;
 use crate::store::url::{StoreSettings, Topology};
 use crate::store::{OpenError, Record, SessionStore, StoreError, open};
 

@@ -17,7 +17,7 @@ use crate::keeper::{Removed, Shown};
 use crate::refresh::ports::SessionEnding;
 use crate::session::index::Whose;
 use crate::session::{Cause, Handle, Session};
-use crate::store::Cursor;
+use crate::store::Entry;
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -110,7 +110,7 @@ impl EndingTime {
 pub(super) struct EndingPages<'a> {
     sessions: &'a Sessions,
     whose: Whose<'a>,
-    after: Option<Cursor>,
+    after: Option<Entry>,
     is_over: bool,
     is_confirmed: bool,
 }

@@ -13,7 +13,7 @@ use crate::keeper::Shown;
 use crate::keeper::listed::PAGE_BYTES;
 use crate::session::Name;
 use crate::session::index::{self, Whose};
-use crate::store::Cursor;
+use crate::store::Entry;
 
 /// Keeps page tokens apart from whatever else is sealed.
 const PURPOSE: &str = "page";
@@ -62,7 +62,7 @@ impl Sessions {
         }
         let next_page_token = match after {
             None => String::new(),
-            Some(cursor) => self.write_token(index, &cursor)?,
+            Some(entry) => self.write_token(index, &entry)?,
         };
         Ok(Page {
             sessions,
@@ -76,20 +76,17 @@ impl Sessions {
         &self,
         issuer: &str,
         subject: &str,
-        last: &Cursor,
+        last: &Entry,
     ) -> Result<String, SessionsError> {
         self.write_token(index::by_subject(issuer, subject), last)
     }
 
-    fn write_token(&self, index: Name, cursor: &Cursor) -> Result<String, SessionsError> {
-        let sealed = self
-            .keeper
-            .vault()
-            .seal_note(PURPOSE, index, &cursor.to_bytes())?;
+    fn write_token(&self, index: Name, entry: &Entry) -> Result<String, SessionsError> {
+        let sealed = self.keeper.vault().seal_note(PURPOSE, index, &entry.to_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    fn read_token(&self, index: Name, token: &str) -> Result<Cursor, SessionsError> {
+    fn read_token(&self, index: Name, token: &str) -> Result<Entry, SessionsError> {
         let wrong = SessionsError::Invalid {
             field: "page_token",
             problem: "not a page token of this list",
@@ -97,7 +94,7 @@ impl Sessions {
         let read = || {
             let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
             let note = self.keeper.vault().open_note(PURPOSE, index, &sealed).ok()?;
-            Cursor::from_bytes(&note)
+            Entry::from_bytes(&note)
         };
         read().ok_or(wrong)
     }

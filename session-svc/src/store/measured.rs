@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use super::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
     StoreUpdate,
 };
 
@@ -108,7 +108,7 @@ impl SessionStore for MeasuredStore {
             .await
     }
 
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         self.timed("list", self.store.list(index, after, limit)).await
     }
 

@@ -10,11 +10,8 @@
 //! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
 
 mod codec;
-pub mod file;
-mod follow;
-mod leases;
+pub mod embedded;
 mod measured;
-pub mod memory;
 mod open;
 pub(crate) mod redis;
 pub mod url;
@@ -72,20 +69,17 @@ pub enum Inserted {
     Barred,
 }
 
-/// Where a list goes on: behind this entry, also when that is gone.
+/// An entry of a list. A list goes on behind one, also when that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    created_at_ms: u64,
-    name: Name,
+pub struct Entry {
+    /// When the record was created, in milliseconds since the Unix epoch by the store's clock.
+    pub created_at_ms: u64,
+    /// Which record.
+    pub name: Name,
 }
 
-impl Cursor {
-    /// Behind the record of this creation time and name.
-    pub fn behind(created_at_ms: u64, name: Name) -> Self {
-        Self { created_at_ms, name }
-    }
-
-    /// Reads what [`Cursor::to_bytes`] wrote; `None` if it is something else.
+impl Entry {
+    /// Reads what [`Entry::to_bytes`] wrote; `None` if it is something else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (created_at_ms, name) = bytes.split_first_chunk()?;
         Some(Self {
@@ -100,29 +94,13 @@ impl Cursor {
     }
 }
 
-/// An entry of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Which record.
-    pub name: Name,
-    /// When it was created, in milliseconds since the Unix epoch by the store's clock.
-    pub created_at_ms: u64,
-}
-
-impl Entry {
-    /// Continues the list behind it.
-    pub fn cursor(&self) -> Cursor {
-        Cursor::behind(self.created_at_ms, self.name)
-    }
-}
-
 /// A part of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// What was found; may be short or empty before the end.
     pub entries: Vec<Entry>,
     /// Gives the next part; `None` at the end.
-    pub next: Option<Cursor>,
+    pub next: Option<Entry>,
 }
 
 /// What became of reading one of several records.
@@ -229,7 +207,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Entries of an index, the newest first, at most `limit`, behind `after`. One call looks at a bounded number of entries, and so
     /// may find fewer than there are. What stays from beginning to end is found once. An entry proves nothing: its record may be gone
     /// by now, or may have moved to other lists, which it says itself.
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError>;
 
     /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
     async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError>;

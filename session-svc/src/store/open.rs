@@ -7,8 +7,7 @@ use chassis::clock::Clock;
 use chassis::tls::ShownCertificate;
 
 use super::SessionStore;
-use super::file::{FileError, FileStore};
-use super::memory::{DEFAULT_CAPACITY, MemoryStore};
+use super::embedded::{DEFAULT_CAPACITY, EmbeddedStore, FileError};
 use super::redis::{self, RedisStore, SetupError};
 use super::url::StoreSettings;
 
@@ -45,8 +44,8 @@ pub async fn open_from(
     shown: Option<ShownCertificate>,
 ) -> Result<Arc<dyn SessionStore>, OpenError> {
     Ok(match settings {
-        StoreSettings::Memory => Arc::new(MemoryStore::new(clock, DEFAULT_CAPACITY)),
-        StoreSettings::File(path) => Arc::new(FileStore::open(path, clock)?),
+        StoreSettings::Memory => Arc::new(EmbeddedStore::in_memory(clock, DEFAULT_CAPACITY)?),
+        StoreSettings::File(path) => Arc::new(EmbeddedStore::open(path, clock)?),
         StoreSettings::Redis(settings) => {
             Arc::new(Box::pin(RedisStore::open(settings, came_from, clock, shown)).await?)
         }
@@ -60,7 +59,7 @@ pub async fn open_from(
 pub(crate) fn check(settings: &StoreSettings) -> Result<(), OpenError> {
     match settings {
         StoreSettings::Memory => Ok(()),
-        StoreSettings::File(path) => Ok(FileStore::check(path)?),
+        StoreSettings::File(path) => Ok(EmbeddedStore::check(path)?),
         StoreSettings::Redis(settings) => Ok(redis::check(settings)?),
     }
 }

@@ -9,7 +9,7 @@ use super::tests::{NEW, session, vault};
 use super::*;
 use crate::keeper::{Keeper, KeeperError, Removed};
 use crate::session::{Cause, Claims, Device, Lifetime, SessionTokens, SessionValues};
-use crate::store::memory::MemoryStore;
+use crate::store::embedded::EmbeddedStore;
 use crate::store::{Record, SessionStore as _};
 
 /// Texts of format 1 under the key `ff…ff`, written once; today's code has to read them for ever.
@@ -106,7 +106,7 @@ const LIFETIME: Lifetime = Lifetime {
 /// A replica of this release on a store that holds `sealed`.
 async fn replica(sealed: Vec<u8>) -> (Keeper, Arc<Vault>) {
     let vault = Arc::new(vault(&[NEW]));
-    let store = MemoryStore::new(Arc::new(ManualClock::new(2_000)), 10);
+    let store = EmbeddedStore::in_memory(Arc::new(ManualClock::new(2_000)), 10).unwrap();
     let record = Record {
         name: session().handle,
         version: 1,

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{
-    Cursor, Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
     StoreUpdate,
 };
 
@@ -42,7 +42,7 @@ pub(crate) enum Loses {
 
 #[derive(Clone)]
 pub(crate) struct FailingStore {
-    inner: MemoryStore,
+    inner: EmbeddedStore,
     fails: Arc<Mutex<Fails>>,
     loses: Arc<Mutex<Loses>>,
     refuses_removals: Arc<AtomicBool>,
@@ -177,7 +177,7 @@ impl SessionStore for FailingStore {
         }
     }
 
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         let fails = *self.fails.lock().unwrap();
         if fails == Fails::Lists {
             return Err(StoreError::Unavailable("as the test wants".into()));

@@ -25,7 +25,7 @@ use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -191,7 +191,7 @@ pub(crate) fn tokens(number: usize, now: u64) -> RefreshedTokens {
 
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
-    pub(crate) store: MemoryStore,
+    pub(crate) store: EmbeddedStore,
     pub(crate) provider: TestProvider,
     pub(crate) one: Client,
     pub(crate) two: Client,
@@ -230,7 +230,7 @@ pub(crate) async fn world() -> World {
 
 pub(crate) async fn world_with(limits: SessionLimits) -> World {
     let clock = ManualClock::new(START_MS);
-    let store = MemoryStore::new(Arc::new(clock.clone()), 10_000);
+    let store = EmbeddedStore::in_memory(Arc::new(clock.clone()), 10_000).unwrap();
     let (provider, shutdown) = (TestProvider::new(), CancellationToken::new());
     let start = |key| {
         let store = Arc::new(store.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use redb::ReadableDatabase as _;
-use session_svc::store::file::{FileError, FileStore};
+use session_svc::store::embedded::{EmbeddedStore, FileError};
 use session_svc::store::{Holdings, Inserted, Replaced, SessionStore, StoreUpdate};
 
 use crate::contract::{Bench, eventually, fresh_name, named, next, numbered, received, record, said};
@@ -15,8 +15,8 @@ use crate::lists::listed;
 
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
 
-fn opened(path: &Path, clock: &ManualClock) -> FileStore {
-    FileStore::open(path, Arc::new(clock.clone())).unwrap()
+fn opened(path: &Path, clock: &ManualClock) -> EmbeddedStore {
+    EmbeddedStore::open(path, Arc::new(clock.clone())).unwrap()
 }
 
 async fn open() -> Bench {
@@ -146,14 +146,15 @@ async fn rounds_of_created_and_expired_sessions_leave_nothing_and_the_file_stops
                 writer.await.unwrap();
             }
         }
-        let held = store.holdings().await.unwrap();
+        let held = store.holdings().unwrap();
         assert_eq!(
             (held.records, held.index_entries, held.remembered),
             (MANY as usize, 2 * MANY as usize, MANY as usize / 6)
         );
         clock.advance_ms(10_000);
         eventually("everything to be cleared away", || async {
-            store.holdings().await.unwrap()
+            store.sweep().await.unwrap();
+            store.holdings().unwrap()
                 == Holdings {
                     records: 0,
                     index_entries: 0,
@@ -190,7 +191,7 @@ async fn a_file_in_use_is_refused_saying_so() {
     let path = directory.path().join("sessions");
     let clock = ManualClock::new(SOME_TIME_MS);
     let store = opened(&path, &clock);
-    let error = FileStore::open(&path, Arc::new(clock.clone())).err().unwrap();
+    let error = EmbeddedStore::open(&path, Arc::new(clock.clone())).err().unwrap();
     assert!(matches!(error, FileError::InUse { .. }), "{error:?}");
     assert!(error.to_string().contains("in use by another process"), "{error}");
     drop(store);
@@ -213,7 +214,7 @@ async fn a_file_of_another_layout_is_refused_and_left_alone() {
         .unwrap();
     writing.commit().unwrap();
     drop(database);
-    let error = FileStore::open(&path, Arc::new(clock)).err().unwrap();
+    let error = EmbeddedStore::open(&path, Arc::new(clock)).err().unwrap();
     assert!(matches!(error, FileError::Foreign { .. }), "{error:?}");
     let database = redb::Database::create(&path).unwrap();
     let facts = database.begin_read().unwrap().open_table(facts).unwrap();
@@ -224,11 +225,13 @@ async fn a_file_of_another_layout_is_refused_and_left_alone() {
 async fn a_missing_directory_and_a_foreign_file_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let clock: Arc<ManualClock> = Arc::new(ManualClock::new(SOME_TIME_MS));
-    let missing = FileStore::open(&directory.path().join("no/sessions"), clock.clone())
+    let missing = EmbeddedStore::open(&directory.path().join("no/sessions"), clock.clone())
         .err()
         .unwrap();
     assert!(matches!(missing, FileError::Unusable { .. }), "{missing:?}");
-    let is_directory = FileStore::open(directory.path(), clock.clone()).err().unwrap();
+    let is_directory = EmbeddedStore::open(directory.path(), clock.clone())
+        .err()
+        .unwrap();
     assert!(
         matches!(is_directory, FileError::Unusable { .. }),
         "{is_directory:?}"
@@ -236,7 +239,7 @@ async fn a_missing_directory_and_a_foreign_file_are_told_apart() {
     for content in [&b"short"[..], &[b'x'; 20_000]] {
         let foreign = directory.path().join("foreign");
         std::fs::write(&foreign, content).unwrap();
-        let error = FileStore::open(&foreign, clock.clone()).err().unwrap();
+        let error = EmbeddedStore::open(&foreign, clock.clone()).err().unwrap();
         assert!(matches!(error, FileError::Foreign { .. }), "{error:?}");
         assert_eq!(
             std::fs::read(&foreign).unwrap(),

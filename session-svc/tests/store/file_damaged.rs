@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
-use session_svc::store::file::{FileError, FileStore};
+use session_svc::store::embedded::{EmbeddedStore, FileError};
 use session_svc::store::{Record, SessionStore as _};
 
 use crate::contract::numbered;
@@ -15,8 +15,8 @@ use crate::contract::numbered;
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
 const KEY: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
-fn open(path: &Path) -> Result<FileStore, FileError> {
-    FileStore::open(path, Arc::new(ManualClock::new(SOME_TIME_MS)))
+fn open(path: &Path) -> Result<EmbeddedStore, FileError> {
+    EmbeddedStore::open(path, Arc::new(ManualClock::new(SOME_TIME_MS)))
 }
 
 /// A file of some hundred sessions: closed, or as a process that was killed leaves it.

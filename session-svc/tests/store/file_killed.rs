@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chassis::clock::{Clock as _, SystemClock};
-use session_svc::store::file::FileStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{Inserted, Name, Record, Replaced, SessionStore, StoreError};
 
 use crate::contract::{named, numbered};
@@ -52,7 +52,7 @@ fn a_full_disk_is_told_and_writing_goes_on_when_there_is_room() {
 
 /// Writes without end and says `name version` for every acknowledged write, `name 0` for a removal.
 async fn write(path: PathBuf, round: &str) {
-    let store = Arc::new(FileStore::open(&path, Arc::new(SystemClock)).unwrap());
+    let store = Arc::new(EmbeddedStore::open(&path, Arc::new(SystemClock)).unwrap());
     let writers = (0..WRITERS).map(|writer| {
         let (store, round) = (Arc::clone(&store), round.to_owned());
         tokio::spawn(async move {
@@ -66,7 +66,7 @@ async fn write(path: PathBuf, round: &str) {
     }
 }
 
-async fn write_one(store: &FileStore, name: &str, number: usize) {
+async fn write_one(store: &EmbeddedStore, name: &str, number: usize) {
     let now = SystemClock.now_ms();
     let mut record = Record {
         name: named(name),
@@ -159,7 +159,7 @@ fn one_life(path: &Path, round: usize, lines: usize) -> Vec<(String, u64)> {
 }
 
 async fn verify(path: &Path, written: &HashMap<String, u64>) {
-    let store = FileStore::open(path, Arc::new(SystemClock)).unwrap();
+    let store = EmbeddedStore::open(path, Arc::new(SystemClock)).unwrap();
     let mut listed: HashMap<Name, u64> = HashMap::new();
     for record in lists::listed(&store, INDEX, usize::MAX).await.unwrap() {
         listed.insert(record.name, record.version);
@@ -226,7 +226,7 @@ fn fill_the_disk() {
 
 /// Says "full" when the store does, and "room" when it writes again and everything acknowledged is there.
 async fn write_until_there_is_room(path: &Path) {
-    let store = FileStore::open(path, Arc::new(SystemClock)).unwrap();
+    let store = EmbeddedStore::open(path, Arc::new(SystemClock)).unwrap();
     let mut acknowledged = Vec::new();
     let mut observed = false;
     let started = Instant::now();

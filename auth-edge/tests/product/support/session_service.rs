@@ -19,7 +19,7 @@ use session_svc::receiver::{SignalReceiver, TransmittersFile};
 use session_svc::refresh::{LEASE, Measures, RefreshProviders, Refresher};
 use session_svc::session::Lifetime;
 use session_svc::sessions::{SessionLimits, Sessions};
-use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
+use session_svc::store::embedded::{DEFAULT_CAPACITY, EmbeddedStore};
 use session_svc::vault::{KeyRing, Vault};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -34,7 +34,7 @@ pub(crate) struct SessionService {
     calls: Arc<AtomicUsize>,
     /// Whether no caller may call `UpdateSession`.
     keeps_no_updates: Arc<AtomicBool>,
-    store: MemoryStore,
+    store: EmbeddedStore,
     keys: Reloading<KeyRing>,
     providers: RefreshProviders,
     heartbeat: Duration,
@@ -59,7 +59,7 @@ impl SessionService {
         heartbeat: Duration,
         transmitters: Option<TransmittersFile>,
     ) -> Self {
-        let store = MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY);
+        let store = EmbeddedStore::in_memory(Arc::new(clock.clone()), DEFAULT_CAPACITY).unwrap();
         let keys = Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap());
         Self::on(store, keys, providers.into(), heartbeat, transmitters).await
     }
@@ -77,7 +77,7 @@ impl SessionService {
     }
 
     async fn on(
-        store: MemoryStore,
+        store: EmbeddedStore,
         keys: Reloading<KeyRing>,
         providers: RefreshProviders,
         heartbeat: Duration,

@@ -8,9 +8,7 @@
 //!   writes. A call that is repeated learns the same.
 //! - What is not acknowledged in time is removed all the same, on this master.
 
-use super::keys::KeyNames;
-use super::pool::WorkerConnection;
-use super::unavailable;
+use super::{RedisShared, unavailable};
 use crate::store::{Name, StoreError};
 
 /// Replicas that have to have an ending: as many as `min-replicas-to-write` is to say, for one of them takes the master's place.
@@ -45,18 +43,9 @@ enum NotKept {
     Undone,
 }
 
-/// Asks the replicas.
-#[derive(Clone)]
-pub(super) struct Acknowledgements {
-    pub(super) connection: WorkerConnection,
-    pub(super) keys: KeyNames,
-    /// Whether keys live on several nodes.
-    pub(super) scattered: bool,
-}
-
-impl Acknowledgements {
+impl RedisShared {
     /// Fails unless the records are gone for good, or without names all that was removed so far. False if no replica was asked.
-    pub(super) async fn removed(&self, names: &[Name]) -> Result<bool, StoreError> {
+    pub(super) async fn acknowledged(&self, names: &[Name]) -> Result<bool, StoreError> {
         let mut keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.record(*name)).collect();
         if keys.is_empty() {
             keys = self.keys.probes(self.scattered);
@@ -65,26 +54,26 @@ impl Acknowledgements {
         let mut is_asked = false;
         // One after the other: behind a replica that is silent the connection serves no other question.
         for keys in keys.chunks(of_one_server) {
-            is_asked |= self.of(keys).await?;
+            is_asked |= self.acknowledged_by(keys).await?;
         }
         Ok(is_asked)
     }
 
     /// Asks the server that is to be without these keys.
-    async fn of(&self, keys: &[Vec<u8>]) -> Result<bool, StoreError> {
+    async fn acknowledged_by(&self, keys: &[Vec<u8>]) -> Result<bool, StoreError> {
         let script = |script| {
             let mut command = redis::cmd("EVAL");
             command.arg(script).arg(keys.len()).arg(keys);
             command
         };
-        let is_held = self.connection.once(&script(IS_HELD)).await;
+        let is_held = self.waiting.once(&script(IS_HELD)).await;
         if !is_held.map_err(unavailable)? {
             return Ok(false);
         }
         let mut question = redis::pipe();
         question.add_command(script(PROBE));
         question.cmd("WAIT").arg(WANTED).arg(ACKNOWLEDGE_MS);
-        let answer = self.connection.together(&question).await;
+        let answer = self.waiting.together(&question).await;
         let why = match answer.map_err(unavailable)? {
             (false, WANTED..) => return Ok(true),
             (false, _) => NotKept::Replicas,

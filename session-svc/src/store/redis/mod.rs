@@ -65,17 +65,15 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-use self::acknowledged::Acknowledgements;
 use self::clock::ServerClock;
 use self::events::EventFeed;
 use self::keys::{IndexMember, KeyNames, PAST_ANY_MEMBER};
 use self::pool::WorkerConnection;
 use self::source::ConnectionSource;
 pub(crate) use self::source::{SetupError, check};
-use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
 use super::{
-    Cursor, Entry, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore,
+    Entry, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore,
     StoreError, StoreUpdate, codec, millis,
 };
 
@@ -83,24 +81,24 @@ use super::{
 const FIRST_CONTACT: Duration = Duration::from_secs(2);
 
 /// A store in Redis or Valkey, shared by all replicas.
+#[derive(Clone)]
 pub(crate) struct RedisStore {
-    shared: RedisShared,
+    shared: Arc<RedisShared>,
     connection: WorkerConnection,
-    writes: Arc<Writes>,
 }
 
 /// What the stores of all workers share.
-#[derive(Clone)]
 struct RedisShared {
     clock: Arc<ServerClock>,
-    events: Arc<EventFeed>,
-    acknowledgements: Acknowledgements,
+    events: EventFeed,
+    /// For `WAIT` alone, which holds up what comes behind it.
+    waiting: WorkerConnection,
     keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot change or read them together.
     scattered: bool,
     /// Whether a replica is to take the master's place when it is lost.
     needs_replicas: bool,
-    _following: Option<Arc<AbortOnDropHandle<()>>>,
+    _following: Option<AbortOnDropHandle<()>>,
 }
 
 impl RedisStore {
@@ -131,32 +129,17 @@ impl RedisStore {
         };
         let shared = RedisShared {
             clock,
-            events: Arc::new(events),
-            acknowledgements: Acknowledgements {
-                connection: connection.another()?,
-                keys: keys.clone(),
-                scattered,
-            },
+            events,
+            waiting: connection.another()?,
             keys,
             scattered,
             needs_replicas: !matches!(settings.topology, Topology::Single(_)),
-            _following: following.map(Arc::new),
+            _following: following,
         };
-        Ok(Self::over(connection, shared))
-    }
-
-    fn over(connection: WorkerConnection, shared: RedisShared) -> Self {
-        let writes = Writes {
-            connection: connection.clone(),
-            events: Arc::clone(&shared.events),
-            keys: shared.keys.clone(),
-            scattered: shared.scattered,
-        };
-        Self {
-            shared,
+        Ok(Self {
+            shared: Arc::new(shared),
             connection,
-            writes: Arc::new(writes),
-        }
+        })
     }
 
     /// Does a write to its end. In a cluster it has several steps, which a caller that goes away must not
@@ -195,8 +178,10 @@ fn unavailable(error: RedisError) -> StoreError {
 #[async_trait]
 impl SessionStore for RedisStore {
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
-        let (connection, shared) = (self.connection.another().ok()?, self.shared.clone());
-        Some(Arc::new(Self::over(connection, shared)))
+        Some(Arc::new(Self {
+            shared: Arc::clone(&self.shared),
+            connection: self.connection.another().ok()?,
+        }))
     }
 
     fn now_ms(&self) -> u64 {
@@ -215,8 +200,8 @@ impl SessionStore for RedisStore {
         {
             return Ok(Inserted::Barred);
         }
-        let writes = Arc::clone(&self.writes);
-        self.whole(async move { writes.insert(&record, event, barrier).await })
+        let store = self.clone();
+        self.whole(async move { store.insert_record(&record, event, barrier).await })
             .await
     }
 
@@ -233,21 +218,22 @@ impl SessionStore for RedisStore {
         expected: u64,
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
-        let writes = Arc::clone(&self.writes);
-        self.whole(async move { writes.replace(&record, expected, event).await })
+        let store = self.clone();
+        self.whole(async move { store.replace_record(&record, expected, event).await })
             .await
     }
 
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        let writes = Arc::clone(&self.writes);
-        self.whole(async move { writes.remove(name, event).await }).await
+        let store = self.clone();
+        self.whole(async move { store.remove_record(name, event).await })
+            .await
     }
 
     async fn confirm_removed(&self, names: &[Name]) -> Result<bool, StoreError> {
-        self.shared.acknowledgements.removed(names).await
+        self.shared.acknowledged(names).await
     }
 
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         let limit = limit.clamp(1, LOOKED_AT);
         let location = self.shared.keys.index(index);
         let after = after.map_or(PAST_ANY_MEMBER.to_vec(), |after| {
@@ -264,7 +250,7 @@ impl SessionStore for RedisStore {
         ends.truncate(limit);
         let entries = ends.into_iter().filter_map(|end| IndexMember(end).entry());
         let entries: Vec<Entry> = entries.collect();
-        let last = entries.last().map(Entry::cursor);
+        let last = entries.last().copied();
         Ok(Listing {
             next: last.filter(|_| has_more),
             entries,

@@ -1,51 +1,42 @@
 //! Writes of records, in one step where one server has all keys.
 
-use std::sync::Arc;
-
 use futures_util::future::try_join_all;
 
 use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec};
 
-use super::events::{EventFeed, Published};
-use super::keys::{IndexLocation, IndexMember, KeyNames};
-use super::pool::WorkerConnection;
+use super::RedisStore;
+use super::events::Published;
+use super::keys::{IndexLocation, IndexMember};
 use super::scripts::{self, ScriptCall};
 
-/// What writes need.
-pub(super) struct Writes {
-    pub(super) connection: WorkerConnection,
-    pub(super) events: Arc<EventFeed>,
-    pub(super) keys: KeyNames,
-    /// Whether keys live on several nodes, so that one script cannot change them together.
-    pub(super) scattered: bool,
-}
-
-impl Writes {
+impl RedisStore {
     /// Keeps a record unless `barrier` is there, which in a cluster is another node's to know: there it is none.
-    pub(super) async fn insert(
+    pub(super) async fn insert_record(
         &self,
         record: &Record,
         event: Vec<u8>,
         barrier: Option<Name>,
     ) -> Result<Inserted, StoreError> {
         self.enter(record).await?;
-        let barrier = barrier.map(|name| self.keys.record(name)).unwrap_or_default();
+        let barrier = barrier
+            .map(|name| self.shared.keys.record(name))
+            .unwrap_or_default();
         let call = scripts::INSERT
             .call()
             .arg(codec::encode(record))
             .arg(expiry(record));
-        let published = self.events.published_with(record.name);
+        let published = self.shared.events.published_with(record.name);
         let call = call.arg(published.kept).arg(event.as_slice()).arg(barrier);
         match self.write::<u8>(call, record, published).await? {
             0 => return Ok(Inserted::Taken),
             2 => return Ok(Inserted::Barred),
-            3 => self.events.publish(record.name, event).await,
+            3 => self.shared.events.publish(record.name, event).await,
             _ => {}
         }
         Ok(Inserted::Done)
     }
 
-    pub(super) async fn replace(
+    pub(super) async fn replace_record(
         &self,
         record: &Record,
         expected: u64,
@@ -55,7 +46,7 @@ impl Writes {
         let value = codec::encode(record);
         let head_bytes = value.len() - record.payload.len();
         let call = scripts::REPLACE.call().arg(value).arg(expiry(record));
-        let published = self.events.published_with(record.name);
+        let published = self.shared.events.published_with(record.name);
         let call = call.arg(published.kept).arg(event.as_deref().unwrap_or_default());
         let call = call
             .arg(expected.to_be_bytes().as_slice())
@@ -64,29 +55,41 @@ impl Writes {
         match self.write::<u8>(call, record, published).await? {
             0 => return Ok(Replaced::Missing),
             1 => return Ok(Replaced::Stale),
-            3 => self.events.publish(record.name, event.unwrap_or_default()).await,
+            3 => {
+                self.shared
+                    .events
+                    .publish(record.name, event.unwrap_or_default())
+                    .await
+            }
             _ => {}
         }
         Ok(Replaced::Done)
     }
 
     /// Removes a record; one that cannot be read is removed and answered with `Corrupt`.
-    pub(super) async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        let key = self.keys.record(name);
-        let own = key[self.keys.prefix().len()..].to_vec();
+    pub(super) async fn remove_record(
+        &self,
+        name: Name,
+        event: Vec<u8>,
+    ) -> Result<Option<Record>, StoreError> {
+        let key = self.shared.keys.record(name);
+        let own = key[self.shared.keys.prefix().len()..].to_vec();
         let mut call = scripts::REMOVE.call().key(key);
-        if !self.scattered {
-            call = call.key(self.keys.events().to_vec());
+        if !self.shared.scattered {
+            call = call.key(self.shared.keys.events().to_vec());
         }
-        let published = self.events.published_with(name);
+        let published = self.shared.events.published_with(name);
         let call = call.arg(published.kept).arg(event.as_slice());
-        let call = call.arg(self.keys.prefix()).arg(own).arg(published.streams);
+        let call = call
+            .arg(self.shared.keys.prefix())
+            .arg(own)
+            .arg(published.streams);
         let removed: Option<(Vec<u8>, bool)> = self.done(name, call.run(&self.connection).await)?;
         let Some((removed, is_published)) = removed else {
             return Ok(None);
         };
         if !is_published {
-            self.events.publish(name, event).await;
+            self.shared.events.publish(name, event).await;
         }
         let removed = codec::decode(name, &removed)?;
         self.leave(&removed).await;
@@ -101,9 +104,11 @@ impl Writes {
         record: &Record,
         published: Published,
     ) -> Result<T, StoreError> {
-        let mut call = call.key(self.keys.record(record.name)).arg(published.streams);
-        if !self.scattered {
-            call = call.key(self.keys.events().to_vec());
+        let mut call = call
+            .key(self.shared.keys.record(record.name))
+            .arg(published.streams);
+        if !self.shared.scattered {
+            call = call.key(self.shared.keys.events().to_vec());
             for location in self.locations(record) {
                 let member = IndexMember::member(record, &location);
                 call = call.key(location.key).key(location.order).arg(member);
@@ -113,21 +118,21 @@ impl Writes {
     }
 
     fn locations<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
-        record.indexes.iter().map(|index| self.keys.index(*index))
+        record.indexes.iter().map(|index| self.shared.keys.index(*index))
     }
 
     /// In a cluster: publishes a gap for a write that may have been done although its answer was lost.
     fn done<T>(&self, name: Name, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.scattered) {
+        if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.shared.scattered) {
             // It may have been done all the same, and not published.
-            self.events.publish_gap(name);
+            self.shared.events.publish_gap(name);
         }
         answer
     }
 
     /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
-        if self.scattered {
+        if self.shared.scattered {
             let entered = self.locations(record).map(async |location| {
                 let call = scripts::ENTER.call().arg(expiry(record));
                 let call = call.arg(IndexMember::member(record, &location));
@@ -141,7 +146,7 @@ impl Writes {
 
     /// In a cluster: takes a removed record out of its indexes. What fails is left to listings and to expiry.
     async fn leave(&self, record: &Record) {
-        if self.scattered {
+        if self.shared.scattered {
             for location in self.locations(record) {
                 let member = IndexMember::member(record, &location);
                 for key in [&location.key, &location.order] {

@@ -35,7 +35,10 @@ async fn ending_a_session_takes_back_its_tokens_for_apis_too() {
     ];
     expected.sort();
     assert_eq!(revoked(&world), expected);
-    eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the note to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -46,7 +49,10 @@ async fn what_expires_in_seconds_is_left_to_expire() {
     world.advance_ms(3_595_000);
     assert!(world.one.end(&signed_in.id).await.ended);
     world.wait_for_revocations(1).await;
-    eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the note to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
     assert_eq!(world.provider.calls(Endpoint::Revocation), 1);
 }
 
@@ -66,7 +72,10 @@ async fn a_session_without_a_refresh_token_has_its_tokens_for_apis_taken_back() 
     world.wait_for_revocations(1).await;
     world.provider.script(|script| script.answers.clear());
     world.advance_ms(10_000);
-    eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the note to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
     assert!(
         revoked(&world)
             .iter()
@@ -88,7 +97,10 @@ async fn a_provider_that_revokes_no_access_tokens_still_takes_refresh_tokens_bac
         .provider
         .script(|script| _ = script.answers.insert(Endpoint::Revocation, refusal));
     world.wait_for_revocations(2).await;
-    eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the note to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
     world.provider.script(|script| script.answers.clear());
     let second = world.sign_in().await;
     assert!(world.one.end(&second.id).await.ended);
@@ -116,7 +128,10 @@ async fn a_token_for_an_api_whose_revocation_is_refused_holds_up_no_other() {
             .provider
             .script(|script| _ = script.answers.insert(Endpoint::Revocation, refusal));
         gate.release();
-        eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+        eventually("the note to go", || {
+            world.store.holdings().unwrap().index_entries == 0
+        })
+        .await;
         world.provider.script(|script| script.answers.clear());
     }
 }
@@ -141,7 +156,10 @@ async fn a_session_that_ends_during_an_exchange_stays_ended_and_the_token_is_tak
     world.wait_for_revocations(2).await;
     let kinds: Vec<String> = revoked(&world).into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(kinds, ["access_token", "refresh_token"]);
-    eventually("the notes to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the notes to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
 }
 
 /// Who signs in again in the same browser may share the grant with the session before (RFC 7009, section 2.1).

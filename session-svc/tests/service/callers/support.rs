@@ -23,7 +23,7 @@ use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -89,7 +89,7 @@ pub(crate) async fn world(list: Option<&str>) -> World {
 }
 
 pub(crate) fn memory() -> Arc<dyn SessionStore> {
-    Arc::new(MemoryStore::new(Arc::new(SystemClock), 1_000))
+    Arc::new(EmbeddedStore::in_memory(Arc::new(SystemClock), 1_000).unwrap())
 }
 
 pub(crate) async fn world_on(list: Option<&str>, store: Arc<dyn SessionStore>) -> World {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chassis::clock::ManualClock;
 use chassis::secret::{Reloading, Secret};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -23,10 +22,10 @@ use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
-use session_svc::store::memory::MemoryStore;
-use session_svc::store::{Holdings, SessionStore};
+use session_svc::store::SessionStore;
 use session_svc::vault::{KeyRing, Vault};
 
+use super::plain_store::PlainStore;
 use super::support::{KEY, START_MS, limits};
 use super::turns::{Turn, TurnStore, Turns, let_others_go_on};
 
@@ -120,7 +119,7 @@ impl RefreshProvider for StepProvider {
 
 /// One store and one provider, afresh for each run.
 struct Scene {
-    store: MemoryStore,
+    store: PlainStore,
     works: Arc<Mutex<BTreeSet<String>>>,
     keys: Reloading<KeyRing>,
     gives_id_tokens: bool,
@@ -129,9 +128,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let clock = Arc::new(ManualClock::new(START_MS));
         Self {
-            store: MemoryStore::new(clock, 100),
+            store: PlainStore::default(),
             works: Arc::default(),
             keys: Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap()),
             gives_id_tokens: false,
@@ -165,7 +163,7 @@ impl Scene {
 
     fn actor(&self, turn: &Turn, writes_blindly: bool) -> Sessions {
         let store = TurnStore {
-            inner: self.store.clone(),
+            inner: Arc::new(self.store.clone()),
             turn: turn.clone(),
             writes_blindly,
         };
@@ -187,8 +185,7 @@ impl Scene {
             .unwrap()
             .sessions
             .len();
-        let Holdings { index_entries, .. } = self.store.holdings();
-        gone && listed == 0 && index_entries == 0 && self.works.lock().unwrap().is_empty()
+        gone && listed == 0 && !self.store.lists_any() && self.works.lock().unwrap().is_empty()
     }
 
     /// Whoever has just signed in, with an ID token of that age.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use session_svc::refresh::ports::TokenRefreshError;
 use session_svc::session::Session;
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use tokio::time::{Instant, sleep};
 
 use super::gate::{Gate, expired, refresher, settle, waiting_caller};
@@ -20,8 +20,8 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Long after a lease has run out that nobody prolongs.
 const HOURS: Duration = Duration::from_secs(6 * 3_600);
 
-fn store() -> MemoryStore {
-    MemoryStore::new(Arc::new(ManualClock::new(START_MS)), 100)
+fn store() -> EmbeddedStore {
+    EmbeddedStore::in_memory(Arc::new(ManualClock::new(START_MS)), 100).unwrap()
 }
 
 fn access_token(session: Session) -> String {
@@ -83,7 +83,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         let (store, gate) = (store(), Gate::closed_to(wait_limit));
         let steps = Turn::free();
         let waiters = TurnStore {
-            inner: store.clone(),
+            inner: Arc::new(store.clone()),
             turn: steps.clone(),
             writes_blindly: false,
         };

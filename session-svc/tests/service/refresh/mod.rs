@@ -14,6 +14,7 @@ mod odd_responses;
 mod outages;
 mod parallel;
 mod pending_answers;
+mod plain_store;
 mod provider_sessions;
 mod revalidation;
 mod revocation;

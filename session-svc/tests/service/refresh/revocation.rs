@@ -74,7 +74,10 @@ async fn a_slow_provider_gets_a_bounded_number_of_revocations_at_once() {
         revoked(&world, "done") + revoked_at(&world.two, "done") == 70
     })
     .await;
-    eventually("the notes to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the notes to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
 }
 
 /// How old the note of a revocation is before other replicas than its writer act on it.
@@ -98,7 +101,10 @@ async fn a_provider_that_is_away_is_asked_again_until_it_has_taken_the_token_bac
         !world.provider.knows_refresh_token(&signed_in.refresh_token)
     })
     .await;
-    eventually("the note to go", || world.store.holdings().index_entries == 0).await;
+    eventually("the note to go", || {
+        world.store.holdings().unwrap().index_entries == 0
+    })
+    .await;
 }
 
 fn revoked(world: &World, outcome: &str) -> u64 {

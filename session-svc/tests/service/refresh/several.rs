@@ -6,7 +6,7 @@ use chassis::clock::ManualClock;
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_svc::refresh::RefreshProviders;
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 
 use super::support::*;
 
@@ -24,7 +24,7 @@ async fn two() -> Two {
         provider.script(|script| script.now = Some(START_MS / 1_000));
     }
     let clock = Arc::new(ManualClock::new(START_MS));
-    let store = Arc::new(MemoryStore::new(clock.clone(), 1_000));
+    let store = Arc::new(EmbeddedStore::in_memory(clock.clone(), 1_000).unwrap());
     let parties = vec![relying_party(a.issuer()), relying_party(b.issuer())];
     let replica = replica(
         store,

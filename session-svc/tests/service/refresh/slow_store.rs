@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
     StoreUpdate,
 };
 use tokio::sync::watch;
@@ -129,7 +129,7 @@ impl SessionStore for SlowStore {
         self.inner.remove(name, event).await
     }
 
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         self.inner.list(index, after, limit).await
     }
 

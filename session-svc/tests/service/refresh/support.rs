@@ -17,7 +17,7 @@ use session_svc::refresh::{LEASE, RefreshProvider, RefreshProviders};
 use session_svc::session::Lifetime;
 use session_svc::sessions::SessionLimits;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open};
 use session_svc::vault::KeyRing;
@@ -123,7 +123,7 @@ pub(crate) async fn replica(
 /// Two replicas on one memory store under an owned clock.
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
-    pub(crate) store: MemoryStore,
+    pub(crate) store: EmbeddedStore,
     pub(crate) provider: ScriptedProvider,
     pub(crate) one: Replica,
     pub(crate) two: Replica,
@@ -149,7 +149,7 @@ pub(crate) async fn world_of(
 ) -> World {
     let clock = ManualClock::new(START_MS);
     provider.script(|script| script.now = Some(START_MS / 1_000));
-    let store = MemoryStore::new(Arc::new(clock.clone()), 10_000);
+    let store = EmbeddedStore::in_memory(Arc::new(clock.clone()), 10_000).unwrap();
     let shared = || Arc::new(store.clone());
     let one = replica(shared(), Arc::new(clock.clone()), one, limits).await;
     let two = replica(shared(), Arc::new(clock.clone()), two, limits).await;

@@ -14,9 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
+    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
     StoreUpdate,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -211,7 +210,7 @@ async fn settle(reports: &mut mpsc::UnboundedReceiver<Report>, states: &mut [Act
 /// The shared store as one actor reaches it: step by step.
 #[derive(Clone)]
 pub(crate) struct TurnStore {
-    pub(crate) inner: MemoryStore,
+    pub(crate) inner: Arc<dyn SessionStore>,
     pub(crate) turn: Turn,
     /// Whether a record that is gone is written all the same, as a store without compare-and-swap would.
     pub(crate) writes_blindly: bool,
@@ -263,7 +262,7 @@ impl SessionStore for TurnStore {
         self.inner.remove(name, event).await
     }
 
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         self.turn.wait().await;
         self.inner.list(index, after, limit).await
     }

@@ -7,7 +7,7 @@ use chassis::clock::ManualClock;
 use session_svc::refresh::Refresher;
 use session_svc::refresh::ports::TokenRefreshError;
 use session_svc::session::{Handle, Session};
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -26,11 +26,11 @@ struct Scene {
 }
 
 async fn scene() -> Scene {
-    let store = MemoryStore::new(Arc::new(ManualClock::new(START_MS)), 100);
+    let store = EmbeddedStore::in_memory(Arc::new(ManualClock::new(START_MS)), 100).unwrap();
     let gate = Gate::closed();
     let replica = |turn: Turn| {
         let store = TurnStore {
-            inner: store.clone(),
+            inner: Arc::new(store.clone()),
             turn,
             writes_blindly: false,
         };

@@ -18,7 +18,7 @@ use session_svc::sessions::SessionLimits;
 use session_svc::settings::signals;
 use session_svc::start::{AccessPolicy, ServiceParts, serve};
 use session_svc::store::SessionStore;
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::vault::KeyRing;
 use ssf::{SecurityEventToken, Transmitter, TransmitterSettings};
 use tempfile::TempDir;
@@ -97,8 +97,8 @@ impl Setting {
     }
 
     /// A store in memory, under the clock.
-    pub(crate) fn memory(&self) -> MemoryStore {
-        MemoryStore::new(Arc::new(self.clock.clone()), 10_000)
+    pub(crate) fn memory(&self) -> EmbeddedStore {
+        EmbeddedStore::in_memory(Arc::new(self.clock.clone()), 10_000).unwrap()
     }
 
     /// A replica on a store.

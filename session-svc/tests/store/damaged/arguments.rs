@@ -6,7 +6,7 @@ use std::time::Duration;
 use chassis::clock::{Clock as _, SystemClock};
 use proptest::prelude::*;
 use session_svc::session::Cause;
-use session_svc::store::{Cursor, Inserted, Lease, Name, Record, StoreError};
+use session_svc::store::{Entry, Inserted, Lease, Name, Record, StoreError};
 
 use super::server::Server;
 use super::support::*;
@@ -90,7 +90,10 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
                     .replace(prolonged, one, Some(text.clone().into_bytes()))
                     .await,
             )?;
-            let cursor = Cursor::behind(one, name);
+            let cursor = Entry {
+                created_at_ms: one,
+                name,
+            };
             defined(
                 store
                     .list(name, Some(&cursor), usize::try_from(two).unwrap())

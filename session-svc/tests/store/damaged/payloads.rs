@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use session_svc::keeper::{KeeperError, Removed, SealError};
 use session_svc::session::change::ChangeKind;
 use session_svc::session::{Cause, Claims};
-use session_svc::store::memory::MemoryStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{Inserted, Record, SessionStore};
 use tokio::runtime::Runtime;
 
@@ -24,10 +24,9 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
     let runtime = Runtime::new().unwrap();
     let outcome = cases(256).run(&any_damage(), |damage| {
         runtime.block_on(async {
-            let store = Arc::new(MemoryStore::new(
-                Arc::new(ManualClock::new(1_800_000_000_000)),
-                100,
-            ));
+            let store = Arc::new(
+                EmbeddedStore::in_memory(Arc::new(ManualClock::new(1_800_000_000_000)), 100).unwrap(),
+            );
             let keeper = keeper(store.clone(), "ab");
             let [one, other] = two_sessions(&keeper).await;
             let name = one.handle;
@@ -62,10 +61,8 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
 
 #[tokio::test]
 async fn a_payload_under_another_name_version_or_key_does_not_open() {
-    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new(
-        Arc::new(ManualClock::new(1_800_000_000_000)),
-        100,
-    ));
+    let store: Arc<dyn SessionStore> =
+        Arc::new(EmbeddedStore::in_memory(Arc::new(ManualClock::new(1_800_000_000_000)), 100).unwrap());
     let keeper_one = keeper(Arc::clone(&store), "ab");
     let now_ms = keeper_one.now_ms();
     let [before, other] = [session(1, now_ms), session(2, now_ms)];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::ManualClock;
-use session_svc::store::file::FileStore;
+use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{Inserted, Record, Replaced, SessionStore as _, StoreError};
 
 use super::disk::Disk;
@@ -15,12 +15,12 @@ const SOME_TIME_MS: u64 = 1_800_000_000_000;
 /// How many sessions there are when the disk fills.
 const SESSIONS: usize = 200;
 
-fn opened(disk: &Disk) -> FileStore {
-    FileStore::open(&disk.store(), Arc::new(ManualClock::new(SOME_TIME_MS))).unwrap()
+fn opened(disk: &Disk) -> EmbeddedStore {
+    EmbeddedStore::open(&disk.store(), Arc::new(ManualClock::new(SOME_TIME_MS))).unwrap()
 }
 
 /// Waits until there is room again, and begins a session.
-async fn sessions_begin_again(store: &FileStore) {
+async fn sessions_begin_again(store: &EmbeddedStore) {
     eventually("the store to have room again", || async {
         store.check().await.is_ok()
     })
@@ -31,18 +31,18 @@ async fn sessions_begin_again(store: &FileStore) {
     );
 }
 
-fn session(store: &FileStore, number: usize) -> Record {
+fn session(store: &EmbeddedStore, number: usize) -> Record {
     Record {
         payload: vec![b'x'; 6_000 + number % 7 * 1_000],
         ..record(store, 600_000, &[numbered(number as u64 % 50)])
     }
 }
 
-fn mark(store: &FileStore) -> Record {
+fn mark(store: &EmbeddedStore) -> Record {
     record(store, 120_000, &[])
 }
 
-async fn filled_up(store: &FileStore, disk: &Disk) -> Vec<Record> {
+async fn filled_up(store: &EmbeddedStore, disk: &Disk) -> Vec<Record> {
     let mut kept = Vec::new();
     for number in 0..SESSIONS {
         let session = session(store, number);
@@ -58,7 +58,7 @@ async fn filled_up(store: &FileStore, disk: &Disk) -> Vec<Record> {
 }
 
 /// What is kept until there is no room.
-async fn until_full(store: &FileStore) -> Vec<Record> {
+async fn until_full(store: &EmbeddedStore) -> Vec<Record> {
     let mut kept = Vec::new();
     for number in SESSIONS.. {
         assert!(number < 100_000, "the disk does not fill");

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Lease, Name, StoreError};
+use crate::store::{Lease, Name, StoreError, millis};
 
 /// Leases granted by one process.
 pub(super) struct Leases {
@@ -60,7 +60,7 @@ impl Leases {
             serial: granted.serial,
             holder: holder.to_owned(),
         };
-        let until = now_ms.saturating_add(super::millis(ttl));
+        let until = now_ms.saturating_add(millis(ttl));
         granted.held.insert(name, (lease.clone(), until));
         Ok(Some(lease))
     }
@@ -68,7 +68,7 @@ impl Leases {
     pub(super) fn renew(&self, lease: &Lease, ttl: Duration, now_ms: u64) -> bool {
         match self.granted().held.get_mut(&lease.name) {
             Some((held, until)) if held.holder == lease.holder && now_ms < *until => {
-                *until = now_ms.saturating_add(super::millis(ttl));
+                *until = now_ms.saturating_add(millis(ttl));
                 true
             }
             _ => false,

@@ -1,4 +1,4 @@
-//! The open file: made, opened, and opened again after a commit failed.
+//! The open file: made, opened, and opened again after a commit failed; or what stands for one in memory.
 //!
 //! After a failed write the engine refuses all further ones until the file is opened again, which recovers it
 //! to the last commit. Readers hold the file for the microseconds of a read, so that it can be let go.
@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use chassis::panics;
+use redb::backends::InMemoryBackend;
 use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase as _, StorageError, WriteTransaction};
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use crate::store::StoreError;
 
-use super::tables::{self, Start, TablesError};
+use super::tables::{self, Start};
 use super::{FileError, is_full, store_error};
 
 /// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
@@ -43,15 +44,29 @@ impl OpenFile {
                 Some(engine) => engine,
                 None => create(path)?,
             };
-            let transaction = engine.begin_write().map_err(store_error);
-            let start = transaction.map_err(TablesError::from).and_then(tables::start);
-            Ok((engine, start.map_err(|error| error.about(path))?))
+            let start = start(path, &engine)?;
+            Ok((engine, start))
         })?;
-        let file = Self {
+        Ok((Self::of(path, engine), start))
+    }
+
+    /// An empty one that goes with this process.
+    pub(super) fn in_memory() -> Result<(Self, Start), FileError> {
+        let path = Path::new("memory:");
+        let mut builder = Database::builder();
+        let opened = builder
+            .set_cache_size(CACHE_BYTES)
+            .create_with_backend(InMemoryBackend::new());
+        let engine = opened.map_err(|error| file_error(path, error))?;
+        let start = start(path, &engine)?;
+        Ok((Self::of(path, engine), start))
+    }
+
+    fn of(path: &Path, engine: Database) -> Self {
+        Self {
             path: path.to_owned(),
             engine: RwLock::new(Some(engine)),
-        };
-        Ok((file, start))
+        }
     }
 
     /// Runs `read` on what is committed now.
@@ -83,6 +98,22 @@ impl OpenFile {
         *engine = Some(opened.ok_or_else(|| unusable(&self.path)(ErrorKind::NotFound.into()))?);
         Ok(())
     }
+}
+
+/// Makes the tables if they are not there.
+fn start(path: &Path, engine: &Database) -> Result<Start, FileError> {
+    let transaction = engine.begin_write().map_err(store_error);
+    transaction.and_then(tables::start).map_err(|error| {
+        let path = path.to_owned();
+        match error {
+            StoreError::Full => FileError::Full { path },
+            StoreError::Unavailable(source) => FileError::Foreign { path, source },
+            StoreError::Corrupt => FileError::Damaged {
+                path,
+                source: Box::new(error),
+            },
+        }
+    })
 }
 
 /// Runs `work`, in which the engine may panic if the file at `path` is damaged.

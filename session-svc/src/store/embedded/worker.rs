@@ -1,4 +1,4 @@
-//! The one thread that writes: takes what has queued up, commits it at once, and only then acknowledges.
+//! Commits what has queued up at once, and only then acknowledges.
 //!
 //! Invariant: a commit that finds no room leaves the file as it was. The ballast is given up for the next one, in which no session
 //! begins.
@@ -41,31 +41,31 @@ pub(super) struct Worker {
     failed_at: Option<Instant>,
     looked_at: Instant,
     file: Arc<OpenFile>,
-    ballast: Ballast,
+    /// None in memory.
+    ballast: Option<Ballast>,
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
-    state: Arc<AtomicU8>,
+    pub(super) state: Arc<AtomicU8>,
 }
 
 impl Worker {
     /// A worker that knows whether there is room, so that no lease is given before.
     pub(super) fn new(
         file: Arc<OpenFile>,
-        ballast: Ballast,
+        ballast: Option<Ballast>,
+        held: Held,
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
-        state: Arc<AtomicU8>,
-    ) -> std::io::Result<Self> {
-        state.store(state_with(ballast.hold()?), Ordering::Release);
-        Ok(Self {
+    ) -> Self {
+        Self {
             failed_at: None,
             looked_at: Instant::now(),
             file,
             ballast,
             latest,
             clock,
-            state,
-        })
+            state: Arc::new(AtomicU8::new(state_with(held))),
+        }
     }
 
     /// Works until nobody can hand anything in.
@@ -94,7 +94,7 @@ impl Worker {
     }
 
     /// Commits those of a batch that the state admits. The others are dropped, and their callers get the state.
-    fn commit(&mut self, batch: Vec<Job>) {
+    pub(super) fn commit(&mut self, batch: Vec<Job>) {
         let state = self.state();
         let admitted = batch.into_iter().filter(|job| match state {
             FULL => job.kind < Kind::Addition,
@@ -165,7 +165,7 @@ impl Worker {
 
     /// Gives up ballast; `None` if there is none left.
     fn give_up(&self) -> Option<Held> {
-        match self.ballast.give_up() {
+        match self.ballast.as_ref().map_or(Ok(None), Ballast::give_up) {
             Ok(held) => {
                 match held {
                     Some(Held::Half) => tracing::error!(
@@ -191,7 +191,8 @@ impl Worker {
     /// Holds the ballast if there is room for it; then sessions can begin.
     fn look_for_room(&mut self) {
         self.looked_at = Instant::now();
-        let held = self.ballast.hold().unwrap_or_else(|error| {
+        let held = self.ballast.as_ref().map_or(Ok(Held::Whole), Ballast::hold);
+        let held = held.unwrap_or_else(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, "the ballast of the session file cannot be held");
             Held::Nothing

@@ -1,8 +1,8 @@
-//! Following a numbered event log that lives in this process: the memory and the file store.
+//! Following the numbered events of an embedded store.
 //!
 //! Invariants
 //! - Positions are `<origin>-<number>`; numbers grow by one. A position of another origin (another store,
-//!   or a memory store of an earlier process) can not be resumed and is answered with `Missed`.
+//!   or one in memory of an earlier process) can not be resumed and is answered with `Missed`.
 //! - A follower reads the log itself, so a slow one costs no memory: it gets `Missed` once the log
 //!   has dropped what it had not read.
 
@@ -12,7 +12,10 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::{StoreError, StoreUpdate};
+use super::open_file::OpenFile;
+use super::store_error;
+use super::tables::EVENTS;
+use crate::store::{StoreError, StoreUpdate};
 
 /// Events a log keeps for resuming: several minutes of a busy replica, about 2 MB at 250 bytes an event.
 pub(super) const KEPT_EVENTS: u64 = 8_192;
@@ -20,23 +23,17 @@ pub(super) const KEPT_EVENTS: u64 = 8_192;
 /// Events read from a log at a time: keeps one follower from holding the log for long.
 const READ_AT_ONCE: usize = 256;
 
-/// A log of numbered events.
-pub(super) trait EventLog: Send + Sync + 'static {
-    /// At most `limit` events with a number above `after`, in order.
-    fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
-}
-
-struct LogFollower<L> {
-    log: Arc<L>,
+struct LogFollower {
+    file: Arc<OpenFile>,
     origin: Arc<str>,
     latest: watch::Receiver<u64>,
     after: u64,
     pending: VecDeque<StoreUpdate>,
 }
 
-/// Streams `log` from the position `resume`, or from the newest event on.
-pub(super) fn follow<L: EventLog>(
-    log: Arc<L>,
+/// Streams events from the position `resume`, or from the newest event on.
+pub(super) fn follow(
+    file: Arc<OpenFile>,
     origin: Arc<str>,
     latest: watch::Receiver<u64>,
     resume: Option<&str>,
@@ -54,7 +51,7 @@ pub(super) fn follow<L: EventLog>(
         },
     };
     let follower = LogFollower {
-        log,
+        file,
         origin,
         latest,
         after,
@@ -77,7 +74,7 @@ fn parse(position: &str, origin: &str) -> Option<u64> {
     if from == origin { number.parse().ok() } else { None }
 }
 
-impl<L: EventLog> LogFollower<L> {
+impl LogFollower {
     async fn next(&mut self) -> Option<Result<StoreUpdate, StoreError>> {
         loop {
             if let Some(published) = self.pending.pop_front() {
@@ -85,12 +82,26 @@ impl<L: EventLog> LogFollower<L> {
             }
             // Marked as seen before reading: what arrives meanwhile wakes the wait below.
             self.latest.borrow_and_update();
-            match self.log.read_after(self.after, READ_AT_ONCE) {
+            match self.read() {
                 Err(error) => return Some(Err(error)),
                 Ok(events) if events.is_empty() => self.latest.changed().await.ok()?,
                 Ok(events) => self.take(events),
             }
         }
+    }
+
+    fn read(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.file.read(|reading| {
+            let events = reading.open_table(EVENTS).map_err(store_error)?;
+            let range = events
+                .range(self.after.saturating_add(1)..)
+                .map_err(store_error)?;
+            let read = range.take(READ_AT_ONCE).map(|entry| {
+                let (number, payload) = entry.map_err(store_error)?;
+                Ok((number.value(), payload.value().to_vec()))
+            });
+            read.collect()
+        })
     }
 
     fn take(&mut self, events: Vec<(u64, Vec<u8>)>) {

@@ -1,15 +1,14 @@
 //! The tables of the file, and the verbs that change them inside a transaction.
 
-use std::path::Path;
 use std::time::Duration;
 
 use chassis::random;
 use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
 
-use crate::store::follow::KEPT_EVENTS;
 use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec, millis};
 
-use super::{FileError, store_error};
+use super::follow::KEPT_EVENTS;
+use super::store_error;
 
 /// Records by name, as `codec` writes them.
 pub(super) const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
@@ -19,7 +18,7 @@ pub(super) const INDEX: TableDefinition<'_, (&str, u64, &str), ()> = TableDefini
 pub(super) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 const EXPIRY: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("expiry");
 /// Remembered values by name: until when, and what.
-const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
+pub(super) const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
 const FORGETTING: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("forgetting");
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 
@@ -39,41 +38,8 @@ pub(super) struct Start {
     pub(super) latest_event: u64,
 }
 
-/// Why a file cannot be used once it is open.
-pub(super) enum TablesError {
-    /// Its tables are those of another release.
-    Layout,
-    /// It could not be read or written.
-    Store(StoreError),
-}
-
-impl From<StoreError> for TablesError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl TablesError {
-    /// As an error of the file at `path`.
-    pub(super) fn about(self, path: &Path) -> FileError {
-        let path = path.to_owned();
-        match self {
-            Self::Layout => FileError::Foreign {
-                path,
-                source: "its tables are those of another release".into(),
-            },
-            Self::Store(StoreError::Full) => FileError::Full { path },
-            Self::Store(error @ StoreError::Corrupt) => FileError::Damaged {
-                path,
-                source: Box::new(error),
-            },
-            Self::Store(StoreError::Unavailable(source)) => FileError::Foreign { path, source },
-        }
-    }
-}
-
 /// Makes the tables if they are not there, and counts this opening.
-pub(super) fn start(transaction: WriteTransaction) -> Result<Start, TablesError> {
+pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StoreError> {
     let start = {
         let tables = Tables::open(&transaction, 0)?;
         let mut facts = transaction.open_table(FACTS).map_err(store_error)?;
@@ -84,7 +50,9 @@ pub(super) fn start(transaction: WriteTransaction) -> Result<Start, TablesError>
                 .map(|value| value.value().to_vec()))
         };
         if known("layout")?.is_some_and(|layout| layout != LAYOUT) {
-            return Err(TablesError::Layout);
+            return Err(StoreError::Unavailable(
+                "its tables are those of another release".into(),
+            ));
         }
         let origin = match known("origin")? {
             Some(origin) => String::from_utf8(origin).map_err(|_| StoreError::Corrupt)?,
@@ -300,13 +268,6 @@ impl<'t> Tables<'t> {
             .map_err(store_error)?;
         self.forgetting.insert((until, name), ()).map_err(store_error)?;
         Ok(None)
-    }
-
-    /// Records, index entries and remembered values there are.
-    pub(super) fn count(&self) -> Result<[u64; 3], StoreError> {
-        use redb::ReadableTableMetadata as _;
-        let count = || Ok([self.records.len()?, self.index.len()?, self.remembered.len()?]);
-        count().map_err(|error: StorageError| store_error(error))
     }
 
     /// Clears away at most `at_most` expired records and as many expired values.

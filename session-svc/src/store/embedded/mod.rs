@@ -1,4 +1,4 @@
-//! The store in one file: crash-safe, for one process, nothing else to run.
+//! The store in one file: crash-safe, for one process, nothing else to run. The same in memory, for tests and for trying things out.
 //!
 //! Invariants
 //! - A write is acknowledged after the commit that holds it is on the disk; writes that arrive while a commit
@@ -13,6 +13,8 @@
 //! `leases`.
 
 mod ballast;
+mod follow;
+mod leases;
 mod open_file;
 mod tables;
 mod worker;
@@ -25,19 +27,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::clock::Clock;
 use futures_util::stream::BoxStream;
-use redb::ReadTransaction;
+use redb::{ReadTransaction, ReadableTableMetadata as _};
 use tokio::sync::watch;
 
-use self::ballast::Ballast;
+use self::ballast::{Ballast, Held};
+use self::leases::Leases;
 use self::open_file::OpenFile;
-use self::tables::{EVENTS, INDEX, RECORDS};
+use self::tables::{INDEX, RECORDS, REMEMBERED, Start};
+use self::worker::Worker;
 use self::writer::{Kind, Writer};
-use super::follow::{self, EventLog};
-use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced,
-    SessionStore, StoreError, StoreUpdate, codec,
+    Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore,
+    StoreError, StoreUpdate, codec,
 };
+
+/// Records a store in memory keeps at most, and as many remembered values: some 500 MB of usual sessions.
+pub const DEFAULT_CAPACITY: usize = 100_000;
 
 /// Leases held at a time: one for each session that is refreshing.
 const MOST_LEASES: usize = 100_000;
@@ -92,22 +97,23 @@ pub enum FileError {
     },
 }
 
-/// A store in one file.
-pub struct FileStore {
+/// A store of this process; clones share it.
+#[derive(Clone)]
+pub struct EmbeddedStore(Arc<EmbeddedState>);
+
+struct EmbeddedState {
     // First, so that the last commit is done before the file is let go.
     writer: Writer,
-    kept: Arc<FileContents>,
+    file: Arc<OpenFile>,
+    latest: watch::Sender<u64>,
     leases: Leases,
     clock: Arc<dyn Clock>,
     origin: Arc<str>,
+    /// Records it keeps at most, and as many remembered values; without one the disk is the bound.
+    capacity: Option<usize>,
 }
 
-struct FileContents {
-    file: Arc<OpenFile>,
-    latest: watch::Sender<u64>,
-}
-
-impl FileStore {
+impl EmbeddedStore {
     /// Opens or makes the file at `path`; recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
         let unusable = |source| FileError::Unusable {
@@ -121,21 +127,42 @@ impl FileStore {
                 opened => break opened?,
             }
         };
-        let file = Arc::new(file);
-        let kept = Arc::new(FileContents {
-            file: Arc::clone(&file),
-            latest: watch::Sender::new(start.latest_event),
-        });
-        let writer =
-            Writer::start(file, ballast, kept.latest.clone(), Arc::clone(&clock)).map_err(unusable)?;
-        let leases = Leases::new(start.openings << SERIAL_BITS, MOST_LEASES);
-        Ok(Self {
+        let (file, latest) = (Arc::new(file), watch::Sender::new(start.latest_event));
+        let held = ballast.hold().map_err(unusable)?;
+        let (kept, published) = (Arc::clone(&file), latest.clone());
+        let worker = Worker::new(kept, Some(ballast), held, published, Arc::clone(&clock));
+        let writer = Writer::start(worker).map_err(unusable)?;
+        Ok(Self::of(writer, file, latest, clock, start, None))
+    }
+
+    /// An empty store that keeps at most `capacity` records, and forgets them with the process.
+    pub fn in_memory(clock: Arc<dyn Clock>, capacity: usize) -> Result<Self, FileError> {
+        let (file, start) = OpenFile::in_memory()?;
+        let (file, latest) = (Arc::new(file), watch::Sender::new(start.latest_event));
+        let (kept, published) = (Arc::clone(&file), latest.clone());
+        let worker = Worker::new(kept, None, Held::Whole, published, Arc::clone(&clock));
+        let writer = Writer::of_callers(worker);
+        Ok(Self::of(writer, file, latest, clock, start, Some(capacity)))
+    }
+
+    fn of(
+        writer: Writer,
+        file: Arc<OpenFile>,
+        latest: watch::Sender<u64>,
+        clock: Arc<dyn Clock>,
+        start: Start,
+        capacity: Option<usize>,
+    ) -> Self {
+        let most_leases = capacity.unwrap_or(MOST_LEASES);
+        Self(Arc::new(EmbeddedState {
             writer,
-            kept,
-            leases,
+            file,
+            latest,
+            leases: Leases::new(start.openings << SERIAL_BITS, most_leases),
             clock,
             origin: start.origin.into(),
-        })
+            capacity,
+        }))
     }
 
     /// Whether the file, or its directory where there is none yet, is one to open; another process may have it.
@@ -144,15 +171,38 @@ impl FileStore {
     }
 
     /// What is held now, what expired but was not cleared away included.
-    pub async fn holdings(&self) -> Result<Holdings, StoreError> {
-        let [records, index_entries, remembered] =
-            self.writer.write(Kind::Ending, |tables| tables.count()).await?;
-        let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
-        Ok(Holdings {
-            records: held(records),
-            index_entries: held(index_entries),
-            remembered: held(remembered),
+    pub fn holdings(&self) -> Result<Holdings, StoreError> {
+        self.0.file.read(|reading| {
+            let records = reading.open_table(RECORDS).map_err(store_error)?.len();
+            let entries = reading.open_table(INDEX).map_err(store_error)?.len();
+            let remembered = reading.open_table(REMEMBERED).map_err(store_error)?.len();
+            let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
+            Ok(Holdings {
+                records: held(records.map_err(store_error)?),
+                index_entries: held(entries.map_err(store_error)?),
+                remembered: held(remembered.map_err(store_error)?),
+            })
         })
+    }
+
+    /// Clears away everything expired; writes do so little by little.
+    pub async fn sweep(&self) -> Result<(), StoreError> {
+        let clear = |tables: &mut tables::Tables<'_>| tables.sweep(usize::MAX);
+        self.0.writer.write(Kind::Ending, clear).await
+    }
+
+    /// Fails if as much of something is held as may be, what expired apart.
+    async fn check_room(&self, of: fn(&Holdings) -> usize) -> Result<(), StoreError> {
+        let Some(capacity) = self.0.capacity else {
+            return Ok(());
+        };
+        if of(&self.holdings()?) >= capacity {
+            self.sweep().await?;
+        }
+        match of(&self.holdings()?) < capacity {
+            true => Ok(()),
+            false => Err(StoreError::Full),
+        }
     }
 }
 
@@ -183,7 +233,7 @@ fn load(reading: &ReadTransaction, name: Name, now_ms: u64) -> Result<Option<Rec
 fn list(
     reading: &ReadTransaction,
     index: Name,
-    after: Option<&Cursor>,
+    after: Option<&Entry>,
     limit: usize,
     now_ms: u64,
 ) -> Result<Listing, StoreError> {
@@ -203,7 +253,7 @@ fn list(
         let (_, created_at_ms, digits) = key.value();
         let Ok(name) = Name::parse(digits) else { continue };
         let found = Entry { name, created_at_ms };
-        listing.next = Some(found.cursor());
+        listing.next = Some(found);
         // Written together; without its record an entry is what removing an unreadable record left.
         let record = records.get(digits).map_err(store_error)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
@@ -229,26 +279,10 @@ fn load_many(
     loaded.collect()
 }
 
-impl EventLog for FileContents {
-    fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        self.file.read(|reading| {
-            let events = reading.open_table(EVENTS).map_err(store_error)?;
-            let range = events.range(after.saturating_add(1)..).map_err(store_error)?;
-            range
-                .take(limit)
-                .map(|entry| {
-                    let (number, payload) = entry.map_err(store_error)?;
-                    Ok((number.value(), payload.value().to_vec()))
-                })
-                .collect()
-        })
-    }
-}
-
 #[async_trait]
-impl SessionStore for FileStore {
+impl SessionStore for EmbeddedStore {
     fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
+        self.0.clock.now_ms()
     }
 
     async fn insert_unless(
@@ -257,20 +291,22 @@ impl SessionStore for FileStore {
         record: Record,
         event: Vec<u8>,
     ) -> Result<Inserted, StoreError> {
+        self.check_room(|held| held.records).await?;
         // A mark is in no list.
         let kind = if record.indexes.is_empty() {
             Kind::Ending
         } else {
             Kind::Addition
         };
-        self.writer
+        self.0
+            .writer
             .write(kind, move |tables| tables.insert(&record, &event, barrier))
             .await
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         let now_ms = self.now_ms();
-        self.kept.file.read(|reading| load(reading, name, now_ms))
+        self.0.file.read(|reading| load(reading, name, now_ms))
     }
 
     async fn replace(
@@ -279,7 +315,8 @@ impl SessionStore for FileStore {
         expected: u64,
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
-        self.writer
+        self.0
+            .writer
             .write(Kind::Change, move |tables| {
                 tables.replace(&record, expected, event.as_deref())
             })
@@ -287,21 +324,22 @@ impl SessionStore for FileStore {
     }
 
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        self.writer
+        self.0
+            .writer
             .write(Kind::Ending, move |tables| tables.remove(name, &event))
             .await
     }
 
-    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         let now_ms = self.now_ms();
-        self.kept
+        self.0
             .file
             .read(|reading| list(reading, index, after, limit, now_ms))
     }
 
     async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         let now_ms = self.now_ms();
-        self.kept.file.read(|reading| load_many(reading, names, now_ms))
+        self.0.file.read(|reading| load_many(reading, names, now_ms))
     }
 
     async fn acquire_lease(
@@ -311,22 +349,24 @@ impl SessionStore for FileStore {
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
         // What is done under a lease, such as a refresh, has an outcome that must be kept.
-        self.writer.check_changes()?;
-        self.leases.acquire(name, holder, ttl, self.now_ms())
+        self.0.writer.check_changes()?;
+        self.0.leases.acquire(name, holder, ttl, self.now_ms())
     }
 
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
-        Ok(self.leases.renew(lease, ttl, self.now_ms()))
+        Ok(self.0.leases.renew(lease, ttl, self.now_ms()))
     }
 
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.leases.release(lease);
+        self.0.leases.release(lease);
         Ok(())
     }
 
     async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+        self.check_room(|held| held.remembered).await?;
         let (name, value) = (name.to_string(), value.to_vec());
-        self.writer
+        self.0
+            .writer
             .write(Kind::Addition, move |tables| tables.remember(&name, &value, ttl))
             .await
     }
@@ -335,22 +375,22 @@ impl SessionStore for FileStore {
         &self,
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
-        let latest = self.kept.latest.subscribe();
+        let (file, origin) = (Arc::clone(&self.0.file), Arc::clone(&self.0.origin));
         Ok(follow::follow(
-            Arc::clone(&self.kept),
-            Arc::clone(&self.origin),
-            latest,
+            file,
+            origin,
+            self.0.latest.subscribe(),
             after.as_deref(),
         ))
     }
 
     async fn position(&self) -> Result<String, StoreError> {
-        Ok(follow::position(&self.origin, *self.kept.latest.borrow()))
+        Ok(follow::position(&self.0.origin, *self.0.latest.borrow()))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.writer.check()?;
-        self.kept
+        self.0.writer.check()?;
+        self.0
             .file
             .read(|reading| load(reading, Name::FIRST, 0))
             .map(|_| ())

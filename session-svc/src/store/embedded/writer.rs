@@ -1,21 +1,18 @@
-//! The queue of the one thread that writes ([`Worker`]), and what it says of itself.
+//! How writes reach the [`Worker`], and what it says of itself. A file has a thread that writes. In memory each caller writes.
 //!
 //! Invariants
 //! - An acknowledgement follows a commit that is on the disk; what fails to commit is answered as an error.
 //! - Nothing waits for the queue: when it is full the caller gets an error.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use chassis::clock::Clock;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-use super::ballast::Ballast;
-use super::open_file::OpenFile;
 use super::tables::Tables;
 use super::worker::Worker;
 
@@ -70,32 +67,36 @@ impl From<WriterError> for StoreError {
     }
 }
 
-/// Hands writes to the thread; dropping it waits for what has queued up.
+/// Hands writes to the worker; dropping it waits for what has queued up.
 pub(super) struct Writer {
-    queue: Option<SyncSender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    way: Way,
     state: Arc<AtomicU8>,
 }
 
+enum Way {
+    /// A thread of its own commits what has queued up meanwhile.
+    Thread(Option<(SyncSender<Job>, JoinHandle<()>)>),
+    /// The caller commits at once: no write waits for a disk.
+    Caller(Mutex<Worker>),
+}
+
 impl Writer {
-    /// Starts the thread; `latest` gets the number of the last committed event.
-    pub(super) fn start(
-        file: Arc<OpenFile>,
-        ballast: Ballast,
-        latest: watch::Sender<u64>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, std::io::Error> {
+    /// Starts the thread.
+    pub(super) fn start(worker: Worker) -> Result<Self, std::io::Error> {
         let (queue, jobs) = sync_channel(QUEUE);
-        let state = Arc::new(AtomicU8::new(WRITING));
-        let worker = Worker::new(file, ballast, latest, clock, Arc::clone(&state))?;
+        let state = Arc::clone(&worker.state);
         let thread = std::thread::Builder::new()
             .name("session-file".to_owned())
             .spawn(move || worker.run(&jobs))?;
-        Ok(Self {
-            queue: Some(queue),
-            thread: Some(thread),
-            state,
-        })
+        let way = Way::Thread(Some((queue, thread)));
+        Ok(Self { way, state })
+    }
+
+    /// Commits each write on its caller's task.
+    pub(super) fn of_callers(worker: Worker) -> Self {
+        let state = Arc::clone(&worker.state);
+        let way = Way::Caller(Mutex::new(worker));
+        Self { way, state }
     }
 
     /// Runs `apply` in a transaction and answers once it is on the disk. It runs again in another one if the first was taken
@@ -134,11 +135,18 @@ impl Writer {
             };
             Ok(Box::new(move || drop(answer.send(outcome))))
         });
-        let queue = self.queue.as_ref().ok_or(WriterError::Lost)?;
-        queue.try_send(Job { kind, apply }).map_err(|error| match error {
-            TrySendError::Full(_) => WriterError::Behind,
-            TrySendError::Disconnected(_) => WriterError::Lost,
-        })?;
+        let job = Job { kind, apply };
+        match &self.way {
+            Way::Caller(worker) => {
+                let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+                worker.commit(vec![job]);
+            }
+            Way::Thread(None) => return Err(WriterError::Lost.into()),
+            Way::Thread(Some((queue, _))) => queue.try_send(job).map_err(|error| match error {
+                TrySendError::Full(_) => WriterError::Behind,
+                TrySendError::Disconnected(_) => WriterError::Lost,
+            })?,
+        }
         Ok(answered.await.ok())
     }
 
@@ -162,8 +170,10 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take() {
+        if let Way::Thread(thread) = &mut self.way
+            && let Some((queue, thread)) = thread.take()
+        {
+            drop(queue);
             let _ = thread.join();
         }
     }
