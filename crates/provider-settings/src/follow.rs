@@ -139,7 +139,7 @@ fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
         path: path.clone(),
         problem: NO_KEY,
     };
-    let read = |path| key_from(path).ok_or_else(|| unusable(path));
+    let read = |path: &PathBuf| key_from(path).ok_or_else(|| unusable(path));
     let mut keys = files.keys.iter().map(read);
     let first = keys.next().ok_or_else(|| unusable(&PathBuf::new()))??;
     Ok(ClientKeys::new(first, keys.collect::<Result<_, _>>()?))

@@ -7,7 +7,7 @@
 //! Invariants
 //! - Whoever ends sessions by a list leaves the mark first; whoever creates one looks afterwards.
 //! - A session ends by a mark of the instant its tokens were received, or a later one.
-//! - Where that instant is not given, the instant counts at which its sign-in was claimed, or else its request arrived.
+//! - Where that instant is not given, the instant counts at which its sign-in was claimed, or else the one after its request arrived.
 //! - All times are the store's, in milliseconds. The provider's clock is compared with none of them.
 //! - An ending waits for no mark: what a full store refuses is written later.
 //! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.

@@ -139,8 +139,11 @@ impl Sessions {
         let lists = self
             .keeper
             .lists_to_come(&new.issuer, &new.subject, sid, &new.user);
-        // Not before the sign-in was claimed, or else the request arrived: the provider's clock says nothing about ours.
-        let since_ms = new.received_at_ms.or(began_at_ms).unwrap_or(arrived_ms);
+        // Ended since the sign-in was claimed, or else after the request arrived: the provider's clock says nothing about ours.
+        let since_ms = new
+            .received_at_ms
+            .or(began_at_ms)
+            .unwrap_or(arrived_ms.saturating_add(1));
         let ended = self.keeper.ended_since(&lists, &new.subject, since_ms);
         let ended = match tokio::try_join!(ended_young, ended)? {
             (true, _) => Some((Cause::Replaced, OfflineTokens::TakeBack)),

@@ -175,7 +175,7 @@ async fn changed_keys_are_used_without_a_restart_and_a_wrong_file_changes_nothin
     for (setting, file) in [("OIDC_CLIENT_KEY_FILE", &own), ("OIDC_DPOP_KEY_FILE", &bound)] {
         let good = std::fs::read_to_string(file).unwrap();
         put(file, "no key at all");
-        log.wait_for(&[setting, &path(file), "PKCS#8", "stay in use"])
+        log.wait_for(&[setting, &path(file), "PKCS#8", "stays in use"])
             .await;
         assert_eq!(used_keys(&client, &id, &provider).await, before, "{setting}");
         put(file, &good);
