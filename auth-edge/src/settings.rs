@@ -13,6 +13,7 @@ mod cookies;
 mod files_tests;
 mod hosts;
 mod look;
+mod paths;
 mod providers;
 mod read;
 mod route_warnings;
@@ -32,7 +33,7 @@ use provider_settings::{ConfiguredProvider, ConfiguredProviders};
 use url::Url;
 
 use crate::browser::analytics::AnalyticsSettings;
-use crate::browser::profile::ProfileRefetch;
+use crate::browser::profile::refetch::ProfileRefetch;
 use crate::gateway::UpstreamSettings;
 use crate::http::pages::look::Look;
 use crate::providers::sites;

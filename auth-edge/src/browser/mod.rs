@@ -5,43 +5,7 @@ pub(crate) mod analytics;
 pub(crate) mod client_keys;
 pub(crate) mod grpc_web;
 pub(crate) mod profile;
+mod state;
 pub(crate) mod status;
 
-use std::ops::Deref;
-use std::sync::Arc;
-use std::time::Duration;
-
-use self::analytics::Analytics;
-use self::grpc_web::PerPerson;
-use self::profile::ProfileRefetch;
-use crate::http::protect::rate_limit::RateLimiter;
-use crate::http::shared::Shared;
-
-/// What the routes for scripts are made of.
-#[derive(Clone)]
-pub(crate) struct Browser {
-    /// What other rooms use too.
-    pub(crate) shared: Arc<Shared>,
-    /// When `me` reads userinfo anew.
-    pub(crate) profile_refetch: ProfileRefetch,
-    /// Claims left out of `user`.
-    pub(crate) claim_filter: Vec<String>,
-    /// How long a message may let us wait.
-    pub(crate) message_timeout: Duration,
-    /// How often a session may have its profile read again.
-    pub(crate) refetch_limit: Arc<RateLimiter>,
-    /// Passes analytics on; none when off.
-    pub(crate) analytics: Option<Analytics>,
-    /// Who listens to their sessions.
-    pub(crate) listening: Arc<PerPerson>,
-    /// Calls that list or end sessions, by person.
-    pub(crate) listing: Arc<PerPerson>,
-}
-
-impl Deref for Browser {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
+pub(crate) use self::state::Browser;

@@ -17,23 +17,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
+use self::refetch::ProfileRefetch;
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::sessions::{CurrentSession, Use};
-
-/// When `me` reads userinfo anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProfileRefetch {
-    /// Never.
-    Never,
-    /// When requested by `?refetch=true`.
-    OnRequest,
-    /// Each time.
-    Always,
-}
 
 /// About as many headers an answer gets.
 const HEADERS: usize = 12;

@@ -3,6 +3,7 @@
 //! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
 
 mod bearer;
+mod context;
 mod contradictions;
 mod requirements;
 mod selectors;
@@ -14,28 +15,14 @@ use std::sync::Arc;
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use url::Url;
 
+pub(crate) use self::context::RouteFileContext;
+
 use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, TableFacts, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
 /// The most rules of one table: each request looks at all of them in the worst case.
 const MAX_ROUTES: usize = 1_000;
-
-/// What else is configured, as far as routes may ask for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RouteFileContext<'a> {
-    /// Whether there are keys to sign assertions with.
-    pub(crate) signs: bool,
-    /// Whether sessions are bound to devices.
-    pub(crate) binds: bool,
-    /// The hosts of the edge, as rules name them; `None` leaves them unjudged.
-    pub(crate) hosts: Option<&'a [String]>,
-    /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
-    pub(crate) connections: Option<&'a [String]>,
-    /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were
-    /// moved.
-    pub(crate) own_paths: &'a [String],
-}
 
 /// Reads a table.
 ///

@@ -8,7 +8,7 @@ use provider_settings::{ConfiguredProvider, ConfiguredProviders, PROVIDERS};
 use url::Url;
 
 use super::addresses::is_localhost;
-use super::read::is_plain_path;
+use super::paths::is_plain_path;
 use crate::values::reserved::{CALLBACK_PATH, is_fixed, is_reserved, segments};
 
 /// The path of a provider's callback.

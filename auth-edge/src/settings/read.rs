@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
@@ -14,9 +13,10 @@ use provider_settings::checkup::UserinfoReading;
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, post_logout_redirect, provider_logout};
 use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
+use super::paths::is_plain_path;
 use super::upstreams::{BODY_SILENCE, assertions, requests, routes, upstreams};
 use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
-use crate::browser::profile::ProfileRefetch;
+use crate::browser::profile::refetch::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
 use crate::sign_in::SignInSettings;
 use crate::values::allowed_parameters::AllowedParameter;
@@ -174,14 +174,6 @@ fn auth_path(reader: &mut Reader, name: &str) -> String {
     path
 }
 
-pub(super) fn is_plain_path(path: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~');
-    let segments = path.split('/').skip(1);
-    let whole =
-        segments.clone().count() > 0 && segments.clone().all(|s| !s.is_empty() && s != "." && s != "..");
-    path.starts_with('/') && path.bytes().all(plain) && whole
-}
-
 /// The most parameters of a login: each is looked for in every login's query.
 const MAX_LOGIN_PARAMETERS: usize = 32;
 
@@ -243,14 +235,6 @@ fn trusted_proxies(reader: &mut Reader) -> Vec<IpNet> {
         );
     }
     networks
-}
-
-pub(super) fn file(reader: &mut Reader, name: &str) -> Option<PathBuf> {
-    let path = reader.path(name)?;
-    if !path.is_file() {
-        reader.wrong(name, "names a file that is not there");
-    }
-    Some(path)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use oidc::ClientKeys;
 
-use super::read::file;
+use super::paths::file;
 use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::read_keys;
 use crate::route_table::RouteTable;

@@ -11,11 +11,11 @@ use session_proto::v1::batch_get_sessions_response::{Failure, Result as BatchRes
 use session_proto::v1::{BatchGetSessionsRequest, BatchGetSessionsResponse, ErrorReason, GetSessionResponse};
 use tonic::Status;
 
+use super::api::Api;
 use super::arguments;
 use super::call::Call;
 use super::call_context::conclude;
 use super::reading::{self, is_by_handle, named};
-use super::service::Api;
 use super::status;
 use crate::callers::Rpc;
 use crate::session::Handle;

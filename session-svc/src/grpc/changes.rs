@@ -2,9 +2,9 @@
 
 use session_proto::v1;
 
+use super::api::Api;
 use super::arguments;
 use super::call::Call;
-use super::service::Api;
 use crate::sessions::{SessionsError, Update};
 
 pub(super) async fn roll_session(

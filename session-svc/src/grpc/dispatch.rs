@@ -21,13 +21,13 @@ use tonic::codegen::Service as _;
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
+use super::api::Api;
 use super::call::{Call, X_REQUEST_ID};
 use super::call_context::CallContext;
 use super::counted_body;
 use super::deadline::MAX_DEADLINE;
 use super::method::Method;
 use super::record::{self, CallRecord};
-use super::service::Api;
 use super::status;
 use crate::callers::AccessDenied;
 

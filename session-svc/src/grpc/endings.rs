@@ -6,9 +6,9 @@ use session_proto::v1;
 use session_proto::v1::end_session_request::By;
 use tokio::time::Instant;
 
+use super::api::Api;
 use super::arguments;
 use super::call::Call;
-use super::service::Api;
 use crate::keeper::Removed;
 use crate::session::Cause;
 use crate::sessions::{EndAll, OfflineTokens, Once, SessionsError};

@@ -5,6 +5,7 @@
 //!
 //! Deliberately absent: rules about sessions, and the transport (TLS, draining), which is chassis'.
 
+mod api;
 mod arguments;
 mod batch;
 mod call;
@@ -37,11 +38,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 
+pub(crate) use api::Api;
 pub use call_context::CallContext;
 pub use health::Health;
 pub use reflection::BrokenDescriptors;
 pub use resource::cookie_generation;
-pub(crate) use service::Api;
 
 use crate::receiver::SignalReceiver;
 use crate::sessions::Sessions;

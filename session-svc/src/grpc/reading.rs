@@ -4,10 +4,10 @@ use prost::Message as _;
 use session_proto::v1::get_session_request::By;
 use session_proto::{timestamp, v1};
 
+use super::api::Api;
 use super::arguments;
 use super::call::Call;
 use super::resource;
-use super::service::Api;
 use crate::session::{Handle, Session};
 use crate::sessions::{Page, SessionsError};
 use crate::store::Entry;

@@ -2,33 +2,13 @@
 
 use session_proto::v1;
 use session_proto::v1::session_service_server::SessionService;
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::api::Api;
 use super::call::Call;
-use super::call_context::{CallContext, conclude};
-use super::{batch, changes, endings, reading, resource, sign_in, tokens, watching};
+use super::call_context::conclude;
+use super::{batch, changes, endings, reading, sign_in, tokens, watching};
 use crate::callers::Rpc;
-use crate::receiver::SignalReceiver;
-use crate::session::Session;
-use crate::sessions::Sessions;
-
-/// The service.
-#[derive(Clone)]
-pub(crate) struct Api {
-    pub(super) sessions: Sessions,
-    pub(super) receiver: Option<SignalReceiver>,
-    pub(super) calls: CallContext,
-    /// Cancelled when streams have to end.
-    pub(super) draining: CancellationToken,
-}
-
-impl Api {
-    /// The message of a session.
-    pub(super) fn resource(&self, session: &Session) -> v1::Session {
-        resource::session(session, self.sessions.lifetime())
-    }
-}
 
 /// Answers one method. A `read` ends with its caller. A `write` goes on to its end.
 macro_rules! answer {

@@ -3,8 +3,8 @@
 use session_proto::v1::begin_sign_in_response::Outcome;
 use session_proto::{timestamp, v1};
 
+use super::api::Api;
 use super::call::Call;
-use super::service::Api;
 use super::{arguments, new_session};
 use crate::sessions::{BeginSignInOutcome, SessionsError, SignInAttempt};
 

@@ -5,7 +5,7 @@ use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
 use crate::callers::AccessDenied;
-use crate::session::access::TokenRefusal;
+use crate::session::TokenRefusal;
 use crate::sessions::SessionsError;
 
 /// What callers read of a fault of the service: its log has the causes.

@@ -3,9 +3,9 @@
 use session_proto::{timestamp, v1};
 use tokio::time::Instant;
 
+use super::api::Api;
 use super::arguments;
 use super::call::Call;
-use super::service::Api;
 use crate::refresh::ports::WaitingCaller;
 use crate::session::access::good_until_ms;
 use crate::sessions::SessionsError;

@@ -13,9 +13,9 @@ use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsReques
 use tokio::time::Instant;
 use tonic::{Code, Status, Streaming};
 
+use super::api::Api;
 use super::call::Call;
 use super::open_watches::OpenWatch;
-use super::service::Api;
 use super::{arguments, resource, status};
 use crate::callers::{AccessDenied, Rpc};
 use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};

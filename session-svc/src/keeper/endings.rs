@@ -12,6 +12,7 @@
 //! - An ending waits for no mark: what a full store refuses is written later.
 //! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.
 
+use super::records::young_name;
 use super::sealed_notes::MARK;
 use super::{Keeper, KeeperError};
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
@@ -220,10 +221,6 @@ fn mark_name(index: Name) -> Name {
 fn theft_name(issuer: &str, subject: &str) -> Name {
     let whose = index::by_subject(issuer, subject);
     index::hashed(&[b"theft", whose.digits().as_bytes()])
-}
-
-pub(super) fn young_name(handle: Handle) -> Name {
-    index::hashed(&[b"young", handle.as_bytes()])
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::audit::carried;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::Keeper;
@@ -14,19 +13,6 @@ use super::endings::MARK_KEPT_MS;
 
 /// Pause between two tries to make up for what could not be written.
 const MAKE_UP_PAUSE: Duration = Duration::from_millis(250);
-
-/// What is made up for at a time: each is a task that waits, with the names it needs, some 2 MB in all.
-const MAX_MADE_UP: usize = 1_024;
-
-/// Room for what is being made up for; clones share it.
-#[derive(Clone, Debug)]
-pub(super) struct MakingUp(Arc<Semaphore>);
-
-impl Default for MakingUp {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_MADE_UP)))
-    }
-}
 
 impl Keeper {
     /// Does in the background what a full or unavailable store refused: again and again until it is done, for as
@@ -36,7 +22,7 @@ impl Keeper {
         F: Future<Output = Result<(), E>> + Send + 'static,
         W: Fn() -> F + Send + 'static,
     {
-        let Ok(permit) = Arc::clone(&self.making_up.0).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.making_up).try_acquire_owned() else {
             tracing::error!(what, "too much could not be written: it is not made up for");
             return;
         };

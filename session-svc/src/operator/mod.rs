@@ -16,6 +16,7 @@
 
 mod check_store;
 mod doctor;
+mod failure;
 mod pause;
 mod receivers;
 mod service;

@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, ValueHint};
 use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
 use session_proto::v1::ErrorReason;
 
-use super::sessions::{CommandFailure, Exit};
+use super::failure::{CommandFailure, Exit};
 
 /// How long a call may take: ending thousands of a person's sessions is one call.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
 //! What to do when an access token is required: the order of decisions, as a pure function.
 
-use super::{AccessToken, Session};
+use super::{AccessToken, Session, TokenRefusal};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,23 +11,6 @@ pub(crate) enum Decision {
     Refresh,
     /// Neither.
     Refuse(TokenRefusal),
-}
-
-/// Why no token can be handed out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenRefusal {
-    /// The session holds neither an access token nor a refresh token.
-    MissingAccessToken,
-    /// These scopes were required and not granted.
-    InsufficientScope(Vec<String>),
-    /// A refresh was forced, but there is no refresh token.
-    MissingRefreshToken,
-    /// The access token has expired and there is no refresh token.
-    ExpiredAccessToken,
-    /// The provider refused the refresh token before: it is not tried again.
-    RefusedBefore,
-    /// The person owes a sign-in.
-    SignInOwed,
 }
 
 /// A token counts as expired when less than this is left, in milliseconds: a call under way may take a minute, and the clocks of the

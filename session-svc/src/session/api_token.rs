@@ -1,4 +1,4 @@
-//! Access tokens for single APIs that a session holds beside its own, and what to do when one is required.
+//! Access tokens for single APIs that a session holds beside its own.
 //!
 //! Invariants
 //! - A token is found by everything it was requested with: one for an API is never handed out for another, nor one with a
@@ -7,8 +7,7 @@
 
 use prost::Message;
 
-use super::access::{Decision, TokenRefusal, decide, is_expired};
-use super::{AccessToken, Scope, Session};
+use super::tokens::{AccessToken, Scope, TokenRefusal};
 
 /// Most API tokens of one session: more than the APIs one application calls, and bounded whatever a caller requests.
 pub(crate) const MAX_API_TOKENS: usize = 16;
@@ -123,64 +122,9 @@ impl ApiTokens {
     }
 }
 
-/// What to do about a token for an API.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ApiDecision {
-    /// Hand out the one that is held.
-    Serve(ApiToken),
-    /// Request one.
-    Request,
-    /// Refresh the session's own access token, then request one with it.
-    RefreshThenRequest,
-    /// Neither.
-    Refuse(TokenRefusal),
-}
-
-/// Decides, in this order: any token at all, one that is held and good, its scope, what another is requested with.
-pub(crate) fn decide_api(
-    session: &Session,
-    target: &ApiTarget,
-    source: ApiTokenSource,
-    force: bool,
-    now_ms: u64,
-) -> ApiDecision {
-    if session.sign_in_demand.is_some() {
-        return ApiDecision::Refuse(TokenRefusal::SignInOwed);
-    }
-    let tokens = &session.tokens;
-    let refused_before = session.needs_sign_in;
-    if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
-        return ApiDecision::Refuse(TokenRefusal::MissingAccessToken);
-    }
-    let held = tokens.api.get(target).filter(|_| !force);
-    if let Some(held) = held.filter(|held| !is_expired(&held.access, now_ms)) {
-        // What the provider did not grant a moment ago it is not asked for again while the token lives.
-        return match held.refusal() {
-            Some(refusal) => ApiDecision::Refuse(refusal),
-            None => ApiDecision::Serve(held.clone()),
-        };
-    }
-    match source {
-        ApiTokenSource::RefreshToken if refused_before => ApiDecision::Refuse(TokenRefusal::RefusedBefore),
-        ApiTokenSource::RefreshToken if tokens.refresh.is_none() => {
-            ApiDecision::Refuse(TokenRefusal::MissingRefreshToken)
-        }
-        ApiTokenSource::RefreshToken => ApiDecision::Request,
-        ApiTokenSource::AccessToken => match decide(session, &[], false, now_ms) {
-            Decision::Serve(_) => ApiDecision::Request,
-            Decision::Refresh => ApiDecision::RefreshThenRequest,
-            Decision::Refuse(refusal) => ApiDecision::Refuse(refusal),
-        },
-    }
-}
-
 impl ApiToken {
     /// Why it is not handed out: the provider granted less than was requested.
     pub(crate) fn refusal(&self) -> Option<TokenRefusal> {
         self.scope.refusal(&self.target.scopes)
     }
 }
-
-#[cfg(test)]
-#[path = "api_token_tests.rs"]
-mod tests;

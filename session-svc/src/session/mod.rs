@@ -8,6 +8,7 @@
 //! Deliberately absent: a list of versions a session has had, and anything about browsers but what they sent.
 
 pub(crate) mod access;
+pub(crate) mod api_access;
 pub(crate) mod api_token;
 pub(crate) mod binding;
 pub(crate) mod cause;
@@ -23,14 +24,7 @@ mod name;
 pub(crate) mod revocable;
 pub(crate) mod sign_in_demand;
 pub(crate) mod tokens;
-
-use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
-
-use chassis::secret::Secret;
-use prost::Message;
-
-use self::claims::{Object, SUBJECT};
+mod values;
 
 pub use api_token::{ApiTarget, ApiToken, ApiTokenSource, ApiTokens};
 pub use binding::{DeviceBinding, DeviceKey};
@@ -43,170 +37,5 @@ pub use lifetime::Lifetime;
 pub use name::Name;
 pub use revocable::RevocableToken;
 pub use sign_in_demand::SignInDemand;
-pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
-
-/// A signed-in person on one device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Session {
-    /// Public name, derived one-way from the secret ID.
-    pub handle: Handle,
-    /// Grows by one with every write; the first is 1.
-    pub version: u64,
-    /// What it says.
-    pub values: SessionValues,
-    /// What a newer release wrote with it and this one does not know, which is written back as it came. It may be a token of a later kind.
-    pub carried: Secret<Vec<u8>>,
-}
-
-impl Deref for Session {
-    type Target = SessionValues;
-
-    fn deref(&self) -> &SessionValues {
-        &self.values
-    }
-}
-
-impl DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut SessionValues {
-        &mut self.values
-    }
-}
-
-/// What a session says; also the main part of its stored form (`vault::wire`, which has the fields 6 and 15).
-#[derive(Clone, PartialEq, Message)]
-pub struct SessionValues {
-    /// Issuer identifier of the provider, byte-exact.
-    #[prost(string, tag = "1")]
-    pub issuer: String,
-    /// The person at that issuer.
-    #[prost(string, tag = "2")]
-    pub subject: String,
-    /// Claims about the person.
-    #[prost(message, required, tag = "3")]
-    pub user: Claims,
-    /// Whatever callers remember with the session.
-    #[prost(message, required, tag = "4")]
-    pub attributes: Claims,
-    /// What the provider's token endpoint gave.
-    #[prost(message, required, tag = "5")]
-    pub tokens: SessionTokens,
-    /// The provider's own session.
-    #[prost(string, optional, tag = "7")]
-    pub provider_sid: Option<String>,
-    /// Sessions of the provider it belonged to before, the latest first; at most [`EARLIER_SIDS`].
-    #[prost(string, repeated, tag = "8")]
-    pub earlier_sids: Vec<String>,
-    /// When the person proved who they are; `None` if the provider did not say. Never guessed from anything else.
-    #[prost(uint64, optional, tag = "9")]
-    pub authenticated_at_ms: Option<u64>,
-    /// When the session began.
-    #[prost(uint64, tag = "10")]
-    pub created_at_ms: u64,
-    /// When the session was last extended by use.
-    #[prost(uint64, tag = "11")]
-    pub rolled_at_ms: u64,
-    /// The session never lives beyond this instant.
-    #[prost(uint64, optional, tag = "12")]
-    pub not_after_ms: Option<u64>,
-    /// Where the session was created.
-    #[prost(message, required, tag = "13")]
-    pub created_on: Device,
-    /// Where the session was last used.
-    #[prost(message, required, tag = "14")]
-    pub last_seen_on: Device,
-    /// Whether the provider refused to refresh the tokens: whatever needs one sends the person to sign in.
-    #[prost(bool, tag = "16")]
-    pub needs_sign_in: bool,
-    /// The device it is bound to, if it is.
-    #[prost(message, optional, tag = "17")]
-    pub binding: Option<DeviceBinding>,
-    /// Which generation of its cookie counts, if it has rotated.
-    #[prost(message, optional, tag = "18")]
-    pub cookie_generation: Option<CookieGeneration>,
-    /// When another session of the person ended by theft, if that is news.
-    #[prost(uint64, optional, tag = "19")]
-    pub theft_at_ms: Option<u64>,
-    /// A sign-in that the person owes before the session is good for anything guarded.
-    #[prost(message, optional, tag = "20")]
-    pub sign_in_demand: Option<SignInDemand>,
-    /// Claims that security events have told, by name: when the event was that has told each last, in milliseconds since the Unix epoch, by
-    /// the clock of whoever told of it.
-    #[prost(btree_map = "string, uint64", tag = "21")]
-    pub claims_told: BTreeMap<String, u64>,
-}
-
-/// How many of the provider's earlier sessions a session is still found by: a logout that arrives while a refresh
-/// brings another `sid` names the one before; more are kept by no provider that means them.
-pub(crate) const EARLIER_SIDS: usize = 3;
-
-impl Session {
-    /// The first version of a session.
-    pub fn new(handle: Handle, values: SessionValues) -> Self {
-        Self {
-            handle,
-            version: 1,
-            values,
-            carried: Secret::default(),
-        }
-    }
-
-    /// Takes over claims that a security event of `at_ms` has told, but for who it is about and for those that a later one has; false if
-    /// nothing is news.
-    ///
-    /// # Errors
-    /// Its claims cannot be read.
-    pub(crate) fn tell_claims(&mut self, told: &Object, at_ms: u64) -> Result<bool, serde_json::Error> {
-        let counts = |name: &String| {
-            name != SUBJECT && self.claims_told.get(name).is_none_or(|last_ms| *last_ms <= at_ms)
-        };
-        let news: Object = told
-            .iter()
-            .filter(|(name, _)| counts(name))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        let user = self.user.with(&news)?;
-        let is_changed = user != self.user;
-        self.user = user;
-        let mut is_news = is_changed;
-        for (name, _) in news {
-            // Also where the claim was so already: an earlier event that comes late must not change it.
-            is_news |= self.claims_told.insert(name, at_ms) != Some(at_ms);
-        }
-        Ok(is_news)
-    }
-
-    /// Moves to the provider's session of this `sid`, as a refreshed ID token says.
-    pub(crate) fn move_to_sid(&mut self, sid: &str) {
-        if self.provider_sid.as_deref() == Some(sid) {
-            return;
-        }
-        self.earlier_sids.retain(|earlier| earlier != sid);
-        if let Some(before) = self.provider_sid.replace(sid.to_owned()) {
-            self.earlier_sids.insert(0, before);
-            self.earlier_sids.truncate(EARLIER_SIDS);
-        }
-    }
-
-    /// Every session of the provider it is found by.
-    pub(crate) fn sids(&self) -> impl Iterator<Item = &str> {
-        self.provider_sid
-            .iter()
-            .chain(&self.earlier_sids)
-            .map(String::as_str)
-    }
-
-    /// When the session ends if it is not used, by the durations given.
-    pub(crate) fn expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
-        lifetime.expires_at_ms(self.created_at_ms, self.rolled_at_ms, self.not_after_ms)
-    }
-
-    /// When the session ends however much it is used, by the durations given.
-    pub(crate) fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
-        lifetime.absolute_expires_at_ms(self.created_at_ms, self.not_after_ms)
-    }
-
-    /// Whether the session is valid: strictly before its end.
-    pub(crate) fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
-        now_ms < self.expires_at_ms(lifetime)
-    }
-}
+pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken, TokenRefusal};
+pub use values::{Session, SessionValues};

@@ -10,8 +10,7 @@ use bytes::Bytes;
 use chassis::secret::Secret;
 use prost::Message;
 
-use super::ApiTokens;
-use super::access::TokenRefusal;
+use super::api_token::ApiTokens;
 
 /// Parts of a signed JWT.
 const JWT_PARTS: usize = 3;
@@ -220,6 +219,23 @@ impl Scope {
     pub(crate) fn text(&self) -> String {
         self.0.clone()
     }
+}
+
+/// Why no token can be handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenRefusal {
+    /// The session holds neither an access token nor a refresh token.
+    MissingAccessToken,
+    /// These scopes were required and not granted.
+    InsufficientScope(Vec<String>),
+    /// A refresh was forced, but there is no refresh token.
+    MissingRefreshToken,
+    /// The access token has expired and there is no refresh token.
+    ExpiredAccessToken,
+    /// The provider refused the refresh token before: it is not tried again.
+    RefusedBefore,
+    /// The person owes a sign-in.
+    SignInOwed,
 }
 
 #[cfg(test)]

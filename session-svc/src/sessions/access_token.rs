@@ -2,8 +2,8 @@
 
 use super::{Sessions, SessionsError};
 use crate::refresh::ports::WaitingCaller;
-use crate::session::access::{Decision, TokenRefusal, decide, is_due_revalidation, still_good};
-use crate::session::{AccessToken, Scope, Session};
+use crate::session::access::{Decision, decide, is_due_revalidation, still_good};
+use crate::session::{AccessToken, Scope, Session, TokenRefusal};
 
 /// A token that was handed out.
 #[derive(Clone, Debug)]

@@ -3,9 +3,9 @@
 use super::access_token::GrantedToken;
 use super::{Sessions, SessionsError};
 use crate::refresh::ports::{TokenRefreshError, WaitingCaller};
-use crate::session::access::{TokenRefusal, still_good};
-use crate::session::api_token::{ApiDecision, decide_api};
-use crate::session::{ApiTarget, ApiToken, Session};
+use crate::session::access::still_good;
+use crate::session::api_access::{ApiDecision, decide_api};
+use crate::session::{ApiTarget, ApiToken, Session, TokenRefusal};
 
 impl Sessions {
     /// Hands out an access token for an API with the scopes of the target: the one held by a session that was read in this call,

@@ -4,7 +4,7 @@ use chassis::random::NoRandomness;
 
 use crate::keeper::{KeeperError, KeyId, SealError};
 use crate::refresh::ports::TokenRefreshError;
-use crate::session::access::TokenRefusal;
+use crate::session::TokenRefusal;
 use crate::store::StoreError;
 
 /// Why a use case failed; what it means on the wire is said in `grpc::status` alone.

@@ -18,6 +18,17 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::sessions::{CachedSession, CurrentSession, TokenFor};
 use crate::sign_in::user::user;
 
+/// When `me` reads userinfo anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProfileRefetch {
+    /// Never.
+    Never,
+    /// When requested by `?refetch=true`.
+    OnRequest,
+    /// Each time.
+    Always,
+}
+
 /// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for a client that retries.
 const REFETCHES: u64 = 3;
 

@@ -2,7 +2,7 @@
 
 use chassis::settings::toml_file::{Table, Value};
 
-use super::RouteFileContext;
+use super::context::RouteFileContext;
 use super::requirements::tokens;
 use crate::route_table::bearer::{BearerRule, Introspection};
 use crate::route_table::requirements::Requirements;

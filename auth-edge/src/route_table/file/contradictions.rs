@@ -2,7 +2,7 @@
 
 use chassis::settings::toml_file::Table;
 
-use super::RouteFileContext;
+use super::context::RouteFileContext;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Csrf, Guard, Route, Upstream};
 

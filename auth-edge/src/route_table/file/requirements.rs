@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chassis::settings::toml_file::{Table, Value};
 
-use super::RouteFileContext;
+use super::context::RouteFileContext;
 use crate::route_table::claims::ClaimRequirement;
 use crate::route_table::requirements::Requirements;
 use crate::values::allowed_parameters::{self, CONNECTION};

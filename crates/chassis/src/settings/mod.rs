@@ -5,6 +5,7 @@
 //! settings ([`toml_file`] is for the tables that single settings name), and settings nobody declared.
 
 mod command;
+mod declared;
 mod listen_address;
 mod mistakes;
 mod nearest;
@@ -14,173 +15,12 @@ mod table;
 pub mod toml_file;
 
 pub(crate) use command::{Action, CommandLine, parse_command_line};
+pub use declared::{Service, Setting, Topic, setting};
 pub use mistakes::{Mistake, SettingsError, Warning};
 pub use nearest::unknown;
 pub use reader::{Reader, Zero};
 pub use source::Source;
 pub(crate) use table::markdown;
-
-/// One setting, as declared by its topic.
-#[derive(Debug, Clone, Copy)]
-pub struct Setting {
-    /// The environment variable, for example `EDGE_BASE_URL`.
-    pub name: &'static str,
-    /// What holds when nothing is given; empty means none.
-    pub default: &'static str,
-    /// The kind or unit shown in the manual: `URL`, `SECONDS`, `MS`, `LIST`, `FILE`, `BOOL`, …
-    pub value: &'static str,
-    /// Whether the value is secret: never shown, and also accepted as `NAME_FILE`.
-    pub secret: bool,
-    /// What it does, in plain words: the manual.
-    pub help: &'static str,
-}
-
-/// A setting that is no secret, for the tables: name, default, kind or unit, what it does.
-#[must_use]
-pub const fn setting(
-    name: &'static str,
-    default: &'static str,
-    value: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        default,
-        value,
-        secret: false,
-        help,
-    }
-}
-
-impl Setting {
-    /// The flag without its dashes: kebab case, without the service's prefix.
-    pub(crate) fn flag(&self, prefix: &str) -> String {
-        self.name
-            .strip_prefix(prefix)
-            .unwrap_or(self.name)
-            .to_ascii_lowercase()
-            .replace('_', "-")
-    }
-
-    /// The flag as messages name it; empty for a standard variable, which has none.
-    fn shown_flag(&self, prefix: &str) -> String {
-        if self.name.starts_with("OTEL_") {
-            return String::new();
-        }
-        format!("--{}", self.flag(prefix))
-    }
-
-    /// The variables it is read from, the one that counts first. Those about proxies may be in lower case, as programs of all kinds read
-    /// them; the collector's address and protocol may be for traces alone.
-    pub(crate) fn variables(&self) -> Vec<String> {
-        let own = self.name.to_owned();
-        match self.name {
-            "OTEL_EXPORTER_OTLP_ENDPOINT" => vec!["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT".to_owned(), own],
-            "OTEL_EXPORTER_OTLP_PROTOCOL" => vec!["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL".to_owned(), own],
-            name if name.ends_with("_PROXY") => vec![own, name.to_ascii_lowercase()],
-            _ => vec![own],
-        }
-    }
-
-    /// The variable naming a file to read the secret from.
-    pub fn file_variable(&self) -> String {
-        format!("{}_FILE", self.name)
-    }
-
-    fn is_boolean(&self) -> bool {
-        self.value == "BOOL"
-    }
-}
-
-/// Settings that belong together, shown under one title.
-#[derive(Debug, Clone, Copy)]
-pub struct Topic {
-    /// The title in the manual.
-    pub title: &'static str,
-    /// The settings, in the order of the manual.
-    pub settings: &'static [Setting],
-}
-
-/// A program: its name and all its settings. The settings of logs and of the audit log are added by themselves.
-#[derive(Debug, Clone, Copy)]
-pub struct Service {
-    /// The binary's name.
-    pub name: &'static str,
-    /// What its own variables begin with, for example `EDGE_`.
-    pub prefix: &'static str,
-    /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
-    pub shared_prefix: Option<&'static str>,
-    /// One sentence for the manual.
-    pub about: &'static str,
-    /// Its topics, in the order of the manual.
-    pub topics: &'static [&'static Topic],
-}
-
-impl Service {
-    /// Every topic with the shared ones.
-    pub(crate) fn all_topics(&self) -> impl Iterator<Item = &'static Topic> + use<> {
-        self.topics.iter().copied().chain([&LOG, &AUDIT])
-    }
-
-    /// Every setting with the shared ones and the standard variables.
-    pub(crate) fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
-        self.all_topics()
-            .flat_map(|topic| topic.settings.iter())
-            .chain(OPEN_TELEMETRY)
-    }
-
-    /// The setting of that variable name.
-    pub(crate) fn setting(&self, name: &str) -> Option<&'static Setting> {
-        self.settings().find(|setting| setting.name == name)
-    }
-}
-
-/// The log settings every service has.
-pub(crate) static LOG: Topic = Topic {
-    title: "Logs",
-    settings: &[
-        setting(
-            "LOG_FORMAT",
-            "",
-            "json|pretty",
-            "How log records are written. By default `pretty` on a terminal and `json` otherwise.",
-        ),
-        setting(
-            "RUST_LOG",
-            "info",
-            "FILTER",
-            "Which log records are written, for example `info` or `warn,auth_edge=debug`.",
-        ),
-    ],
-};
-
-/// Variables of OpenTelemetry's specification that every service honours or refuses by name. Platforms set them for all programs, so
-/// they are no flags of ours, and docs/operating.md lists them.
-static OPEN_TELEMETRY: &[Setting] = &[
-    standard("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
-    standard("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-    standard("OTEL_TRACES_EXPORTER", "otlp"),
-    standard("OTEL_SDK_DISABLED", "false"),
-    standard("OTEL_PROPAGATORS", "tracecontext,baggage"),
-    standard("OTEL_EXPORTER_OTLP_CERTIFICATE", ""),
-    standard("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", ""),
-    standard("OTEL_EXPORTER_OTLP_CLIENT_KEY", ""),
-];
-
-const fn standard(name: &'static str, default: &'static str) -> Setting {
-    setting(name, default, "", "")
-}
-
-/// The audit settings every service has.
-pub(crate) static AUDIT: Topic = Topic {
-    title: "Audit log",
-    settings: &[setting(
-        "AUDIT_LOG",
-        "stdout",
-        "stdout|off|FILE",
-        "Where audit records go: `stdout`, among the log records; a file of their own, which is opened again within a second after it was moved away; or `off`. With LOG_FORMAT=pretty those on `stdout` are lines for people.",
-    )],
-};
 
 /// The topic with a service's admin address and drain delay: `process_topic!("EDGE_", "127.0.0.1:9300")`.
 #[macro_export]

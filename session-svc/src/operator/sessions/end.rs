@@ -11,11 +11,9 @@ use serde_json::json;
 use session_proto::client::SessionClient;
 use session_proto::v1::{Cause, EndSessionRequest, EndSessionsRequest, end_session_request::By};
 
+use super::super::failure::{CommandFailure, Exit};
 use super::super::service::ServiceAddress;
-use super::{
-    CommandFailure, CommandOutput, Exit, argument, check_issuer, issuer, issuer_argument, subject_argument,
-    text,
-};
+use super::{CommandOutput, argument, check_issuer, issuer, issuer_argument, subject_argument, text};
 
 pub(super) struct EndCommand {
     /// Empty to end all that `all` names.

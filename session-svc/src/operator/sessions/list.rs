@@ -10,10 +10,9 @@ use session_proto::timestamp::{from_ms, to_ms};
 use session_proto::v1::session::State;
 use session_proto::v1::{Device, ListSessionsRequest, Session};
 
+use super::super::failure::{CommandFailure, Exit};
 use super::super::service::ServiceAddress;
-use super::{
-    CommandFailure, CommandOutput, Exit, check_issuer, issuer, issuer_argument, subject_argument, text,
-};
+use super::{CommandOutput, check_issuer, issuer, issuer_argument, subject_argument, text};
 
 /// Sessions of one request: the service's largest page.
 const PAGE: i32 = 200;

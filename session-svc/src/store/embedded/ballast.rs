@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::is_full;
+use super::error::is_full;
 
 /// Bytes held: each half is room for some fifty commits of the largest kind that are made without room.
 const WHOLE: u64 = 8 * 1024 * 1024;

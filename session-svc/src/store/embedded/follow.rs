@@ -12,8 +12,8 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
+use super::error::store_error;
 use super::open_file::OpenFile;
-use super::store_error;
 use super::tables::EVENTS;
 use crate::store::{StoreError, StoreUpdate};
 

@@ -20,8 +20,8 @@ use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use crate::store::StoreError;
 
+use super::error::{FileError, is_full, store_error};
 use super::tables::{self, Start};
-use super::{FileError, is_full, store_error};
 
 /// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
 /// cache holds the rest.

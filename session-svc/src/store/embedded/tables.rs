@@ -7,8 +7,8 @@ use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransa
 
 use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec, millis};
 
+use super::error::store_error;
 use super::follow::KEPT_EVENTS;
-use super::store_error;
 
 /// Records by name, as `codec` writes them.
 pub(super) const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");

@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use crate::store::StoreError;
 
 use super::ballast::{Ballast, Held};
+use super::error::{FileError, store_error};
 use super::open_file::OpenFile;
 use super::tables::Tables;
 use super::writer::{Acknowledge, EXHAUSTED, FAILING, FULL, Job, Kind, WRITING};
-use super::{FileError, store_error};
 
 /// Writes in one commit: keeps a commit, and so the first writer's wait, within milliseconds.
 const BATCH: usize = 512;

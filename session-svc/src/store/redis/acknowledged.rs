@@ -8,7 +8,8 @@
 //!   writes. A call that is repeated learns the same.
 //! - What is not acknowledged in time is removed all the same, on this master.
 
-use super::{RedisShared, unavailable};
+use super::RedisShared;
+use super::answers::unavailable;
 use crate::store::{Name, StoreError};
 
 /// Replicas that have to have an ending: as many as `min-replicas-to-write` is to say, for one of them takes the master's place.

@@ -1,6 +1,8 @@
-//! What the errors of a server mean for the connection they came on.
+//! What the errors of a server mean: for the connection they came on, and for the caller.
 
 use redis::RedisError;
+
+use crate::store::StoreError;
 
 /// What is to be done about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,16 @@ pub(super) fn consequence(error: &RedisError) -> Consequence {
         // OOM and MISCONF (memory or disk full), CLUSTERDOWN and TRYAGAIN (slots without a master, or being moved),
         // BUSY (a script runs), NOPERM (a right is missing), NOSCRIPT and whatever a command did wrong.
         _ => Consequence::Keep,
+    }
+}
+
+/// The error of the port.
+pub(super) fn unavailable(error: RedisError) -> StoreError {
+    // A server that is out of memory refuses writes and says so.
+    if error.code() == Some("OOM") {
+        StoreError::Full
+    } else {
+        StoreError::Unavailable(Box::new(error))
     }
 }
 

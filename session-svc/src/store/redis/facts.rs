@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use chassis::findings::{Check, Finding};
 
-use super::{RedisStore, unavailable};
+use super::RedisStore;
+use super::answers::unavailable;
 use crate::store::StoreError;
 
 /// Less room than this part of `maxmemory` is worth a look: sign-ins are refused when there is none.

@@ -60,11 +60,11 @@ use chassis::clock::Clock;
 use chassis::findings::Check;
 use chassis::tls::ShownCertificate;
 use futures_util::stream::BoxStream;
-use redis::RedisError;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
+use self::answers::unavailable;
 use self::clock::ServerClock;
 use self::events::EventFeed;
 use self::keys::{IndexMember, KeyNames, PAST_ANY_MEMBER};
@@ -164,15 +164,6 @@ const LONGEST_MS: u64 = 1 << 52;
 /// Milliseconds the server lets something last: at least one, or it would never have been.
 fn lasting(ttl: Duration) -> u64 {
     millis(ttl).clamp(1, LONGEST_MS)
-}
-
-fn unavailable(error: RedisError) -> StoreError {
-    // A server that is out of memory refuses writes and says so.
-    if error.code() == Some("OOM") {
-        StoreError::Full
-    } else {
-        StoreError::Unavailable(Box::new(error))
-    }
 }
 
 #[async_trait]

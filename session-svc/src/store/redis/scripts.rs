@@ -11,9 +11,8 @@ use redis::{self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErr
 
 use crate::store::StoreError;
 
-use super::answers::{Consequence, consequence};
+use super::answers::{Consequence, consequence, unavailable};
 use super::pool::WorkerConnection;
-use super::unavailable;
 
 /// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
 /// `mode` is a condition of ZADD or empty. The set that orders entries by creation gets nothing while the first is small. It gets all

@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::store::StoreError;
 
+use super::answers::unavailable;
 use super::entries::{EntryContent, Id, StreamEntry, parse_entries, parse_read, unexpected};
 use super::pool::{CheckedConnection, WorkerConnection};
 use super::source::not_the_master;
-use super::unavailable;
 
 /// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
 const READ_WAIT: Duration = Duration::from_millis(200);

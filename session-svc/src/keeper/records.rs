@@ -1,0 +1,231 @@
+//! Records of sessions: how they are sealed, read, judged, listed under names and written.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::counts::SessionCounts;
+use super::error::KeeperError;
+use crate::session::change::{ChangeKind, SessionChange};
+use crate::session::{Handle, Lifetime, Name, Session, index};
+use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
+use crate::vault::{SealError, Vault};
+
+/// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
+const WRITE_ATTEMPTS: usize = 8;
+
+/// Refused writes that are repeated at a time: each is a task that waits, with the names it needs, some 2 MB in all.
+const MAX_MADE_UP: usize = 1_024;
+
+/// Keeps sessions.
+#[derive(Clone)]
+pub struct Keeper {
+    store: Arc<dyn SessionStore>,
+    vault: Arc<Vault>,
+    lifetime: Lifetime,
+    pub(super) making_up: Arc<Semaphore>,
+    pub(super) counts: Option<SessionCounts>,
+    pub(super) finds_by_email: bool,
+}
+
+impl Keeper {
+    /// A keeper over a store; sessions are judged by `lifetime`.
+    pub fn new(store: Arc<dyn SessionStore>, vault: Arc<Vault>, lifetime: Lifetime) -> Self {
+        Self {
+            store,
+            vault,
+            lifetime,
+            making_up: Arc::new(Semaphore::new(MAX_MADE_UP)),
+            counts: None,
+            finds_by_email: false,
+        }
+    }
+
+    /// The same keeper, by which sessions are also found by the verified email address of their person, from their next write on.
+    #[must_use]
+    pub fn finding_by_email(self, finds_by_email: bool) -> Self {
+        Self {
+            finds_by_email,
+            ..self
+        }
+    }
+
+    /// The same keeper, which counts what becomes of sessions.
+    #[must_use]
+    pub fn counted(self, counts: SessionCounts) -> Self {
+        Self {
+            counts: Some(counts),
+            ..self
+        }
+    }
+
+    /// The same keeper for one worker, with store connections of its own.
+    pub(crate) fn for_worker(&self) -> Self {
+        let store = self.store.for_worker();
+        Self {
+            store: store.unwrap_or_else(|| Arc::clone(&self.store)),
+            ..self.clone()
+        }
+    }
+
+    /// The store's clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.store.now_ms()
+    }
+
+    /// The durations in force.
+    pub(crate) fn lifetime(&self) -> &Lifetime {
+        &self.lifetime
+    }
+
+    /// The store itself, for what is no session: leases, remembered values, events, and the notes of revocations, which
+    /// `refresh` writes and reads as records of its own.
+    pub(crate) fn store(&self) -> &dyn SessionStore {
+        self.store.as_ref()
+    }
+
+    /// What seals, for notes and events, which others than the keeper write.
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Reads a session; `Missing` if there is none that is valid now.
+    pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
+        let record = self.store.load(handle).await?;
+        self.valid(&record.ok_or(KeeperError::Missing)?)
+    }
+
+    /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
+    /// comes.
+    pub(crate) async fn load_many(
+        &self,
+        handles: &[Handle],
+    ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
+        let loaded = self.store.load_many(handles).await?;
+        Ok(loaded.into_iter().map(|loaded| match loaded {
+            LoadedRecord::Record(record) => self.valid(&record),
+            LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
+            LoadedRecord::Gone => Err(KeeperError::Missing),
+        }))
+    }
+
+    fn valid(&self, record: &Record) -> Result<Session, KeeperError> {
+        let session = self.open(record)?;
+        if session.is_valid(&self.lifetime, self.now_ms()) {
+            Ok(session)
+        } else {
+            Err(KeeperError::Missing)
+        }
+    }
+
+    /// Keeps a new session of version 1; `max_bytes` bounds what it takes. If a request that creates it may be repeated, a session that
+    /// ended while it was young is kept out.
+    pub async fn insert(
+        &self,
+        session: &Session,
+        max_bytes: usize,
+        may_be_repeated: bool,
+    ) -> Result<Inserted, KeeperError> {
+        let record = self.record(session, Some(max_bytes))?;
+        let change = self.sealed_change(session, ChangeKind::Created)?;
+        let ended = may_be_repeated.then(|| young_name(session.handle));
+        let inserted = self.store.insert_unless(ended, record, change).await?;
+        if let (Some(counts), Inserted::Done) = (&self.counts, inserted) {
+            counts.created.inc();
+        }
+        Ok(inserted)
+    }
+
+    /// Edits a session that was read before and writes it as its next version if `edit` returns true. Reads it again where another
+    /// write came first. Gives the session as it is now, and whether this call wrote it.
+    pub async fn edit<F>(
+        &self,
+        read: Session,
+        kind: ChangeKind,
+        max_bytes: Option<usize>,
+        mut edit: F,
+    ) -> Result<(Session, bool), KeeperError>
+    where
+        F: FnMut(&mut Session) -> bool + Send,
+    {
+        let mut current = read;
+        for _ in 0..WRITE_ATTEMPTS {
+            let mut edited = current.clone();
+            if !edit(&mut edited) {
+                return Ok((current, false));
+            }
+            edited.version = current.version.saturating_add(1);
+            let record = self.record(&edited, max_bytes)?;
+            let change = self.sealed_change(&edited, kind)?;
+            match self.store.replace(record, current.version, Some(change)).await? {
+                Replaced::Done => {
+                    if let (Some(counts), ChangeKind::Rolled) = (&self.counts, kind) {
+                        counts.rolled.inc();
+                    }
+                    return Ok((edited, true));
+                }
+                Replaced::Stale => current = self.load(current.handle).await?,
+                Replaced::Missing => return Err(KeeperError::Missing),
+            }
+        }
+        Err(KeeperError::StaleVersion)
+    }
+
+    /// Writes a session that was just read once more as it is, version and all, which publishes nothing: whether the
+    /// store takes it now. False if another one has written it, or removed it, meanwhile.
+    pub(crate) async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
+        let record = self.record(read, None)?;
+        let written = self.store.replace(record, read.version, None).await?;
+        Ok(written == Replaced::Done)
+    }
+
+    pub(super) fn open(&self, record: &Record) -> Result<Session, SealError> {
+        self.vault
+            .open_session(record.name, record.version, &record.payload)
+    }
+
+    pub(super) fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, KeeperError> {
+        let payload = self.vault.seal_session(session)?;
+        if let Some(limit) = max_bytes
+            && payload.len() > limit
+        {
+            return Err(KeeperError::TooLarge { limit });
+        }
+        let by_subject = index::by_subject(&session.issuer, &session.subject);
+        let by_sid = session
+            .sids()
+            .map(|sid| index::by_provider_sid(&session.issuer, sid));
+        let email = self
+            .finds_by_email
+            .then(|| session.user.verified_email())
+            .flatten();
+        let by_email = email.map(|email| index::by_email(&session.issuer, &email));
+        Ok(Record {
+            name: session.handle,
+            version: session.version,
+            expires_at_ms: session.expires_at_ms(&self.lifetime),
+            created_at_ms: session.created_at_ms,
+            indexes: std::iter::once(by_subject)
+                .chain(by_sid)
+                .chain(by_email)
+                .collect(),
+            payload,
+        })
+    }
+
+    pub(super) fn sealed_change(&self, session: &Session, kind: ChangeKind) -> Result<Vec<u8>, SealError> {
+        self.vault.seal_change(&SessionChange {
+            kind,
+            handle: session.handle,
+            issuer: session.issuer.clone(),
+            subject: session.subject.clone(),
+            at_ms: self.now_ms(),
+            cause: None,
+        })
+    }
+}
+
+/// The mark of a session that ended while it was young.
+pub(super) fn young_name(handle: Handle) -> Name {
+    index::hashed(&[b"young", handle.as_bytes()])
+}
