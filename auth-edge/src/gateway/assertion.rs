@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderName;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chassis::random;
@@ -19,9 +19,6 @@ use chassis::secret::Reloading;
 use oidc::{ClientKey, ClientKeys, SigningAlgorithm};
 use serde_json::{Map, Value, json};
 
-use crate::gateway::Gateway;
-use crate::gateway::claim_headers::LeftOut;
-use crate::http::errors::HttpError;
 use crate::route_table::principal::Principal;
 
 /// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
@@ -41,41 +38,6 @@ const MAX_CLAIM_BYTES: usize = 1_024;
 
 /// All claims of the provider together, for the same reason.
 pub(super) const MAX_CLAIMS_BYTES: usize = 4_096;
-
-/// Adds the assertion that a request acts for this session, for the application at `audience`, with these claims of the
-/// provider in at most so many bytes; the log names those that are left out.
-///
-/// # Errors
-/// It cannot be signed: without it the request may not go on.
-pub(super) fn add(
-    headers: &mut HeaderMap,
-    gateway: &Gateway,
-    who: Principal<'_>,
-    audience: &str,
-    (claims, most_bytes): (&[String], usize),
-) -> Result<(), HttpError> {
-    let now_ms = gateway.clock.now_ms();
-    let sign = |assertions: &Assertions| {
-        let (claims, left_out) = passed_on(who, claims, most_bytes);
-        for claim in left_out {
-            let log = &gateway.left_out_headers;
-            log.tell(&X_AUTH_ASSERTION, Some(claim), who, LeftOut::TooLong, now_ms);
-        }
-        assertions.sign(who, claims, audience, now_ms / 1_000)
-    };
-    let value = gateway.assertions.as_ref().and_then(sign);
-    match value.and_then(|token| HeaderValue::try_from(token).ok()) {
-        Some(mut value) => {
-            value.set_sensitive(true);
-            headers.insert(X_AUTH_ASSERTION, value);
-            Ok(())
-        }
-        None => {
-            tracing::error!(audience, "an assertion cannot be signed");
-            Err(HttpError::Internal)
-        }
-    }
-}
 
 /// Why a file of keys cannot be used. Says nothing of a key but its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -168,7 +130,7 @@ impl Assertions {
 }
 
 /// These of somebody's claims, in at most so many bytes, and the names of those that do not fit.
-fn passed_on<'a>(
+pub(super) fn passed_on<'a>(
     who: Principal<'_>,
     claims: &'a [String],
     most_bytes: usize,

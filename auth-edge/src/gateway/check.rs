@@ -23,7 +23,7 @@ use oidc::VerifiedAccessToken;
 
 use self::passed::Passed;
 use self::rule::CheckRule;
-use super::guard::Authorized;
+use super::authorized::Authorized;
 use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;

@@ -6,7 +6,7 @@
 use axum::http::{HeaderMap, Method, header};
 use url::{Url, form_urlencoded};
 
-use super::guard::RequestHead;
+use super::authorized::RequestHead;
 use super::headers::is_method_override;
 use crate::http::protect::csrf::{self, Provenance, provenance_or_referer};
 use crate::route_table::{Csrf, Route};

@@ -5,47 +5,23 @@
 //! - A session service that cannot be reached is 503 and changes no cookie.
 //! - Nothing but the session decides, or on routes that take them an access token; no header ever skips a guard.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use oidc::VerifiedAccessToken;
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 
+use super::authorized::{Authorized, RequestHead};
 use super::{bearer, cross_site, refusal};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::route_table::missing::Missing;
-use crate::route_table::principal::Principal;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::sessions::device_binding::DeviceStanding;
 use crate::sessions::{CachedToken, CurrentSession, TokenFor, Use};
 use crate::sign_in::pending::reminders::Reminder;
-
-/// What an authorized request is passed on with.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Authorized {
-    /// The session, where the route is guarded.
-    pub(crate) current: Option<CurrentSession>,
-    /// The access token, where the route attaches it.
-    pub(crate) access_token: Option<Arc<CachedToken>>,
-    /// The access token the client has shown, where it stands in the place of a session.
-    pub(crate) bearer: Option<Arc<VerifiedAccessToken>>,
-}
-
-impl Authorized {
-    /// Who the request acts for; none where the route is not guarded.
-    pub(super) fn principal(&self) -> Option<Principal<'_>> {
-        match (&self.current, &self.bearer) {
-            (Some(current), _) => Some((&*current.session).into()),
-            (None, Some(token)) => Some((&**token).into()),
-            (None, None) => None,
-        }
-    }
-}
 
 /// Authorizes a request, or answers it.
 pub(super) async fn authorize(
@@ -155,22 +131,6 @@ pub(super) fn meets(
             missing
         }
     })
-}
-
-/// The parts of a request a guard looks at.
-pub(super) struct RequestHead<'a> {
-    /// Method.
-    pub(crate) method: &'a Method,
-    /// Path and query as they came.
-    pub(crate) uri: &'a Uri,
-    /// Headers as they came.
-    pub(crate) headers: &'a HeaderMap,
-    /// Who opened the connection.
-    pub(crate) peer: IpAddr,
-    /// Whether a body comes with it.
-    pub(crate) has_body: bool,
-    /// Whether it is a WebSocket handshake.
-    pub(crate) is_websocket: bool,
 }
 
 /// The access token of a session for this purpose.

@@ -17,10 +17,7 @@ use axum::body::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
-use super::claim_headers;
-use super::guard::Authorized;
-use crate::gateway::Gateway;
-use crate::route_table::Route;
+use super::authorized::Authorized;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::sessions::NO_ROLL;
 use crate::sessions::device_binding::DeviceStanding;
@@ -270,17 +267,6 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     if current.device == DeviceStanding::Proven {
         headers.insert(X_AUTH_DEVICE, BOUND);
     }
-}
-
-/// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
-pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route, authorized: &Authorized) {
-    let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
-    let Some(principal) = principal else {
-        return;
-    };
-    let now_ms = gateway.clock.now_ms();
-    let left_out = &gateway.left_out_headers;
-    headers.extend(claim_headers::of(&route.headers, principal, left_out, now_ms));
 }
 
 /// Whether a request speaks gRPC, whose answers end with trailers.

@@ -4,6 +4,7 @@
 //! upstream; the host a rule is chosen by is that of the site whose sessions count and whose name the upstream is told.
 
 pub(crate) mod assertion;
+mod authorized;
 pub(crate) mod bearer;
 mod challenge;
 pub(crate) mod check;
@@ -16,78 +17,28 @@ mod guard;
 pub(crate) mod headers;
 mod proxy;
 mod refusal;
+mod state;
+mod told;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
-use chassis::serve::Stopping;
 use http_body::Body as _;
 
-use self::assertion::Assertions;
-use self::bearer::BearerTokens;
-use self::claim_headers::LeftOutHeaders;
-use self::guard::Authorized;
+use self::authorized::{Authorized, RequestHead};
 use self::proxy::upgrade;
 use crate::http::errors::HttpError;
 use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
 use crate::http::request;
-use crate::http::shared::Shared;
-use crate::kept_form::{self, KeptForms};
-use crate::route_table::{Guard, Match, Route, Routes, Upstream};
-use crate::sign_in::pending::PendingSignIns;
+use crate::kept_form;
+use crate::route_table::{Guard, Match, Route, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
 pub(crate) use self::proxy::{Proxy, UpstreamDurations, UpstreamSettings, UpstreamTlsError};
-
-/// What lies behind the edge, and what leads there.
-#[derive(Clone)]
-pub(crate) struct Gateway {
-    /// What other rooms use too.
-    pub(crate) shared: Arc<Shared>,
-    /// Path of the login route.
-    pub(crate) login_path: String,
-    /// Whether browsers reach the edge by https.
-    pub(crate) https: bool,
-    /// Whether forward auth hands out the access token.
-    pub(crate) check_authorization: bool,
-    /// The longest head of forward auth's answers by HTTP, in bytes.
-    pub(crate) check_head_bytes: usize,
-    /// Which path is guarded how, and where it leads.
-    pub(crate) routes: Routes,
-    /// Passes requests on to upstreams.
-    pub(crate) proxy: Arc<Proxy>,
-    /// How far the edge has stopped.
-    pub(crate) stopping: Stopping,
-    /// What tells upstreams who somebody is, if anything is signed for them.
-    pub(crate) assertions: Option<Assertions>,
-    /// Which headers for applications the log has told of as left out.
-    pub(crate) left_out_headers: LeftOutHeaders,
-    /// What judges access tokens of API clients.
-    pub(crate) bearer: Arc<BearerTokens>,
-    /// Cookies of pending sign-ins.
-    pub(crate) pending: PendingSignIns,
-    /// What forms are kept with.
-    pub(crate) kept_forms: Arc<KeptForms>,
-}
-
-impl Deref for Gateway {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
-impl Gateway {
-    /// Whether a cookie of this name belongs to the edge.
-    fn owns_cookie(&self, name: &str) -> bool {
-        self.cookies.owns(name) || self.pending.owns(name) || self.kept_forms.people.owns(name)
-    }
-}
+pub(crate) use self::state::Gateway;
 
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.
 pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
@@ -143,7 +94,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
         Ok(is_websocket) => is_websocket,
         Err(malformed) => return malformed.into_response(),
     };
-    let parts = guard::RequestHead {
+    let parts = RequestHead {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),

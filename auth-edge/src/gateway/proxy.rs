@@ -10,11 +10,13 @@
 
 mod answer_framing;
 mod clients;
+mod context;
 mod measures;
 mod outgoing;
 mod patient_stream;
 mod proof;
 mod renewal;
+pub(super) mod state;
 mod trace;
 mod unanswered;
 pub(super) mod upgrade;
@@ -22,29 +24,27 @@ mod upload;
 mod upstream_body;
 mod websocket_frames;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use tracing::Instrument as _;
 
-pub(crate) use self::clients::UpstreamTlsError;
+pub(crate) use self::clients::{UpstreamSettings, UpstreamTlsError};
+pub(super) use self::context::ProxyContext;
 pub(crate) use self::measures::UpstreamDurations;
+pub(crate) use self::state::Proxy;
 
 use self::answer_framing::frame_answer;
-use self::clients::Clients;
+use self::clients::UpstreamResponse;
 use self::outgoing::{OutgoingRequest, frame, sign, target};
-use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upload::Upload;
 use super::ending;
-use super::guard::Authorized;
 use super::headers;
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
@@ -52,20 +52,7 @@ use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::slow_client::MayBeSilent;
 use crate::http::request;
-use crate::route_table::{Route, Server};
 use crate::sessions::CachedToken;
-use crate::values::path::RequestPath;
-
-/// How requests are passed on.
-#[derive(Clone, Debug)]
-pub(crate) struct UpstreamSettings {
-    /// Authorities that certificates of upstreams may come from besides the public ones.
-    pub(crate) ca: Option<PathBuf>,
-    /// Time until an answer's head, counted from the last byte of the request.
-    pub(crate) head_timeout: Duration,
-    /// The largest request body in bytes, where the route says nothing; 0 is no limit.
-    pub(crate) max_body_bytes: u64,
-}
 
 /// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -85,58 +72,7 @@ fn is_never_passed_on(method: &str) -> bool {
         .any(|never| never.eq_ignore_ascii_case(method))
 }
 
-/// Passes requests on.
-pub(crate) struct Proxy {
-    clients: Clients,
-    durations: UpstreamDurations,
-    renewals: Renewals,
-    head_timeout: Duration,
-    max_body_bytes: u64,
-}
-
-/// Where a request goes, and on whose behalf.
-pub(super) struct ProxyContext<'a> {
-    /// What the gateway is made of.
-    pub(crate) gateway: &'a Gateway,
-    /// The upstream.
-    pub(crate) server: &'a Server,
-    /// The rule that leads there.
-    pub(crate) route: &'a Route,
-    /// The path as it was read.
-    pub(crate) path: &'a RequestPath,
-    /// What the guard authorized it with.
-    pub(crate) authorized: &'a Authorized,
-    /// Whether it is a WebSocket handshake.
-    pub(crate) is_websocket: bool,
-}
-
-type UpstreamResponse = hyper::Response<Incoming>;
-
 impl Proxy {
-    /// A proxy with its own connections. Does no IO but reading authorities.
-    pub(crate) fn new(
-        settings: &UpstreamSettings,
-        durations: UpstreamDurations,
-    ) -> Result<Self, UpstreamTlsError> {
-        Ok(Self {
-            durations,
-            clients: Clients::new(settings)?,
-            renewals: Renewals::default(),
-            head_timeout: settings.head_timeout,
-            max_body_bytes: settings.max_body_bytes,
-        })
-    }
-
-    /// The same with connections of its own, for a worker.
-    pub(crate) fn for_worker(&self) -> Self {
-        Self {
-            clients: self.clients.for_worker(),
-            durations: self.durations.clone(),
-            renewals: self.renewals.clone(),
-            ..*self
-        }
-    }
-
     /// Passes a request on and the answer back.
     pub(super) async fn forward(&self, context: &ProxyContext<'_>, mut request: Request) -> Response {
         let Some(uri) = target(

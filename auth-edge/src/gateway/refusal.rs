@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use session_proto::v1::{ErrorReason, Session};
 
-use super::guard::RequestHead;
+use super::authorized::RequestHead;
 use super::{Gateway, bearer, challenge};
 use crate::http::answer_head;
 use crate::http::errors::{HttpError, NOT_SENT, wants_page};

@@ -12,7 +12,7 @@ use oidc::{
 };
 use url::Url;
 
-use super::digest_of;
+use super::digest::digest_of;
 use super::presented::{PROOF, PresentedToken, Scheme};
 use super::refusal::TokenRefusal;
 use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, SIGNATURE_MAX_AGE_MS, Verdict};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use oidc::PROOF_WINDOW_SECS;
 
-use super::digest_of;
+use super::digest::digest_of;
 use super::refusal::TokenRefusal;
 use crate::http::protect::rate_limit::RateLimiter;
 

@@ -3,19 +3,13 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::StatusCode;
 use oidc::{AccessTokenError, ProofError};
-use session_proto::v1::ErrorReason;
 
-use super::judging::Presentation;
-use super::presented::Scheme;
-use super::resource::metadata_url;
 use crate::gateway::challenge;
-use crate::http::errors::{HttpError, Limit};
+use crate::http::errors::HttpError;
 use crate::http::protect::rate_limit::TooMany;
-use crate::route_table::bearer::BearerRule;
-use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
+use crate::route_table::missing::{Missing, WRONG_ORGANIZATION};
 
 /// Why a token does not pass.
 #[derive(Debug, thiserror::Error)]
@@ -140,36 +134,6 @@ impl TokenRefusal {
             Self::Overloaded => ("overloaded", None),
         }
     }
-
-    /// The answer to a client that used this scheme.
-    pub(super) fn into_response(self, presented: &Presentation<'_>, scheme: Scheme) -> Response {
-        if let (_, Some((code, status, words))) = self.told() {
-            let mut response = HttpError::AccessToken { code, status, words }.into_response();
-            let mut parameters = vec![
-                ("error", code.to_owned()),
-                ("error_description", words.to_owned()),
-            ];
-            if matches!(self, Self::StepUp) {
-                parameters.extend(challenge::step_up_parameters(&presented.route.requirements));
-            }
-            let metadata = presented
-                .publisher
-                .and_then(|site| metadata_url(site, presented.path));
-            challenge_with(&mut response, presented.rule, metadata, Some(scheme), &parameters);
-            return response;
-        }
-        match self {
-            Self::Token(_) => HttpError::session(ErrorReason::ErrProviderUnavailable),
-            Self::Connection => WRONG_CONNECTION,
-            Self::Missing(failure) => failure,
-            Self::TooMany(TooMany { retry_after_secs }) => HttpError::RateLimited {
-                retry_after_secs,
-                limit: Limit::AccessTokens,
-            },
-            _ => HttpError::Overloaded(Limit::TokenChecks),
-        }
-        .into_response()
-    }
 }
 
 fn words(error: &AccessTokenError) -> &'static str {
@@ -185,49 +149,5 @@ fn words(error: &AccessTokenError) -> &'static str {
         "cnf" => "The access token is bound to something that is not checked here.",
         "inactive" => "The access token is not active.",
         _ => "The access token is malformed, or was not issued by a provider that counts here.",
-    }
-}
-
-/// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
-pub(in crate::gateway) fn invite(response: &mut Response, rule: &BearerRule, metadata: Option<String>) {
-    challenge_with(response, rule, metadata, None, &[]);
-}
-
-/// Adds a challenge for each scheme that may be used; what went wrong stands in that of the scheme the client used.
-fn challenge_with(
-    response: &mut Response,
-    rule: &BearerRule,
-    metadata: Option<String>,
-    used: Option<Scheme>,
-    parameters: &[(&str, String)],
-) {
-    for scheme in [Scheme::Bearer, Scheme::Dpop] {
-        if scheme == Scheme::Bearer && rule.dpop_required {
-            continue;
-        }
-        let mut all: Vec<(&str, String)> = Vec::new();
-        // Where the scheme that was used may not be, the other one tells.
-        if used == Some(scheme) || (used.is_some() && rule.dpop_required) {
-            all.extend(parameters.iter().cloned());
-        }
-        if !rule.scopes.is_empty() {
-            all.push(("scope", rule.scopes.join(" ")));
-        }
-        if scheme == Scheme::Dpop {
-            all.push(("algs", super::proof_algorithms().join(" ")));
-        }
-        all.extend(metadata.clone().map(|url| ("resource_metadata", url)));
-        let name = match scheme {
-            Scheme::Bearer => "Bearer",
-            Scheme::Dpop => "DPoP",
-        };
-        let listed: Vec<String> = all
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{value}\""))
-            .collect();
-        let challenge = format!("{name} {}", listed.join(", "));
-        if let Ok(value) = HeaderValue::try_from(challenge.trim_end()) {
-            response.headers_mut().append(header::WWW_AUTHENTICATE, value);
-        }
     }
 }

@@ -14,41 +14,19 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
+use super::challenges::{proof_algorithms, url_at};
 use crate::gateway::{self, Gateway};
 use crate::http::errors::HttpError;
 use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
 use crate::route_table::{Match, Route};
 use crate::values::path::RequestPath;
-use crate::values::reserved::RESOURCE_METADATA_PATH;
 
 /// How long clients may keep the metadata: a changed route table is told within it.
 const METADATA_MAX_AGE: &str = "public, max-age=300";
 
 /// How many segments of a metadata path come before the resource's own.
 const METADATA_SEGMENTS: usize = 2;
-
-/// The longest address of metadata that a challenge names, in bytes: a head with two challenges stays under 4 KiB.
-const MAX_METADATA_URL_BYTES: usize = 1_024;
-
-/// Where the metadata of the resource at this path of the product is (RFC 9728 section 3.1).
-pub(in crate::gateway) fn metadata_url(site: &Site, path: &str) -> Option<String> {
-    let below = if path == "/" { "" } else { path };
-    let url = url_at(site, &format!("{RESOURCE_METADATA_PATH}{below}"));
-    (url.len() <= MAX_METADATA_URL_BYTES).then_some(url)
-}
-
-/// The URL of a path as clients write it; that of the whole site has no closing slash.
-fn url_at(site: &Site, path: &str) -> String {
-    let mut url = site.base_url().clone();
-    url.set_path(path);
-    let whole = if url.path() == "/" {
-        url.as_str().trim_end_matches('/')
-    } else {
-        url.as_str()
-    };
-    whole.to_owned()
-}
 
 /// Answers for the metadata of a route with `bearer`; what else lies below the path is the route table's, like every other.
 pub(crate) async fn metadata(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
@@ -124,7 +102,7 @@ fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site, res
         "resource": resource,
         "authorization_servers": issuers,
         "bearer_methods_supported": ["header"],
-        "dpop_signing_alg_values_supported": super::proof_algorithms(),
+        "dpop_signing_alg_values_supported": proof_algorithms(),
         "dpop_bound_access_tokens_required": rule.dpop_required,
     });
     if !rule.scopes.is_empty() {

@@ -9,9 +9,10 @@ use oidc::VerifiedAccessToken;
 
 use super::ForApplication;
 use super::rule::CheckRule;
+use crate::gateway::authorized::Authorized;
 use crate::gateway::claim_headers::LeftOut;
-use crate::gateway::guard::Authorized;
-use crate::gateway::headers::{add_identity, add_told};
+use crate::gateway::headers::add_identity;
+use crate::gateway::told::{add_assertion, add_told};
 use crate::gateway::{Gateway, assertion};
 use crate::http::answer_head;
 use crate::http::errors::HttpError;
@@ -78,7 +79,7 @@ impl<'a> Passed<'a> {
                 let share = self.most.map(|most| most / ASSERTION_SHARE);
                 let claims = (&**claims, share.unwrap_or(assertion::MAX_CLAIMS_BYTES));
                 let headers = self.response.headers_mut();
-                assertion::add(headers, self.gateway, who, &rule.origin, claims)?;
+                add_assertion(headers, self.gateway, who, &rule.origin, claims)?;
             }
             add_told(&mut offered, self.gateway, &rule.route, authorized);
             self.application.headers = offered.keys().cloned().collect();

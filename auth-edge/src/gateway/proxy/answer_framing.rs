@@ -8,7 +8,7 @@
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use http_body::Body as _;
 
-use super::UpstreamResponse;
+use super::clients::UpstreamResponse;
 use crate::http::errors::HttpError;
 use crate::values::header_name::members;
 

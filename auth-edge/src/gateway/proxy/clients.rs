@@ -4,22 +4,36 @@
 //! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks, and a connection of their own:
 //! whether or not the server has switched, nobody else's request follows on it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Response, header};
 use chassis::tls::{self, PemError};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client as PooledClient};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::UpstreamSettings;
 use super::patient_stream::{PatientConnector, patient};
 use crate::route_table::Server;
+
+/// An upstream's answer.
+pub(super) type UpstreamResponse = Response<Incoming>;
+
+/// How requests are passed on.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamSettings {
+    /// Authorities that certificates of upstreams may come from besides the public ones.
+    pub(crate) ca: Option<PathBuf>,
+    /// Time until an answer's head, counted from the last byte of the request.
+    pub(crate) head_timeout: Duration,
+    /// The largest request body in bytes, where the route says nothing; 0 is no limit.
+    pub(crate) max_body_bytes: u64,
+}
 
 /// A connection to an upstream has to stand within this: a lost SYN is repeated after one second, and once more two seconds later
 /// (RFC 6298, section 2).

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
-use super::UpstreamResponse;
+use super::clients::UpstreamResponse;
 use crate::http::errors::HttpError;
 
 /// How long upstreams take until an answer's head.

@@ -15,10 +15,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, heade
 use chassis::audit::RequestId;
 use http_body::Body as HttpBody;
 
+use super::context::ProxyContext;
 use super::upgrade;
-use super::{ProxyContext, proof, trace};
-use crate::gateway::assertion;
+use super::{proof, trace};
+use crate::gateway::assertion::MAX_CLAIMS_BYTES;
 use crate::gateway::headers::{self, AddressMap};
+use crate::gateway::told::{add_assertion, add_told};
 use crate::http::errors::HttpError;
 use crate::route_table::{Csrf, Server};
 use crate::sessions::CachedToken;
@@ -93,7 +95,7 @@ impl<'a> OutgoingRequest<'a> {
             |name| gateway.owns_cookie(name),
         );
         headers::add_identity(&mut head.headers, context.authorized);
-        headers::add_told(&mut head.headers, gateway, context.route, context.authorized);
+        add_told(&mut head.headers, gateway, context.route, context.authorized);
         trace::continue_trace(
             &mut head.headers,
             self.head.extensions.get::<RequestId>().copied(),
@@ -146,8 +148,8 @@ pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), H
     let (Some(who), Some(claims)) = (context.authorized.principal(), &context.route.upstream_jwt) else {
         return Ok(());
     };
-    let (audience, claims) = (context.server.origin(), (&**claims, assertion::MAX_CLAIMS_BYTES));
-    assertion::add(&mut head.headers, context.gateway, who, &audience, claims)
+    let (audience, claims) = (context.server.origin(), (&**claims, MAX_CLAIMS_BYTES));
+    add_assertion(&mut head.headers, context.gateway, who, &audience, claims)
 }
 
 /// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section

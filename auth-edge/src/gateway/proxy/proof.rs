@@ -12,7 +12,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use oidc::RelyingParty;
 use url::Url;
 
-use super::{ProxyContext, UpstreamResponse};
+use super::clients::UpstreamResponse;
+use super::context::ProxyContext;
 use crate::http::errors::HttpError;
 
 /// The header of a proof.

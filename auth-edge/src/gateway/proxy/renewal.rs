@@ -14,7 +14,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode, header};
 use tokio::sync::Mutex;
 
-use crate::gateway::Gateway;
+use crate::http::shared::Shared;
 use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 
 /// Tokens distinguished at once; two that share a slot only wait for each other.
@@ -44,7 +44,7 @@ impl Renewals {
     /// Another token than the refused one, if there is one to be had.
     pub(super) async fn renew(
         &self,
-        gateway: &Gateway,
+        shared: &Shared,
         current: &CurrentSession,
         wanted: TokenFor<'_>,
         refused: &CachedToken,
@@ -56,7 +56,7 @@ impl Renewals {
         let mut last = self.slots.get(slot)?.lock().await;
         // Somebody may have refreshed it since.
         let other =
-            async |force_refresh| match gateway.sessions.granted(&current.id, wanted, force_refresh).await {
+            async |force_refresh| match shared.sessions.granted(&current.id, wanted, force_refresh).await {
                 Ok(granted) => Some(granted).filter(|granted| granted.authorization != refused.authorization),
                 Err(error) => {
                     tracing::info!(
@@ -69,7 +69,7 @@ impl Renewals {
         if let Some(other) = other(false).await {
             return Some(other);
         }
-        let now_ms = gateway.clock.now_ms();
+        let now_ms = shared.clock.now_ms();
         let (last_session, last_at_ms) = *last;
         if last_session == session && now_ms < last_at_ms.saturating_add(PAUSE_MS) {
             return None;

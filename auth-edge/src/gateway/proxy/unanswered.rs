@@ -2,7 +2,8 @@
 
 use http_body_util::LengthLimitError;
 
-use super::{ProxyContext, upload};
+use super::context::ProxyContext;
+use super::upload;
 use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
 

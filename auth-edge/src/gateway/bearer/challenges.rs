@@ -1,0 +1,120 @@
+//! How a client learns why its token does not pass, or how to get one: status, and a challenge for each scheme (RFC 6750 section 3,
+//! RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use oidc::SigningAlgorithm;
+use session_proto::v1::ErrorReason;
+
+use super::judging::Presentation;
+use super::presented::Scheme;
+use super::refusal::TokenRefusal;
+use crate::gateway::challenge;
+use crate::http::errors::{HttpError, Limit};
+use crate::http::protect::rate_limit::TooMany;
+use crate::providers::sites::Site;
+use crate::route_table::bearer::BearerRule;
+use crate::route_table::missing::WRONG_CONNECTION;
+use crate::values::reserved::RESOURCE_METADATA_PATH;
+
+/// The longest address of metadata that a challenge names, in bytes: a head with two challenges stays under 4 KiB.
+const MAX_METADATA_URL_BYTES: usize = 1_024;
+
+/// Where the metadata of the resource at this path of the product is (RFC 9728 section 3.1).
+pub(in crate::gateway) fn metadata_url(site: &Site, path: &str) -> Option<String> {
+    let below = if path == "/" { "" } else { path };
+    let url = url_at(site, &format!("{RESOURCE_METADATA_PATH}{below}"));
+    (url.len() <= MAX_METADATA_URL_BYTES).then_some(url)
+}
+
+/// The URL of a path as clients write it; that of the whole site has no closing slash.
+pub(super) fn url_at(site: &Site, path: &str) -> String {
+    let mut url = site.base_url().clone();
+    url.set_path(path);
+    let whole = if url.path() == "/" {
+        url.as_str().trim_end_matches('/')
+    } else {
+        url.as_str()
+    };
+    whole.to_owned()
+}
+
+/// The answer to a client that used this scheme.
+pub(super) fn answer(refusal: TokenRefusal, presented: &Presentation<'_>, scheme: Scheme) -> Response {
+    if let (_, Some((code, status, words))) = refusal.told() {
+        let mut response = HttpError::AccessToken { code, status, words }.into_response();
+        let mut parameters = vec![
+            ("error", code.to_owned()),
+            ("error_description", words.to_owned()),
+        ];
+        if matches!(refusal, TokenRefusal::StepUp) {
+            parameters.extend(challenge::step_up_parameters(&presented.route.requirements));
+        }
+        let metadata = presented
+            .publisher
+            .and_then(|site| metadata_url(site, presented.path));
+        challenge_with(&mut response, presented.rule, metadata, Some(scheme), &parameters);
+        return response;
+    }
+    match refusal {
+        TokenRefusal::Token(_) => HttpError::session(ErrorReason::ErrProviderUnavailable),
+        TokenRefusal::Connection => WRONG_CONNECTION,
+        TokenRefusal::Missing(failure) => failure,
+        TokenRefusal::TooMany(TooMany { retry_after_secs }) => HttpError::RateLimited {
+            retry_after_secs,
+            limit: Limit::AccessTokens,
+        },
+        _ => HttpError::Overloaded(Limit::TokenChecks),
+    }
+    .into_response()
+}
+
+/// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
+pub(in crate::gateway) fn invite(response: &mut Response, rule: &BearerRule, metadata: Option<String>) {
+    challenge_with(response, rule, metadata, None, &[]);
+}
+
+/// Adds a challenge for each scheme that may be used; what went wrong stands in that of the scheme the client used.
+fn challenge_with(
+    response: &mut Response,
+    rule: &BearerRule,
+    metadata: Option<String>,
+    used: Option<Scheme>,
+    parameters: &[(&str, String)],
+) {
+    for scheme in [Scheme::Bearer, Scheme::Dpop] {
+        if scheme == Scheme::Bearer && rule.dpop_required {
+            continue;
+        }
+        let mut all: Vec<(&str, String)> = Vec::new();
+        // Where the scheme that was used may not be, the other one tells.
+        if used == Some(scheme) || (used.is_some() && rule.dpop_required) {
+            all.extend(parameters.iter().cloned());
+        }
+        if !rule.scopes.is_empty() {
+            all.push(("scope", rule.scopes.join(" ")));
+        }
+        if scheme == Scheme::Dpop {
+            all.push(("algs", proof_algorithms().join(" ")));
+        }
+        all.extend(metadata.clone().map(|url| ("resource_metadata", url)));
+        let name = match scheme {
+            Scheme::Bearer => "Bearer",
+            Scheme::Dpop => "DPoP",
+        };
+        let listed: Vec<String> = all
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{value}\""))
+            .collect();
+        let challenge = format!("{name} {}", listed.join(", "));
+        if let Ok(value) = HeaderValue::try_from(challenge.trim_end()) {
+            response.headers_mut().append(header::WWW_AUTHENTICATE, value);
+        }
+    }
+}
+
+/// The algorithms proofs may be signed with.
+pub(super) fn proof_algorithms() -> Vec<&'static str> {
+    let all = SigningAlgorithm::PUBLIC_KEY.iter();
+    all.map(|algorithm| algorithm.name()).collect()
+}

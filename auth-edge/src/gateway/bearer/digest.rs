@@ -1,0 +1,15 @@
+//! Hashes that tokens and proofs are remembered by.
+
+use ring::digest;
+
+/// A hash of texts, each with its length before it, so that no two lists of texts are the same bytes.
+pub(super) fn digest_of(parts: &[&str]) -> [u8; 32] {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut digest = [0; 32];
+    digest.copy_from_slice(hash.finish().as_ref());
+    digest
+}

@@ -1,0 +1,42 @@
+//! What the proxy keeps between requests.
+
+use std::time::Duration;
+
+use super::clients::{Clients, UpstreamSettings, UpstreamTlsError};
+use super::measures::UpstreamDurations;
+use super::renewal::Renewals;
+
+/// Passes requests on.
+pub(crate) struct Proxy {
+    pub(super) clients: Clients,
+    pub(super) durations: UpstreamDurations,
+    pub(super) renewals: Renewals,
+    pub(super) head_timeout: Duration,
+    pub(super) max_body_bytes: u64,
+}
+
+impl Proxy {
+    /// A proxy with its own connections. Does no IO but reading authorities.
+    pub(crate) fn new(
+        settings: &UpstreamSettings,
+        durations: UpstreamDurations,
+    ) -> Result<Self, UpstreamTlsError> {
+        Ok(Self {
+            durations,
+            clients: Clients::new(settings)?,
+            renewals: Renewals::default(),
+            head_timeout: settings.head_timeout,
+            max_body_bytes: settings.max_body_bytes,
+        })
+    }
+
+    /// The same with connections of its own, for a worker.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self {
+            clients: self.clients.for_worker(),
+            durations: self.durations.clone(),
+            renewals: self.renewals.clone(),
+            ..*self
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What an application is told of the user.
+
+use axum::http::{HeaderMap, HeaderValue};
+
+use super::assertion::{Assertions, X_AUTH_ASSERTION, passed_on};
+use super::authorized::Authorized;
+use super::claim_headers::{self, LeftOut};
+use super::state::Gateway;
+use crate::http::errors::HttpError;
+use crate::route_table::Route;
+use crate::route_table::principal::Principal;
+
+/// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
+pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route, authorized: &Authorized) {
+    let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
+    let Some(principal) = principal else {
+        return;
+    };
+    let now_ms = gateway.clock.now_ms();
+    let left_out = &gateway.left_out_headers;
+    headers.extend(claim_headers::of(&route.headers, principal, left_out, now_ms));
+}
+
+/// Adds the assertion that a request acts for this session, for the application at `audience`, with these claims of the
+/// provider in at most so many bytes; the log names those that are left out.
+///
+/// # Errors
+/// It cannot be signed: without it the request may not go on.
+pub(super) fn add_assertion(
+    headers: &mut HeaderMap,
+    gateway: &Gateway,
+    who: Principal<'_>,
+    audience: &str,
+    (claims, most_bytes): (&[String], usize),
+) -> Result<(), HttpError> {
+    let now_ms = gateway.clock.now_ms();
+    let sign = |assertions: &Assertions| {
+        let (claims, left_out) = passed_on(who, claims, most_bytes);
+        for claim in left_out {
+            let log = &gateway.left_out_headers;
+            log.tell(&X_AUTH_ASSERTION, Some(claim), who, LeftOut::TooLong, now_ms);
+        }
+        assertions.sign(who, claims, audience, now_ms / 1_000)
+    };
+    let value = gateway.assertions.as_ref().and_then(sign);
+    match value.and_then(|token| HeaderValue::try_from(token).ok()) {
+        Some(mut value) => {
+            value.set_sensitive(true);
+            headers.insert(X_AUTH_ASSERTION, value);
+            Ok(())
+        }
+        None => {
+            tracing::error!(audience, "an assertion cannot be signed");
+            Err(HttpError::Internal)
+        }
+    }
+}
