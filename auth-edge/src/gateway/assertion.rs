@@ -52,19 +52,18 @@ pub(crate) enum KeyError {
     Unusable(usize),
 }
 
-/// How a key of a file ends.
-const KEY_END: &str = "-----END PRIVATE KEY-----";
-
-/// Reads private keys, one PEM block after another.
+/// Reads private keys, one PEM block after another; passes over blocks of other kinds, such as certificates.
 ///
 /// # Errors
 /// [`KeyError`]: no key, or one that cannot sign.
 pub(crate) fn read_keys(text: &str) -> Result<Arc<ClientKeys>, KeyError> {
-    let blocks = text
-        .split_inclusive(KEY_END)
-        .filter(|block| block.contains("-----BEGIN"));
+    let is_key = |block: &&str| {
+        let label = block.split("-----").next();
+        label.is_some_and(|label| label.ends_with("PRIVATE KEY"))
+    };
+    let blocks = text.split("-----BEGIN ").skip(1).filter(is_key);
     let mut keys = blocks.enumerate().map(|(at, block)| {
-        let key = ClientKey::from_pem(block).ok();
+        let key = ClientKey::from_pem(&format!("-----BEGIN {block}")).ok();
         key.filter(|key| key.algorithm() == SigningAlgorithm::Es256)
             .ok_or(KeyError::Unusable(at + 1))
     });
@@ -260,7 +259,19 @@ mod tests {
         assert_eq!(read_keys("").unwrap_err(), KeyError::Nothing);
         let rsa = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n";
         assert_eq!(read_keys(&(pem() + rsa)).unwrap_err(), KeyError::Unusable(2));
+        let sec1 = rsa.replace("RSA", "EC");
+        assert_eq!(read_keys(&(sec1 + &pem())).unwrap_err(), KeyError::Unusable(1));
         let torn = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         assert_eq!(read_keys(torn).unwrap_err(), KeyError::Unusable(1));
+    }
+
+    #[test]
+    fn a_certificate_beside_a_key_is_passed_over() {
+        let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for text in [certificate.to_owned() + &pem(), pem() + certificate] {
+            let published: Value =
+                serde_json::from_str(&read_keys(&text).unwrap().public_jwks().to_string()).unwrap();
+            assert_eq!(published["keys"].as_array().unwrap().len(), 1);
+        }
     }
 }

@@ -125,6 +125,9 @@ impl HeldClaim {
                 error = &error as &dyn std::error::Error,
                 "a sign-in could not be given up yet"
             );
+            if !error.is_unavailable() {
+                return;
+            }
             let sessions = sign_in.sessions.clone();
             until_done(&sign_in, "a sign-in to be given up", move || {
                 let (sessions, request) = (sessions.clone(), request.clone());

@@ -40,7 +40,7 @@ use crate::values::refusal::{RefusalReason, SignInStep};
 use crate::values::return_to::ReturnTo;
 
 /// What a third party may say (OpenID Connect Core, section 4).
-const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "login_hint", "target_link_uri"];
+const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "target_link_uri", "login_hint"];
 /// Largest form of a third party, in bytes: three parameters, of which none is used beyond about a thousand.
 const MAX_FORM_BYTES: usize = 8 * 1024;
 /// Longest address that a page goes on to by a header, in bytes: a returnTo and parameters at their longest are shorter.

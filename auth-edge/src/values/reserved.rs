@@ -63,7 +63,7 @@ pub(crate) const EVENTS_PATH: &str = "/api/auth/events";
 /// Where the provider signs this browser out (OpenID Connect Front-Channel Logout 1.0).
 pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
 
-/// Below it lies the logo of the edge's own pages.
+/// The logo of the edge's own pages.
 pub(crate) const LOGO_PATH: &str = "/api/auth/logo";
 
 /// Below it lie the calls of `BrowserSessionService`.

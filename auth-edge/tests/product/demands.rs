@@ -263,6 +263,10 @@ async fn a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours(
     let elsewhere = format!("/api/auth/login?iss={issuer}&target_link_uri=https%3A%2F%2Fevil.example%2F");
     let landed = finish(&mut browser, &elsewhere).await;
     assert_eq!(landed.location(), format!("{}/", stack.base()));
+    let hint = "a".repeat(2_300);
+    let long = format!("/api/auth/login?iss={issuer}&login_hint={hint}&target_link_uri=%2Fdeep");
+    let landed = finish(&mut browser, &long).await;
+    assert_eq!(landed.location(), format!("{}/deep", stack.base()));
 }
 
 // conformance: A-054

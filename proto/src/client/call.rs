@@ -18,7 +18,7 @@ use prost::Message;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::connection::{FIRST_WORD_MAX, ReplicaConnection, Service};
 use super::endpoint::ReplicaEndpoint;
@@ -85,7 +85,7 @@ where
     F: Future<Output = Result<R, Status>>,
 {
     let span = span::of_call(method, pool.only_target());
-    let answer = answered(pool, deadline, repeat, request, send);
+    let answer = answered(pool, &span, deadline, repeat, request, send);
     if span.is_disabled() {
         return answer.await;
     }
@@ -99,6 +99,7 @@ where
 
 async fn answered<R, F>(
     pool: &Arc<Pool>,
+    span: &Span,
     deadline: Duration,
     repeat: Repeat,
     request: &impl Message,
@@ -122,6 +123,10 @@ where
         let failure = match picked {
             Err(no_connection) => AttemptFailure::Unsent(no_connection),
             Ok(picked) => {
+                if !span.is_disabled() && attempt == 1 && pool.only_target().is_none() {
+                    pool.target_of(&picked.replica.id)
+                        .inspect(|target| span::sent_to(span, target));
+                }
                 let replica = Arc::clone(&picked.replica);
                 let sent = match repeat.patience(deadline) {
                     None => attempted(picked, until, &send).await,

@@ -114,6 +114,11 @@ impl Pool {
         }
     }
 
+    /// The name that led to an address.
+    pub(super) fn target_of(&self, id: &EndpointId) -> Option<&Target> {
+        self.targets.iter().find(|target| target.owns(id))
+    }
+
     /// How many addresses are known.
     pub(super) fn size(&self) -> usize {
         self.known.load().order.len()

@@ -1,6 +1,6 @@
 //! The span of a call, for whoever records traces (OpenTelemetry semantic conventions, RPC).
 //!
-//! Invariants: it names the method, the service if the settings name one alone, and the result of the call, never a session. Calls outside
+//! Invariants: it names the method, the service, and the result of the call, never a session. Calls outside
 //! of any trace, such as those that look whether a service is there, begin none.
 
 use tonic::Code;
@@ -30,6 +30,15 @@ pub(super) fn of_call(method: &'static str, service: Option<&Target>) -> Span {
         server.port = service.map(|service| i64::from(service.port())),
         error.type = Empty,
     )
+}
+
+/// Names the service a call is sent to, where the settings name several.
+pub(super) fn sent_to(span: &Span, service: &Target) {
+    tracing::record_all!(
+        span,
+        server.address = service.host(),
+        server.port = i64::from(service.port())
+    );
 }
 
 pub(super) fn answered(span: &Span) {
