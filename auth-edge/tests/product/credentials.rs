@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Log, Stack, key_file};
 
-const TAKEN_OVER: [&str; 2] = ["provider credentials", "a changed file is used"];
+const TAKEN_OVER: [&str; 2] = ["provider credentials", "a file is used as it is now"];
 
 /// Renames a text into place, as mounted secrets change.
 fn put(path: &Path, text: &str) {

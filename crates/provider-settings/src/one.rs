@@ -270,11 +270,34 @@ fn resources(reader: &mut Reader<'_>) -> Vec<String> {
 /// The forward proxy, as all programs read it from the environment.
 pub fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
     let no_proxy = reader.text("NO_PROXY").replace(' ', ",");
+    let members: Vec<&str> = no_proxy.split(',').map(no_proxy_member).collect();
+    for member in members.iter().filter(|member| !is_no_proxy_member(member)) {
+        let passed_over =
+            format!("holds {member:?}, which is no host, address or network and is passed over");
+        reader.warn("NO_PROXY", passed_over);
+    }
+    let no_proxy = members.join(",");
     let url = reader.secret("HTTPS_PROXY")?;
     let proxy = ForwardProxy::new(url.expose(), &no_proxy);
     proxy
         .map_err(|problem| reader.wrong("HTTPS_PROXY", problem.to_string()))
         .ok()
+}
+
+/// A member as other programs write it: `*.example.com` is `.example.com`, and an IPv6 address may stand in brackets.
+fn no_proxy_member(member: &str) -> &str {
+    let member = member.trim();
+    let bare = member.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let domain = member.strip_prefix('*').filter(|rest| rest.starts_with('.'));
+    bare.or(domain).unwrap_or(member)
+}
+
+fn is_no_proxy_member(member: &str) -> bool {
+    let is_name = member
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let address = member.split_once('/').map_or(member, |(address, _)| address);
+    member == "*" || is_name || address.parse::<std::net::IpAddr>().is_ok()
 }
 
 /// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.

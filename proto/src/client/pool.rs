@@ -274,18 +274,18 @@ impl Pool {
             .targets
             .iter()
             .try_for_each(|target| target.check(Some(&new)));
-        if let Some(report) = &self.settings.on_renewal {
-            report(checked.as_ref().copied().map_err(|error| error as &dyn Error));
-        }
-        if let Err(error) = checked {
-            let error = &error as &dyn Error;
-            tracing::warn!(
+        let outcome = checked.as_ref().copied().map_err(|error| error as &dyn Error);
+        match (&self.settings.on_renewal, outcome) {
+            (Some(report), outcome) => report(outcome),
+            (None, Ok(())) => tracing::info!("certificates for the session service were renewed"),
+            (None, Err(error)) => tracing::warn!(
                 error,
                 "changed certificates for the session service are passed over"
-            );
+            ),
+        }
+        if checked.is_err() {
             return false;
         }
-        tracing::info!("certificates for the session service were renewed");
         certificates.used = Some(new);
         true
     }

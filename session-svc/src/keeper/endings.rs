@@ -7,7 +7,8 @@
 //! Invariants
 //! - Whoever ends sessions by a list leaves the mark first; whoever creates one looks afterwards.
 //! - A session ends by a mark of the instant its tokens were received, or a later one.
-//! - Where that instant is not given, the instant counts at which its sign-in was claimed, or else the one after its request arrived.
+//! - Where that instant is not given, the instant counts at which its sign-in was claimed. Without a claim a session ends by a mark
+//!   that appeared or moved while it was created.
 //! - All times are the store's, in milliseconds. The provider's clock is compared with none of them.
 //! - An ending waits for no mark: what a full store refuses is written later.
 //! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.
@@ -40,7 +41,7 @@ pub(crate) struct Theft {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mark {
+pub(crate) struct Mark {
     version: u64,
     at_ms: u64,
     /// Empty for whoever it is.
@@ -152,17 +153,23 @@ impl Keeper {
         subject: &str,
         since_ms: u64,
     ) -> Result<bool, KeeperError> {
+        let marks = self.marks(lists).await?;
+        Ok(marks
+            .iter()
+            .flatten()
+            .any(|mark| mark.ends(subject, since_ms, None)))
+    }
+
+    /// The marks of these lists, in their order. One round trip.
+    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Vec<Option<Mark>>, KeeperError> {
         let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
         let loaded = self.store().load_many(&names).await?;
-        let mut ends = false;
-        for (name, loaded) in names.into_iter().zip(loaded) {
-            ends |= match loaded {
-                LoadedRecord::Record(record) => self.open_mark(name, &record).ends(subject, since_ms),
-                LoadedRecord::Gone => false,
-                LoadedRecord::Unreadable => return Err(StoreError::Corrupt.into()),
-            };
-        }
-        Ok(ends)
+        let marks = names.into_iter().zip(loaded).map(|(name, loaded)| match loaded {
+            LoadedRecord::Record(record) => Ok(Some(self.open_mark(name, &record))),
+            LoadedRecord::Gone => Ok(None),
+            LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
+        });
+        marks.collect()
     }
 
     async fn read_mark(&self, name: Name) -> Result<Option<Mark>, KeeperError> {
@@ -208,9 +215,11 @@ impl Keeper {
 }
 
 impl Mark {
-    /// Whether a session of `subject` that began at `since_ms` has to end.
-    fn ends(&self, subject: &str, since_ms: u64) -> bool {
-        (self.subject.is_empty() || self.subject == subject) && self.at_ms >= since_ms
+    /// Whether a session of `subject` that began at `since_ms` has to end; also if the mark is none of those known `before`.
+    pub(crate) fn ends(&self, subject: &str, since_ms: u64, before: Option<&[Option<Mark>]>) -> bool {
+        let concerns = self.subject.is_empty() || self.subject == subject;
+        let is_new = before.is_some_and(|before| !before.iter().flatten().any(|known| known == self));
+        concerns && (is_new || self.at_ms >= since_ms)
     }
 }
 
@@ -240,7 +249,28 @@ mod tests {
                 at_ms,
                 subject: subject.to_owned(),
             };
-            assert_eq!(mark.ends("alice", since_ms), ends, "{mark:?} {since_ms}");
+            assert_eq!(mark.ends("alice", since_ms, None), ends, "{mark:?} {since_ms}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_appeared_or_moved_ends_whatever_its_time_is() {
+        let mark = |version| Mark {
+            version,
+            at_ms: 5_000,
+            subject: "alice".to_owned(),
+        };
+        for (before, subject, ends) in [
+            (None, "alice", true),
+            (Some(mark(1)), "alice", true),
+            (Some(mark(2)), "alice", false),
+            (None, "bob", false),
+        ] {
+            assert_eq!(
+                mark(2).ends(subject, 9_000, Some(std::slice::from_ref(&before))),
+                ends,
+                "{before:?}"
+            );
         }
     }
 }

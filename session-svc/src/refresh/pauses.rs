@@ -13,7 +13,7 @@ use super::ports::TokenRefreshError;
 use super::wanted::name_of;
 use crate::session::{ApiTarget, Handle, Name, Session};
 
-/// The most pauses, about a megabyte. Beyond them the provider is asked.
+/// The most pauses of a kind, about a megabyte. Beyond them the provider is asked.
 const MOST: usize = 8_192;
 
 /// What a pause is for.
@@ -81,10 +81,15 @@ impl RefreshPauses {
         let last = last.filter(|pause| pause.generation == generation);
         let (first_ms, longest_ms) = paused.bounds_ms();
         let length_ms = last.map_or(first_ms, |pause| (pause.length_ms * 2).min(longest_ms));
+        let kind = std::mem::discriminant(&paused);
+        let count = |pauses: &HashMap<(Handle, Paused), Pause>| {
+            let kinds = pauses.keys().map(|(_, paused)| std::mem::discriminant(paused));
+            kinds.filter(|other| *other == kind).count()
+        };
         if pauses.len() >= MOST {
             pauses.retain(|_, pause| !pause.is_over(now_ms));
         }
-        if pauses.len() < MOST {
+        if pauses.len() < MOST || count(&pauses) < MOST {
             let pause = Pause {
                 error,
                 generation,

@@ -2,8 +2,8 @@
 
 use super::super::access::tests::session;
 use super::*;
-use crate::session::StoredToken;
 use crate::session::api_token::{ApiTokens, MAX_API_TOKENS};
+use crate::session::{AccessToken, Scope, StoredToken};
 
 /// When the session's own access token expires.
 const EXPIRES_MS: u64 = 1_000_000;

@@ -114,9 +114,20 @@ impl Sessions {
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
         let arrived_ms = self.keeper.now_ms();
         new.judge_times(arrived_ms)?;
+        let sid = new.provider_sid.as_deref().into_iter();
+        let lists = self
+            .keeper
+            .lists_to_come(&new.issuer, &new.subject, sid, &new.user);
+        let before = async {
+            match new.received_at_ms {
+                Some(_) => Ok(None),
+                None => self.keeper.marks(&lists).await.map(Some),
+            }
+        };
         let theft = self.keeper.noted_theft(&new.issuer, &new.subject);
-        let (theft, reserved) = tokio::join!(theft, self.reserved(new.request.as_ref()));
-        let reserved = reserved?;
+        let reserved = self.reserved(new.request.as_ref());
+        let (before, theft, reserved) = tokio::join!(before, theft, reserved);
+        let (before, reserved) = (before?, reserved?);
         // No user is kept out for want of news.
         let theft = theft.unwrap_or_else(|error| {
             tracing::warn!(
@@ -135,17 +146,15 @@ impl Sessions {
         let session = self.insert(session, is_reserved).await?;
         // Of a session's own mark: it may come while the session is written, where that takes two steps.
         let ended_young = async { Ok(is_reserved && self.keeper.ended_young(session.handle).await?) };
-        let sid = new.provider_sid.as_deref().into_iter();
-        let lists = self
-            .keeper
-            .lists_to_come(&new.issuer, &new.subject, sid, &new.user);
         // Ended since the sign-in was claimed, or else after the request arrived: the provider's clock says nothing about ours.
         let since_ms = new
             .received_at_ms
             .or(began_at_ms)
             .unwrap_or(arrived_ms.saturating_add(1));
-        let ended = self.keeper.ended_since(&lists, &new.subject, since_ms);
-        let ended = match tokio::try_join!(ended_young, ended)? {
+        let (ended_young, after) = tokio::try_join!(ended_young, self.keeper.marks(&lists))?;
+        let mut after = after.iter().flatten();
+        let ended = after.any(|mark| mark.ends(&new.subject, since_ms, before.as_deref()));
+        let ended = match (ended_young, ended) {
             (true, _) => Some((Cause::Replaced, OfflineTokens::TakeBack)),
             (false, true) => Some((Cause::BackChannelLogout, OfflineTokens::Keep)),
             (false, false) => None,

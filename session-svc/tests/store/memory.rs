@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::embedded::{DEFAULT_CAPACITY, EmbeddedStore};
-use session_svc::store::{Holdings, Inserted, SessionStore, StoreError, StoreUpdate};
+use session_svc::store::{Holdings, Inserted, Record, SessionStore, StoreError, StoreUpdate};
 
 use crate::contract::{Bench, fresh_name, named, numbered, record, said};
 
@@ -38,13 +38,26 @@ crate::suite!(open());
 #[tokio::test]
 async fn a_full_store_says_so_until_something_expires() {
     let (store, clock) = memory(3);
+    let mut first = None;
     for _ in 0..3 {
         let one = record(&store, 1_000, &[named("subject")]);
+        first.get_or_insert(one.name);
         assert_eq!(store.insert(one, Vec::new()).await.unwrap(), Inserted::Done);
     }
     let one_more = record(&store, 5_000, &[named("subject")]);
     let refused = store.insert(one_more.clone(), Vec::new()).await;
     assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
+    let barrier = first.unwrap();
+    let known = record(&store, 1_000, &[named("subject")]);
+    let known = Record {
+        name: barrier,
+        ..known
+    };
+    assert_eq!(store.insert(known, Vec::new()).await.unwrap(), Inserted::Taken);
+    let barred = store
+        .insert_unless(Some(barrier), one_more.clone(), Vec::new())
+        .await;
+    assert_eq!(barred.unwrap(), Inserted::Barred);
     clock.advance_ms(1_000);
     assert_eq!(store.insert(one_more, Vec::new()).await.unwrap(), Inserted::Done);
     assert_eq!(store.holdings().unwrap().records, 1);
@@ -56,14 +69,20 @@ async fn remembered_values_and_leases_are_bounded_too() {
     let ttl = Duration::from_millis(1_000);
     let remember = async |name| store.remember(name, b"x", ttl).await;
     let acquire = async |name| store.acquire_lease(name, "one", ttl).await;
+    let mut known = None;
     for _ in 0..3 {
         let name = fresh_name();
+        known = Some(name);
         assert_eq!(remember(name).await.unwrap(), None);
         assert!(acquire(name).await.unwrap().is_some());
     }
     let name = fresh_name();
     let remembered = remember(name).await;
     assert!(matches!(remembered, Err(StoreError::Full)), "{remembered:?}");
+    assert_eq!(
+        remember(known.unwrap()).await.unwrap().as_deref(),
+        Some(&b"x"[..])
+    );
     let held = acquire(name).await;
     assert!(matches!(held, Err(StoreError::Full)), "{held:?}");
     clock.advance_ms(1_000);

@@ -153,5 +153,9 @@ fn is_kubernetes_service_link(name: &str, value: &str) -> bool {
     let address = ["tcp://", "udp://", "sctp://"]
         .iter()
         .any(|scheme| value.starts_with(scheme));
-    address || name.contains("_PORT_") || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT")
+    let of_port = name.contains("_PORT_")
+        && ["_TCP", "_UDP", "_SCTP"]
+            .iter()
+            .any(|protocol| name.contains(protocol));
+    address || of_port || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT")
 }

@@ -124,9 +124,11 @@ impl ProviderSettings {
     /// Settings for an issuer that only signs tokens. This document names its keys; it has no endpoints, and those that metadata
     /// have to name are never used.
     pub fn of_signer(issuer: impl Into<String>, document: Url) -> Self {
+        let issuer = issuer.into();
         let unused = ["authorization_endpoint", "token_endpoint"];
+        let own = Url::parse(&issuer).unwrap_or_else(|_| document.clone());
         Self {
-            endpoints: unused.map(|name| (name, document.clone())).to_vec(),
+            endpoints: unused.map(|name| (name, own.clone())).to_vec(),
             metadata_url: Some(document),
             ..Self::new(issuer, String::new())
         }

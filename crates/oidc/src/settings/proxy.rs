@@ -72,7 +72,8 @@ impl ForwardProxy {
 
     /// The proxy to reach this URL through; `None` for a direct connection.
     pub(crate) fn for_url(&self, url: &Url) -> Option<Url> {
-        let target = Uri::try_from(url.as_str()).ok().filter(|_| !is_loopback(url))?;
+        let is_direct = is_loopback(url) || self.no_proxy.split(',').any(|member| member.trim() == "*");
+        let target = Uri::try_from(url.as_str()).ok().filter(|_| !is_direct)?;
         self.matcher.intercept(&target).map(|_| self.url.clone())
     }
 }
@@ -99,6 +100,7 @@ mod tests {
     fn the_members_of_no_proxy_hold_what_operators_expect() {
         for (direct, url, expected) in [
             ("*", "https://op.example/", true),
+            ("*", "https://10.1.2.3/", true),
             ("op.example", "https://op.example/", true),
             ("op.example", "https://login.op.example:8443/", true),
             ("op.example", "https://shop.example/", false),

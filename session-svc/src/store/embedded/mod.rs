@@ -148,15 +148,19 @@ impl EmbeddedStore {
         self.0.writer.write(Kind::Ending, clear).await
     }
 
-    /// Fails if as much of something is held as may be, what expired apart.
-    async fn check_room(&self, of: fn(&Holdings) -> usize) -> Result<(), StoreError> {
+    /// Fails if as much of something is held as may be, what expired apart. A write of what `is_known` already adds nothing.
+    async fn check_room(
+        &self,
+        of: fn(&Holdings) -> usize,
+        is_known: impl FnOnce(&ReadTransaction) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
         let Some(capacity) = self.0.capacity else {
             return Ok(());
         };
         if of(&self.holdings()?) >= capacity {
             self.sweep().await?;
         }
-        match of(&self.holdings()?) < capacity {
+        match of(&self.holdings()?) < capacity || self.0.file.read(is_known)? {
             true => Ok(()),
             false => Err(StoreError::Full),
         }
@@ -233,7 +237,12 @@ impl SessionStore for EmbeddedStore {
         record: Record,
         event: Vec<u8>,
     ) -> Result<Inserted, StoreError> {
-        self.check_room(|held| held.records).await?;
+        let (now_ms, name) = (self.now_ms(), record.name);
+        let is_there = |reading: &ReadTransaction| {
+            let mut names = barrier.into_iter().chain([name]);
+            Ok(names.any(|name| !matches!(load(reading, name, now_ms), Ok(None))))
+        };
+        self.check_room(|held| held.records, is_there).await?;
         // A mark is in no list.
         let kind = if record.indexes.is_empty() {
             Kind::Ending
@@ -305,8 +314,12 @@ impl SessionStore for EmbeddedStore {
     }
 
     async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
-        self.check_room(|held| held.remembered).await?;
         let (name, value) = (name.to_string(), value.to_vec());
+        let is_remembered = |reading: &ReadTransaction| {
+            let remembered = reading.open_table(REMEMBERED).map_err(store_error)?;
+            Ok(remembered.get(&*name).map_err(store_error)?.is_some())
+        };
+        self.check_room(|held| held.remembered, is_remembered).await?;
         self.0
             .writer
             .write(Kind::Addition, move |tables| tables.remember(&name, &value, ttl))

@@ -33,6 +33,7 @@ const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 /// A file, and the engine that has it open.
 pub(super) struct OpenFile {
     path: PathBuf,
+    is_in_memory: bool,
     engine: RwLock<Option<Database>>,
 }
 
@@ -47,7 +48,7 @@ impl OpenFile {
             let start = start(path, &engine)?;
             Ok((engine, start))
         })?;
-        Ok((Self::of(path, engine), start))
+        Ok((Self::of(path, false, engine), start))
     }
 
     /// An empty one that goes with this process.
@@ -59,12 +60,13 @@ impl OpenFile {
             .create_with_backend(InMemoryBackend::new());
         let engine = opened.map_err(|error| file_error(path, error))?;
         let start = start(path, &engine)?;
-        Ok((Self::of(path, engine), start))
+        Ok((Self::of(path, true, engine), start))
     }
 
-    fn of(path: &Path, engine: Database) -> Self {
+    fn of(path: &Path, is_in_memory: bool, engine: Database) -> Self {
         Self {
             path: path.to_owned(),
+            is_in_memory,
             engine: RwLock::new(Some(engine)),
         }
     }
@@ -89,8 +91,11 @@ impl OpenFile {
         write(engine.begin_write().map_err(store_error)?)
     }
 
-    /// Lets the file go and opens it again.
+    /// Lets the file go and opens it again; what is in memory alone is never let go.
     pub(super) fn open_again(&self) -> Result<(), FileError> {
+        if self.is_in_memory {
+            return Err(unusable(&self.path)(ErrorKind::Unsupported.into()));
+        }
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
         // First closed, or the file would be in use, by ourselves.
         *engine = None;
