@@ -1,6 +1,7 @@
 //! The ending of one session: what outlives it is noted before the removal, and done after it.
 //!
 //! Invariant: revocations and events for other systems are done even if this process dies, or an answer of the store is lost.
+//! The exception is a refresh whose tokens are of another session or user: these are noted after the removal.
 
 use std::time::Duration;
 

@@ -67,8 +67,8 @@ impl Sessions {
         self.has_demands
     }
 
-    /// The same use cases for one worker, with store connections of its own: requests of different workers
-    /// contend for no lock and no reference count.
+    /// The same use cases for one worker, with store connections of its own: reads and writes of different workers
+    /// contend for no lock and no reference count. Endings use the connection of the main runtime.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             keeper: self.keeper.for_worker(),
