@@ -1,8 +1,8 @@
 // How the crates are made: rooms (a crate's outermost modules), and which of them knows which.
 //
 //   node dev/structure.mjs           figures: lines, files, public items, arrows, circles, dependencies, settings
-//   node dev/structure.mjs --check   fails on a difference from dev/rooms.txt and on a circle; also on an error that a record takes by
-//                                    its outermost words
+//   node dev/structure.mjs --check   fails on a difference from dev/rooms.txt, on a circle of rooms or of more than three files, and on
+//                                    an error that a record takes by its outermost words
 //   node dev/structure.mjs --write   writes dev/rooms.txt, where a review sees a new arrow
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { ROOT } from './stack.mjs';
 const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'crates/ssf', 'proto'];
 const PROGRAMS = ['auth-edge', 'session-svc'];
 const ROOMS = join(ROOT, 'dev/rooms.txt');
-const WIRING = ['lib', 'main']; // they name every room and hold nothing
+const FILES_IN_CIRCLE_MAX = 3; // more are read together or not at all
 
 /** What is no code: raw texts, texts, characters, comments; whichever begins first. */
 const TEXTS = /r(#*)"[^]*?"\1|"(?:[^"\\]|\\[^])*"|'(?:[^'\\\n]|\\[^'\n]+|\\')'|\/\/.*|\/\*[^]*?\*\//g;
@@ -32,9 +32,6 @@ function code(path) {
   return text.replace(TEXTS, (found) => (found.startsWith('/') ? '' : '""'));
 }
 
-/** How many `super::` lead from a file of a crate to its root. */
-const depth = (path) => path.replace(/(^|\/)(mod|lib|main)\.rs$/, '').split('/').filter(Boolean).length;
-
 /** `%error` in a record's macro: its words alone, without the causes that `error = &error as &dyn Error` brings along. */
 const OUTERMOST_WORDS = /(?<=[(,{\s])%&?(?:\w+\.)*(?:error|err|cause)\b/g;
 
@@ -46,46 +43,53 @@ function withoutCauses(crate) {
   });
 }
 
-/** The outermost names after `crate::`, or after as many `super::`, also in braces: `crate::{a, b::{c, d}}` gives a and b. */
-function named(text, supers) {
-  const names = new Set();
-  for (const { index, 0: start } of text.matchAll(/\bcrate::|\b(?:super::)+/g)) {
-    if (start !== 'crate::' && start.length < supers * 'super::'.length) continue;
-    const rest = text.slice(index + start.length);
-    if (rest[0] !== '{') {
-      names.add(/^\w*/.exec(rest)[0]);
-      continue;
+/** The paths in a module's code that begin with crate, self or super: each as its names from the crate's root, braces taken apart. */
+function paths(text, module) {
+  const found = [];
+  for (const { index, 0: start } of text.matchAll(/(?<![\w:])(?:crate::|self::|(?:super::)+)/g)) {
+    let at = start === 'crate::' ? [] : module.slice(0, module.length - start.split('super').length + 1);
+    const open = [];
+    for (const [token] of text.slice(index + start.length).matchAll(/\w+|::|\s+|./g)) {
+      if (token === '::' || (open.length > 0 && token.trim() === '')) continue;
+      if (token === '{') open.push(at);
+      else if (/^\w/.test(token)) at = [...at, token];
+      else if (open.length > 0 && /[,}]/.test(token)) {
+        found.push(at);
+        at = token === ',' ? open.at(-1) : open.pop();
+      } else break;
     }
-    let braces = 0;
-    for (const [token] of rest.matchAll(/[{}]|(?<![:\w])\w+/g)) {
-      if (token === '{') braces += 1;
-      else if (token === '}' && (braces -= 1) === 0) break;
-      else if (braces === 1 && token !== '}') names.add(token);
-    }
+    found.push(at);
   }
-  return names;
+  return found;
 }
 
-/** What a crate's root names of its rooms (`pub use room::Name`), each with its room. */
-function renamed(lib) {
-  const uses = [...lib.matchAll(/\buse (?:self::|crate::)?(\w+)::([^;]+);/g)];
-  return new Map(uses.flatMap(([, room, names]) => (names.match(/\w+/g) ?? []).map((name) => [name, room])));
-}
-
-/** Rooms of a crate, each with the rooms it knows and the files that know them. */
-function arrows(crate) {
+/** A crate's files by module, each with the modules it knows. A re-export is a name, not an arrow: who uses it knows the module behind it. */
+function knowledge(crate) {
   const folder = join(ROOT, crate, 'src');
-  const files = sources(folder).map((path) => relative(folder, path)).filter((path) => !isTest(path));
-  const roomOf = (path) => path.split('/')[0].replace(/\.rs$/, '');
-  const rooms = new Map([...new Set(files.map(roomOf))].filter((room) => !WIRING.includes(room)).map((room) => [room, new Map()]));
-  const roots = renamed(code(join(folder, 'lib.rs')));
-  for (const path of files) {
-    const known = rooms.get(roomOf(path));
-    if (!known) continue;
-    for (const used of named(code(join(folder, path)), depth(path))) {
-      const name = rooms.has(used) ? used : roots.get(used);
-      if (name !== roomOf(path) && rooms.has(name)) known.set(name, [...known.get(name) ?? [], path]);
-    }
+  const names = sources(folder).map((path) => relative(folder, path)).filter((path) => !isTest(path) && path !== 'main.rs');
+  const files = new Map(names.map((name) => [name.replace(/\/?\b(?:mod|lib)?\.rs$/, '').replaceAll('/', '::'), code(join(folder, name))]));
+  const uses = new Map([...files].map(([module, text]) => {
+    const children = [...files.keys()].filter((name) => name.replace(/(?:^|::)\w+$/, '') === module).map((name) => name.split('::').at(-1));
+    const whole = text.replace(new RegExp(`\\buse (?=(?:${children.join('|')})::)`, 'g'), 'use self::');
+    const from = module.split('::').filter(Boolean);
+    const named = paths(whole.match(/\buse [^;]+;/g)?.join('\n') ?? '', from).map((path) => [path.at(-1), path]);
+    return [module, { named: new Map(named), known: paths(whole.replace(/\bpub(?:\([^)]*\))? use [^;]+;/g, ''), from) }];
+  }));
+  const moduleOf = (path, hops = 4) => {
+    const length = path.findLastIndex((_, at) => uses.has(path.slice(0, at + 1).join('::'))) + 1;
+    const module = path.slice(0, length).join('::');
+    const renamed = hops > 0 && uses.get(module).named.get(path[length]);
+    return renamed ? moduleOf([...renamed, ...path.slice(length + 1)], hops - 1) : module;
+  };
+  return new Map([...uses].map(([module, { known }]) => [module, new Set(known.map((path) => moduleOf(path)).filter((other) => other !== module && other !== ''))]));
+}
+
+/** Rooms of a crate, each with the rooms it knows. */
+function arrows(crate) {
+  const rooms = new Map();
+  for (const [module, known] of knowledge(crate)) {
+    const [room] = module.split('::');
+    if (room) rooms.set(room, new Set([...rooms.get(room) ?? [], ...[...known].map((other) => other.split('::')[0]).filter((other) => other !== room)]));
   }
   return rooms;
 }
@@ -128,6 +132,7 @@ function check() {
   for (const crate of CRATES) {
     for (const place of withoutCauses(crate)) wrong.push(`${place}: %error loses the causes: write error = &error as &dyn std::error::Error`);
     for (const circle of circles(arrows(crate))) wrong.push(`${crate}: a circle of ${circle.join(', ')}`);
+    for (const circle of circles(knowledge(crate))) if (circle.length > FILES_IN_CIRCLE_MAX) wrong.push(`${crate}: files in a circle: ${circle.join(', ')}`);
   }
   const [written, present] = [readFileSync(ROOMS, 'utf8'), roomsText()].map((text) => text.split('\n'));
   wrong.push(...written.filter((line) => !present.includes(line)).map((line) => `dev/rooms.txt has: ${line}`));
