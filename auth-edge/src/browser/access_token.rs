@@ -24,8 +24,7 @@ pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
-        .map_err(|_refused| HttpError::Csrf)?;
+    csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())?;
     let holder = browser.sessions.holder(request.headers()).await;
     let id = holder.map_err(|error| HttpError::session_service_down(&error, "no access token"))?;
     let id = id.ok_or(HttpError::session(ErrorReason::ErrMissingSession))?;

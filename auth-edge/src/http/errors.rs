@@ -24,7 +24,7 @@ use crate::values::refusal::{OTHER_CLASS, RefusalReason};
 
 pub(crate) use http_error::{Handler, HttpError};
 pub(crate) use limit::Limit;
-pub(crate) use render::{render, wants_page};
+pub(crate) use render::render;
 
 /// How long a client should wait before calling a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;

@@ -40,40 +40,37 @@ pub(crate) fn is_script(headers: &HeaderMap) -> bool {
     let ajax =
         text(headers, "x-requested-with").is_some_and(|value| value.eq_ignore_ascii_case("XMLHttpRequest"));
     let websocket = headers.contains_key(header::SEC_WEBSOCKET_VERSION);
-    let for_scripts = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .any(|accept| {
-            let mut ranges = accept
-                .split(',')
-                .map(|range| range.split(';').next().unwrap_or_default().trim());
-            ranges
-                .clone()
-                .any(|kind| SCRIPT_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)))
-                && !ranges.any(|kind| kind.eq_ignore_ascii_case("text/html"))
-        });
+    let for_scripts = accepts(headers, &SCRIPT_TYPES) && !accepts(headers, &["text/html"]);
     cors || ajax || websocket || for_scripts
 }
 
 /// Media types that scripts alone accept without `text/html`.
 const SCRIPT_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
 
-/// Where a request comes from, as far as Fetch Metadata tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FetchSite {
-    /// Our own site, the address bar, or a browser that does not say.
-    Own,
-    /// Another site.
-    Other,
+/// Whether the client would rather have a page than JSON: it names `text/html`.
+#[must_use]
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
+    accepts(headers, &["text/html", "application/xhtml+xml"])
 }
 
-/// Reads `Sec-Fetch-FetchSite`; a word we do not know counts as another site.
+/// Whether `Accept` names one of these media types, and does not refuse it.
+fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter();
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        types.iter().any(|known| kind.eq_ignore_ascii_case(known))
+            && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
+/// Whether another site has the browser send this. The address bar, and a browser that does not say, are none; a word we do
+/// not know is one.
 #[must_use]
-pub(crate) fn site(headers: &HeaderMap) -> FetchSite {
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all("sec-fetch-site").iter();
-    let own = values.all(|value| matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none"));
-    if own { FetchSite::Own } else { FetchSite::Other }
+    !values.all(|value| matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none"))
 }
 
 /// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata says. This one function decides for
@@ -86,40 +83,26 @@ pub(crate) fn site(headers: &HeaderMap) -> FetchSite {
 pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
     matches!(
         (fetch_metadata(headers, MODE), fetch_metadata(headers, DEST)),
-        (
-            Sent::Once(b"navigate"),
-            Sent::Never | Sent::Once(b"document" | b"empty")
-        ) | (Sent::Never, Sent::Never | Sent::Once(b"document"))
+        (Some(b"navigate"), None | Some(b"document" | b"empty")) | (None, None | Some(b"document"))
     )
 }
 
 /// Whether a browser loads the request into a frame of a page.
 #[must_use]
 pub(crate) fn is_framed(headers: &HeaderMap) -> bool {
-    let frame = matches!(
-        fetch_metadata(headers, DEST),
-        Sent::Once(b"iframe" | b"frame" | b"object" | b"embed")
-    );
-    frame && matches!(fetch_metadata(headers, MODE), Sent::Once(b"navigate"))
+    let frames: [&[u8]; 4] = [b"iframe", b"frame", b"object", b"embed"];
+    let dest = fetch_metadata(headers, DEST);
+    dest.is_some_and(|dest| frames.contains(&dest)) && fetch_metadata(headers, MODE) == Some(b"navigate")
 }
 
 const MODE: &str = "sec-fetch-mode";
 const DEST: &str = "sec-fetch-dest";
 
-/// How often a request sends a header.
-enum Sent<'a> {
-    Never,
-    Once(&'a [u8]),
-    Repeatedly,
-}
-
-fn fetch_metadata<'a>(headers: &'a HeaderMap, name: &str) -> Sent<'a> {
+/// The value of a header; one that is sent twice is no word of Fetch Metadata.
+fn fetch_metadata<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Sent::Never,
-        (Some(value), None) => Sent::Once(value.as_bytes()),
-        (Some(_), Some(_)) => Sent::Repeatedly,
-    }
+    let value = values.next()?.as_bytes();
+    Some(if values.next().is_none() { value } else { b"" })
 }
 
 /// What the `User-Agent` of link openers and link previews contains, in lower case: Office, Outlook, Teams and Skype, chats.
@@ -213,13 +196,10 @@ mod tests {
 
     #[test]
     fn only_whole_pages_from_our_own_site_or_none_count_as_own_navigation() {
-        assert_eq!(site(&headers(&[])), FetchSite::Own);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "none")])), FetchSite::Own);
-        assert_eq!(
-            site(&headers(&[("sec-fetch-site", "cross-site")])),
-            FetchSite::Other
-        );
-        assert_eq!(site(&headers(&[("sec-fetch-site", "else")])), FetchSite::Other);
+        assert!(!is_cross_site(&headers(&[])));
+        assert!(!is_cross_site(&headers(&[("sec-fetch-site", "none")])));
+        assert!(is_cross_site(&headers(&[("sec-fetch-site", "cross-site")])));
+        assert!(is_cross_site(&headers(&[("sec-fetch-site", "else")])));
         assert!(is_navigation(&headers(&[
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document")
@@ -282,5 +262,17 @@ mod tests {
             ])),
             "a browser inside Office keeps cookies"
         );
+    }
+
+    #[test]
+    fn a_browser_gets_a_page_and_a_program_gets_json() {
+        assert!(wants_page(&headers(&[(
+            "accept",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+        )])));
+        for program in ["*/*", "application/json", "text/html;q=0, */*", ""] {
+            assert!(!wants_page(&headers(&[("accept", program)])), "{program}");
+        }
+        assert!(!wants_page(&HeaderMap::new()));
     }
 }

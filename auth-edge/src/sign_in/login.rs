@@ -24,7 +24,7 @@ use crate::http::answer_head;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::pages::NextStep;
 use crate::http::pages::language::Language;
-use crate::http::request::{self, FetchSite};
+use crate::http::request;
 use crate::http::{no_content, no_store};
 use crate::providers::sites::Site;
 use crate::providers::{IdentityProvider, ProviderHint};
@@ -83,7 +83,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
     let session = sign_in.cookies.read(&head.headers);
     // Another site's page sent the visitor, so the strict session cookie was left out. Only a page that comes here again by itself brings
     // it, and with it which session the sign-in replaces.
-    let comes_from_elsewhere = sign_in.strict_cookie && request::site(&head.headers) != FetchSite::Own;
+    let comes_from_elsewhere = sign_in.strict_cookie && request::is_cross_site(&head.headers);
     if comes_from_elsewhere
         && session.is_none()
         && let Some(here) = here(sign_in, head)

@@ -29,7 +29,7 @@ use crate::http::device::record_from;
 use crate::http::errors::HttpError;
 use crate::http::pages::language::Language;
 use crate::http::protect::csrf::{self, FORM_FIELD};
-use crate::http::request::{self, FetchSite};
+use crate::http::request;
 use crate::http::{no_content, no_store};
 use crate::providers::sites;
 use crate::sessions::cookies::SessionId;
@@ -77,11 +77,10 @@ pub(crate) async fn handle(
     let is_ours = if is_post {
         let token = request::first_parameter(&form, FORM_FIELD);
         let id = session.as_ref().map(SessionId::expose);
-        let proof = csrf::check_form(&sign_in.keys, headers, site.base_url(), id, token.as_deref());
-        proof.map_err(|_refused| HttpError::Csrf)?;
+        csrf::check_form(&sign_in.keys, headers, site.base_url(), id, token.as_deref())?;
         true
     } else {
-        let is_ours = request::site(headers) == FetchSite::Own;
+        let is_ours = !request::is_cross_site(headers);
         if !request::is_navigation(headers) {
             return Err(HttpError::CrossSite);
         }

@@ -8,8 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use session_proto::v1::Session;
 
 use crate::gateway::{Gateway, bearer, refusal};
-use crate::http::errors::wants_page;
-use crate::http::request::{self, first_parameter, is_prefetch, is_script};
+use crate::http::request::{self, first_parameter, is_prefetch, is_script, wants_page};
 use crate::route_table::missing::Missing;
 use crate::route_table::{Guard, Route};
 use crate::values::forwarded::OriginalRequest;

@@ -1,7 +1,7 @@
 //! Failures as bodies: JSON for programs, a small page for browsers.
 
 use axum::Json;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use chassis::audit::RequestId;
 use serde_json::json;
@@ -10,22 +10,6 @@ use super::HttpError;
 use crate::http::no_store;
 use crate::http::pages::language::Language;
 use crate::http::pages::{NOT_AUTHENTICATED, NextStep, Pages};
-
-/// Whether the client would rather have a page than JSON: it names `text/html`.
-#[must_use]
-pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
-    let accepts = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|line| line.to_str().ok());
-    accepts.flat_map(|line| line.split(',')).any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default();
-        let refused = parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-        !refused
-            && (kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml"))
-    })
-}
 
 /// Turns a failure into a body, a page in this language where the client would rather have one; other answers stay as they
 /// are.
@@ -143,26 +127,4 @@ fn unauthorized() -> Response {
     );
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], body).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn accepts(value: &'static str) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(value));
-        headers
-    }
-
-    #[test]
-    fn a_browser_gets_a_page_and_a_program_gets_json() {
-        assert!(wants_page(&accepts(
-            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-        )));
-        for program in ["*/*", "application/json", "text/html;q=0, */*", ""] {
-            assert!(!wants_page(&accepts(program)), "{program}");
-        }
-        assert!(!wants_page(&HeaderMap::new()));
-    }
 }

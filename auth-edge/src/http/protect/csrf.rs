@@ -11,6 +11,7 @@ use http::HeaderMap;
 use http::header::{ORIGIN, REFERER};
 use url::Url;
 
+use crate::http::errors::HttpError;
 use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// The header our own scripts send with every call; its value does not matter.
@@ -28,17 +29,6 @@ pub(crate) enum Provenance {
     Unknown,
     /// From somewhere else, or the headers make no sense.
     Foreign,
-}
-
-/// Why a call is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CsrfRefused {
-    /// `Origin` or `Sec-Fetch-Site` deny that the call is ours, or neither is there.
-    #[error("the request does not come from this site's own origin")]
-    NotSameOrigin,
-    /// Neither the header nor a valid form field is there.
-    #[error("the x-csrf header or the csrf_token form field is missing or wrong")]
-    NoProof,
 }
 
 /// Reads `Origin` and `Sec-Fetch-Site` against the edge's own base URL.
@@ -79,20 +69,18 @@ impl Provenance {
 /// Checks a call made by one of our own scripts.
 ///
 /// # Errors
-/// [`CsrfRefused`]; the answer is 403.
-pub(crate) fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
-    same_origin(headers, base)?;
-    if headers.contains_key(HEADER) {
-        Ok(())
-    } else {
-        Err(CsrfRefused::NoProof)
-    }
+/// [`HttpError::Csrf`].
+pub(crate) fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), HttpError> {
+    check(headers, base, false)
 }
 
-fn same_origin(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
-    match provenance(headers, base) {
-        Provenance::SameOrigin => Ok(()),
-        Provenance::Unknown | Provenance::Foreign => Err(CsrfRefused::NotSameOrigin),
+/// Checks where a call comes from, and its proof: the header, or a form field that has been found to be right.
+fn check(headers: &HeaderMap, base: &Url, has_field: bool) -> Result<(), HttpError> {
+    let is_ours = provenance(headers, base) == Provenance::SameOrigin;
+    if is_ours && (has_field || headers.contains_key(HEADER)) {
+        Ok(())
+    } else {
+        Err(HttpError::Csrf)
     }
 }
 
@@ -110,29 +98,25 @@ fn is_issued(keys: &DerivedKeys, session_id: &str, token: &str) -> bool {
 /// Checks a POST that carries either the header or the form field.
 ///
 /// # Errors
-/// [`CsrfRefused`]; the answer is 403.
+/// [`HttpError::Csrf`].
 pub(crate) fn check_form(
     keys: &DerivedKeys,
     headers: &HeaderMap,
     base: &Url,
     session_id: Option<&str>,
     token: Option<&str>,
-) -> Result<(), CsrfRefused> {
-    same_origin(headers, base)?;
-    let by_field = || matches!((session_id, token), (Some(id), Some(token)) if is_issued(keys, id, token));
-    if headers.contains_key(HEADER) || by_field() {
-        Ok(())
-    } else {
-        Err(CsrfRefused::NoProof)
-    }
+) -> Result<(), HttpError> {
+    let field = session_id.zip(token);
+    check(
+        headers,
+        base,
+        field.is_some_and(|(id, token)| is_issued(keys, id, token)),
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        CsrfRefused, Provenance, check_form, check_script, is_issued, issue, provenance,
-        provenance_or_referer,
-    };
+    use super::{Provenance, check_form, check_script, is_issued, issue, provenance, provenance_or_referer};
     use http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
@@ -231,15 +215,17 @@ mod tests {
     #[test]
     fn a_script_needs_the_header_and_the_origin() {
         let ours = ("origin", "https://app.example");
-        assert_eq!(check_script(&headers(&[ours, ("x-csrf", "")]), &base()), Ok(()));
-        assert_eq!(
-            check_script(&headers(&[ours]), &base()),
-            Err(CsrfRefused::NoProof)
-        );
-        assert_eq!(
-            check_script(&headers(&[("x-csrf", "1")]), &base()),
-            Err(CsrfRefused::NotSameOrigin)
-        );
+        for (pairs, is_ours) in [
+            (&[ours, ("x-csrf", "")][..], true),
+            (&[ours], false),
+            (&[("x-csrf", "1")], false),
+        ] {
+            assert_eq!(
+                check_script(&headers(pairs), &base()).is_ok(),
+                is_ours,
+                "{pairs:?}"
+            );
+        }
     }
 
     #[test]
@@ -247,20 +233,14 @@ mod tests {
         let keys = keys(&[b"one"]);
         let ours = headers(&[("origin", "https://app.example")]);
         let field = issue(&keys, "session-a");
-        let check = |id, token| check_form(&keys, &ours, &base(), id, token);
-        assert_eq!(check(Some("session-a"), Some(field.as_str())), Ok(()));
-        assert_eq!(
-            check(Some("session-b"), Some(field.as_str())),
-            Err(CsrfRefused::NoProof)
-        );
-        assert_eq!(check(None, Some(field.as_str())), Err(CsrfRefused::NoProof));
-        assert_eq!(check(Some("session-a"), None), Err(CsrfRefused::NoProof));
-        assert_eq!(check(Some("session-a"), Some("")), Err(CsrfRefused::NoProof));
+        let check = |id, token| check_form(&keys, &ours, &base(), id, token).is_ok();
+        assert!(check(Some("session-a"), Some(field.as_str())));
+        assert!(!check(Some("session-b"), Some(field.as_str())));
+        assert!(!check(None, Some(field.as_str())));
+        assert!(!check(Some("session-a"), None));
+        assert!(!check(Some("session-a"), Some("")));
         let foreign = headers(&[("origin", "https://evil.example")]);
-        assert_eq!(
-            check_form(&keys, &foreign, &base(), Some("session-a"), Some(&field)),
-            Err(CsrfRefused::NotSameOrigin)
-        );
+        assert!(check_form(&keys, &foreign, &base(), Some("session-a"), Some(&field)).is_err());
     }
 
     #[test]
