@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     let query = head.uri.query().unwrap_or_default();
     let polled =
         head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
-    let device = || browser.devices.of(&head.headers, request::peer(&head.extensions));
+    let device = || browser.device(&head.headers, request::peer(&head.extensions));
     let use_ = if polled {
         Use::LookOnly
     } else {

@@ -182,7 +182,7 @@ async fn current(
     original: &OriginalRequest,
 ) -> Result<Option<CurrentSession>, HttpError> {
     let (headers, peer) = (&asking.headers, request::peer(&asking.extensions));
-    let device = || gateway.devices.of(headers, peer);
+    let device = || gateway.device(headers, peer);
     let use_ = if route.is_some_and(|route| !route.rolls) {
         Use::LookOnly
     } else if gateway.sessions.rotates_cookies() && may_have_a_body(original) {

@@ -64,7 +64,7 @@ pub(super) async fn authorize(
         }
         return Err(HttpError::Csrf.into_response());
     }
-    let device = || gateway.devices.of(request.headers, request.peer);
+    let device = || gateway.device(request.headers, request.peer);
     let use_ = if route.rolls {
         Use::Counts(&device)
     } else {

@@ -84,7 +84,9 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     if readable && response.extensions().get::<HttpError>().is_some() {
         bearer::let_other_origins_read(&mut response);
     }
-    response.extensions_mut().insert(AnsweringRoute(route));
+    response
+        .extensions_mut()
+        .insert(AnsweringRoute(route.name.clone()));
     response
 }
 

@@ -1,31 +1,20 @@
 //! The browser of a request, as sessions remember it.
 
-use std::sync::Arc;
-
 use axum::http::HeaderMap;
 use chassis::audit::{AuditRecord, Event, Outcome};
-use chassis::clock::Clock;
 use session_proto::timestamp;
 use session_proto::v1::Device;
 
-use crate::values::forwarded::{TrustedProxies, UNKNOWN};
+use crate::http::shared::Shared;
+use crate::values::forwarded::UNKNOWN;
 
 /// Longest `User-Agent` kept, in bytes, as the session API says.
 const MAX_USER_AGENT_BYTES: usize = 512;
 
-/// Tells the browsers of requests.
-#[derive(Clone)]
-pub(crate) struct Devices {
-    /// Whose `X-Forwarded-*` headers are believed.
-    pub(crate) trusted_proxies: TrustedProxies,
-    /// Wall clock.
-    pub(crate) clock: Arc<dyn Clock>,
-}
-
-impl Devices {
+impl Shared {
     /// The browser of a request, as sessions remember it.
     #[must_use]
-    pub(crate) fn of(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
+    pub(crate) fn device(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
         let agent = headers
             .get(axum::http::header::USER_AGENT)
             .map(|value| value.as_bytes())

@@ -29,11 +29,6 @@ const USER_AGENT_MAX: usize = 256;
 /// Characters of a method nobody knows in a span: those of HTTP have 8 at most.
 const METHOD_MAX: usize = 32;
 
-/// An ID that no other request has. It is no secret, so the process' own generator is good enough.
-fn fresh_id() -> RequestId {
-    RequestId::of(rand::random())
-}
-
 /// A request's ID as a header says it.
 #[must_use]
 pub(crate) fn id_header(id: RequestId) -> HeaderValue {
@@ -48,15 +43,9 @@ pub(crate) struct SessionHandle(pub(crate) String);
 #[derive(Clone, Debug)]
 pub(crate) struct ClientOfToken(pub(crate) String);
 
-/// What has a name among routes.
-pub(crate) trait RouteName {
-    /// The path as the route table writes it.
-    fn route_name(&self) -> &str;
-}
-
-/// Response extension: the route of the route table that answered, for the access record.
+/// Response extension: the route of the route table that answered, as the table writes its path.
 #[derive(Clone)]
-pub(crate) struct AnsweringRoute(pub(crate) Arc<dyn RouteName + Send + Sync>);
+pub(crate) struct AnsweringRoute(pub(crate) Arc<str>);
 
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
@@ -121,18 +110,21 @@ impl Metrics {
 
 /// A request that is being answered: its ID, its span, when it came.
 pub(crate) struct Observed {
-    id: RequestId,
+    /// The request's ID.
+    pub(crate) id: RequestId,
     started: Instant,
     method: &'static str,
     route: Option<MatchedPath>,
-    span: Span,
+    /// The span to answer it in.
+    pub(crate) span: Span,
 }
 
 impl Observed {
     /// A request has come.
     #[must_use]
     pub(crate) fn begin(request: &Request) -> Self {
-        let id = fresh_id();
+        // It is no secret, so the process' own generator is good enough.
+        let id = RequestId::of(rand::random());
         let method = known_method(request.method());
         let route = request.extensions().get::<MatchedPath>().cloned();
         let name = route.as_ref().map(MatchedPath::as_str);
@@ -169,22 +161,10 @@ impl Observed {
         }
     }
 
-    /// The request's ID.
-    #[must_use]
-    pub(crate) fn id(&self) -> RequestId {
-        self.id
-    }
-
     /// The request's ID, where it may be passed on: no route of our own answers.
     #[must_use]
     pub(crate) fn id_to_pass_on(&self) -> Option<RequestId> {
         self.route.is_none().then_some(self.id)
-    }
-
-    /// The span to answer it in.
-    #[must_use]
-    pub(crate) fn span(&self) -> Span {
-        self.span.clone()
     }
 
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
@@ -194,9 +174,7 @@ impl Observed {
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
         let extensions = response.extensions();
-        let named = extensions
-            .get::<AnsweringRoute>()
-            .map(|route| route.0.route_name());
+        let named = extensions.get::<AnsweringRoute>().map(|route| &*route.0);
         let route = named.or(self.route.as_ref().map(MatchedPath::as_str));
         let handle = extensions.get::<SessionHandle>().map_or("", |handle| &handle.0);
         let client = if handle.is_empty() {
@@ -208,7 +186,11 @@ impl Observed {
             .with_label_values(&[self.method, route.unwrap_or_default(), status.as_str()])
             .observe(seconds);
         let reason = extensions.get::<RefusalReason>().map(|reason| reason.name());
-        self.describe(status, route, handle, reason);
+        let mut trace_id = None;
+        if chassis::traces::are_recorded() {
+            self.describe(status, route, handle, reason);
+            trace_id = chassis::propagation::trace_id(&self.span);
+        }
         tracing::info!(
             http.request.method = self.method,
             http.route = route,
@@ -218,25 +200,15 @@ impl Observed {
             session.handle = handle,
             oauth.client_id = client,
             reason,
-            trace_id = self.trace_id(),
+            trace_id,
             "request"
         );
         response
     }
 
-    /// The trace it belongs to, where traces are recorded.
-    fn trace_id(&self) -> Option<String> {
-        chassis::traces::are_recorded()
-            .then(|| chassis::propagation::trace_id(&self.span))
-            .flatten()
-    }
-
     /// Says in the span how it was answered, as the conventions for servers have it: only a fault of ours is an error
     /// (OpenTelemetry semantic conventions, HTTP spans).
     fn describe(&self, status: StatusCode, route: Option<&str>, handle: &str, reason: Option<&'static str>) {
-        if !chassis::traces::are_recorded() {
-            return;
-        }
         let is_fault = status.is_server_error();
         tracing::record_all!(
             self.span,

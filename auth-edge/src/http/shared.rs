@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use chassis::clock::Clock;
 
-use crate::http::device::Devices;
 use crate::http::observe::Metrics;
 use crate::http::pages::Pages;
 use crate::providers::IdentityProviders;
@@ -31,8 +30,6 @@ pub(crate) struct Shared {
     pub(crate) sites: Sites,
     /// Whose `X-Forwarded-*` headers are believed.
     pub(crate) trusted_proxies: TrustedProxies,
-    /// Tells browsers.
-    pub(crate) devices: Devices,
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// The edge's metrics.

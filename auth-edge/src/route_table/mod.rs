@@ -29,7 +29,6 @@ use self::bearer::BearerRule;
 use self::requirements::Requirements;
 pub(crate) use self::rules::{Match, Requested, Rules};
 use self::upstream_headers::{ToldNames, UpstreamHeaders};
-use crate::http::observe::RouteName;
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::path::RequestPath;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
@@ -281,12 +280,6 @@ pub(crate) struct TableFacts {
     pub(crate) by_method: bool,
     /// Whether a rule keeps forms: then guarded pages remember whose they would be.
     pub(crate) keeps_forms: bool,
-}
-
-impl RouteName for Route {
-    fn route_name(&self) -> &str {
-        &self.name
-    }
 }
 
 impl Route {

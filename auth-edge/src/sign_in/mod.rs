@@ -147,7 +147,7 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 impl SignIn {
     /// Whose request it is: a browser's, or the provider's own.
     fn device(&self, head: &Parts) -> Device {
-        self.devices.of(&head.headers, request::peer(&head.extensions))
+        self.shared.device(&head.headers, request::peer(&head.extensions))
     }
 
     /// The address of the client.
