@@ -13,17 +13,15 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::browser::analytics::Analytics;
-use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
 use crate::browser::{Browser, profile};
 use crate::gateway::assertion::Assertions;
 use crate::gateway::bearer::BearerTokens;
 use crate::gateway::claim_headers::LeftOutHeaders;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::layer::EdgeLayer;
-use crate::http::pages::Pages;
-use crate::http::protect::load::ConcurrencyLimit;
+use crate::http::protect::load::{ConcurrencyLimit, VisitorShare};
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::http::protect::visitors::VisitorShare;
+use crate::http::protect::shares::Shares;
 use crate::http::shared::Shared;
 use crate::kept_form::KeptForms;
 use crate::kept_form::person_cookie::PersonCookies;
@@ -38,34 +36,33 @@ use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
 
 /// The edge. Clones are cheap and share everything.
 #[derive(Clone)]
-pub struct App(Arc<AppState>);
+pub struct App(pub(crate) Arc<AppState>);
 
-struct AppState {
+/// What each room of the edge works with.
+#[derive(Clone)]
+pub(crate) struct AppState {
     settings: Arc<EdgeSettings>,
-    layer: EdgeLayer,
-    sign_in: Arc<SignIn>,
+    /// The layer around all routes.
+    pub(crate) layer: Arc<EdgeLayer>,
+    /// Signing in and out.
+    pub(crate) sign_in: Arc<SignIn>,
     gateway: Arc<Gateway>,
-    browser: Arc<Browser>,
-}
-
-/// What single rooms of the edge need besides the settings.
-pub(crate) struct Dependencies {
-    /// Sessions that are bound to a device.
-    pub(crate) bindings: Option<DeviceBindings>,
-    /// Audit records that clients can repeat.
-    pub(crate) records: Arc<RepeatedRecords>,
-    /// Which path is guarded how, and where it leads.
-    pub(crate) routes: Routes,
-    /// Passes requests on to upstreams.
-    pub(crate) proxy: Proxy,
-    /// What tells upstreams who somebody is, if anything is signed for them.
-    pub(crate) assertions: Option<Assertions>,
+    /// The routes for scripts.
+    pub(crate) browser: Arc<Browser>,
 }
 
 impl App {
-    /// Puts the edge together.
+    /// Puts the edge together: from what all rooms share, and what single rooms need besides the settings.
     #[must_use]
-    pub(crate) fn new(settings: EdgeSettings, shared: Shared, given: Dependencies) -> Self {
+    pub(crate) fn new(
+        settings: EdgeSettings,
+        shared: Shared,
+        bindings: Option<DeviceBindings>,
+        records: Arc<RepeatedRecords>,
+        routes: Routes,
+        proxy: Proxy,
+        assertions: Option<Assertions>,
+    ) -> Self {
         let shared = Arc::new(shared);
         let transaction_duration_secs = settings.sign_in.transaction_duration_secs;
         let people = PersonCookies::new(&settings.cookie, shared.keys.clone());
@@ -78,28 +75,25 @@ impl App {
         let limit = |per_minute| Arc::new(RateLimiter::new(per_minute));
         let requests = settings.max_concurrent_requests;
         let layer = EdgeLayer {
-            metrics: shared.metrics.clone(),
+            shared: Arc::clone(&shared),
             concurrency: ConcurrencyLimit::new(requests, VisitorShare::of(requests)),
-            cookies: shared.cookies.clone(),
-            trusted_proxies: shared.trusted_proxies.clone(),
+            with_body: ConcurrencyLimit::new(requests, VisitorShare::of(requests)),
             body_silence: settings.body_silence,
-            pages: shared.pages.clone(),
             https: settings.https(),
-            sites: shared.sites.clone(),
         };
         let sign_in = SignIn {
             shared: Arc::clone(&shared),
             strict_cookie: settings.cookie.same_site == SameSite::Strict,
             settings: settings.sign_in.clone(),
-            bindings: given.bindings,
+            bindings,
             pending: pending.clone(),
-            routes: given.routes.clone(),
+            routes: routes.clone(),
             login_limit: limit(settings.rate_limit_login),
             callback_limit: limit(settings.rate_limit_login),
             back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
             refused_events_limit: limit(REFUSED_PER_MINUTE),
             events_off_until_ms: Arc::default(),
-            records: given.records,
+            records,
             front_channel_limit: limit(settings.rate_limit_login),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             people: people.clone(),
@@ -110,10 +104,10 @@ impl App {
             https: settings.https(),
             check_authorization: settings.check_authorization,
             check_head_bytes: settings.check_head_bytes,
-            routes: given.routes,
-            proxy: Arc::new(given.proxy),
+            routes,
+            proxy: Arc::new(proxy),
             stopping: Stopping::on(CancellationToken::new()),
-            assertions: given.assertions,
+            assertions,
             left_out_headers: LeftOutHeaders::default(),
             bearer: Arc::new(BearerTokens::new(shared.metrics.access_tokens.clone())),
             pending,
@@ -127,14 +121,13 @@ impl App {
             shared,
             profile_refetch: settings.profile_refetch,
             claim_filter: settings.sign_in.claim_filter.clone(),
-            message_timeout: settings.body_silence,
             refetch_limit: Arc::new(profile::refetch::limiter()),
             analytics: settings.analytics.clone().map(Analytics::new),
-            listening: PerPerson::new(LISTENING_MAX),
-            listing: PerPerson::new(LISTING_MAX),
+            listening: Shares::new(),
+            listing: Shares::new(),
         };
         Self(Arc::new(AppState {
-            layer,
+            layer: Arc::new(layer),
             sign_in: Arc::new(sign_in),
             gateway: Arc::new(gateway),
             browser: Arc::new(browser),
@@ -145,32 +138,19 @@ impl App {
     /// The same edge for a worker: connections and references of its own, which no other core touches.
     #[must_use]
     pub(crate) fn for_worker(&self) -> Self {
-        let parts = &*self.0;
+        let mut app = AppState::clone(&self.0);
         let shared = Arc::new(Shared {
-            sessions: parts.browser.sessions.for_worker(),
-            ..Shared::clone(&parts.browser.shared)
+            sessions: app.browser.sessions.for_worker(),
+            ..Shared::clone(&app.browser.shared)
         });
-        Self(Arc::new(AppState {
-            settings: Arc::clone(&parts.settings),
-            layer: parts.layer.clone(),
-            sign_in: Arc::new(SignIn {
-                shared: Arc::clone(&shared),
-                ..SignIn::clone(&parts.sign_in)
-            }),
-            gateway: Arc::new(Gateway {
-                shared: Arc::clone(&shared),
-                proxy: Arc::new(parts.gateway.proxy.for_worker()),
-                kept_forms: Arc::new(KeptForms {
-                    shared: Arc::clone(&shared),
-                    ..KeptForms::clone(&parts.gateway.kept_forms)
-                }),
-                ..Gateway::clone(&parts.gateway)
-            }),
-            browser: Arc::new(Browser {
-                shared,
-                ..Browser::clone(&parts.browser)
-            }),
-        }))
+        Arc::make_mut(&mut app.layer).shared = Arc::clone(&shared);
+        Arc::make_mut(&mut app.sign_in).shared = Arc::clone(&shared);
+        let gateway = Arc::make_mut(&mut app.gateway);
+        gateway.shared = Arc::clone(&shared);
+        gateway.proxy = Arc::new(gateway.proxy.for_worker());
+        Arc::make_mut(&mut gateway.kept_forms).shared = Arc::clone(&shared);
+        Arc::make_mut(&mut app.browser).shared = shared;
+        Self(Arc::new(app))
     }
 
     /// The settings, as read at the start.
@@ -184,24 +164,24 @@ impl App {
     /// # Errors
     /// They are registered already.
     pub(crate) fn measure_streams(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        let one = |name, help, count: Box<dyn Fn() -> usize + Send + Sync>| {
+            let gauge = SampledGauge::new(name, help, &[], move |gauges| {
+                gauges.with_label_values::<&str>(&[]).set(as_f64(count()));
+            })?;
+            registry.register(Box::new(gauge))
+        };
         let listening = Arc::clone(&self.0.browser.listening);
-        registry.register(Box::new(SampledGauge::new(
+        one(
             "browser_watches",
             "Pages that listen to their person's sessions now.",
-            &[],
-            move |gauges| {
-                gauges
-                    .with_label_values::<&str>(&[])
-                    .set(as_f64(listening.count()))
-            },
-        )?))?;
+            Box::new(move || listening.count()),
+        )?;
         let streams = self.0.gateway.sessions.streams().clone();
-        registry.register(Box::new(SampledGauge::new(
+        one(
             "session_streams",
             "WebSockets, event streams, long downloads and uploads that are open on behalf of sessions now.",
-            &[],
-            move |gauges| gauges.with_label_values::<&str>(&[]).set(as_f64(streams.count())),
-        )?))
+            Box::new(move || streams.count()),
+        )
     }
 
     /// How far the edge has stopped, which its listener says.
@@ -214,24 +194,6 @@ impl App {
     #[must_use]
     pub fn streaming_sessions(&self) -> usize {
         self.0.gateway.sessions.streams().sessions()
-    }
-
-    /// The layer around all routes.
-    #[must_use]
-    pub(crate) fn layer(&self) -> &EdgeLayer {
-        &self.0.layer
-    }
-
-    /// Signing in and out.
-    #[must_use]
-    pub(crate) fn sign_in(&self) -> &Arc<SignIn> {
-        &self.0.sign_in
-    }
-
-    /// The routes for scripts.
-    #[must_use]
-    pub(crate) fn browser(&self) -> &Arc<Browser> {
-        &self.0.browser
     }
 }
 
@@ -250,12 +212,6 @@ impl FromRef<App> for Arc<Gateway> {
 impl FromRef<App> for Arc<KeptForms> {
     fn from_ref(app: &App) -> Self {
         Arc::clone(&app.0.gateway.kept_forms)
-    }
-}
-
-impl FromRef<App> for Pages {
-    fn from_ref(app: &App) -> Self {
-        app.0.layer.pages.clone()
     }
 }
 

@@ -13,16 +13,17 @@ use axum::Router;
 use axum::extract::{FromRef as _, Request, State};
 use axum::handler::Handler;
 use axum::response::Response;
-use axum::routing::{MethodFilter, MethodRouter, any, on};
+use axum::routing::{MethodFilter, MethodRouter, Route, any, on};
 use oidc::ResponseMode;
+use tower::layer::layer_fn;
+use tower::service_fn;
 
 use crate::app::App;
-use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, status};
+use crate::browser::{Browser, access_token, analytics, client_keys, grpc_web, profile, status};
 use crate::gateway;
 use crate::gateway::bearer::resource;
 use crate::http::errors::HttpError;
-use crate::http::layer::layer;
-use crate::http::pages::Pages;
+use crate::http::layer::answer;
 use crate::kept_form;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, device_binding, front_channel, login, logout, security_events};
@@ -35,8 +36,7 @@ use crate::values::reserved::{
 /// The edge as a router.
 pub fn router(app: App) -> Router {
     let settings = app.settings();
-    // Its own references, so that no other worker's core touches their counts.
-    let around = Arc::new(app.layer().clone());
+    let around = Arc::clone(&app.0.layer);
     let analytics = match settings.analytics {
         Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
         None => Router::new(),
@@ -88,9 +88,12 @@ pub fn router(app: App) -> Router {
         .route("/api/auth/{*rest}", any(not_found))
         .route(client_keys::PATH, only(GET_HEAD, client_keys::handle))
         .merge(analytics)
-        .merge(grpc_web::routes(app.browser()))
+        .merge(grpc_web::routes(&app.0.browser))
         .fallback(gateway::handle)
-        .layer(layer(around))
+        .layer(layer_fn(move |inner: Route| {
+            let around = Arc::clone(&around);
+            service_fn(move |request| answer(Arc::clone(&around), inner.clone(), request))
+        }))
         .with_state(app)
 }
 
@@ -103,7 +106,7 @@ pub fn ext_authz(app: App) -> Router {
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for provider in app.sign_in().providers.all() {
+    for provider in app.0.sign_in.providers.all() {
         let methods = match provider.response_mode() {
             ResponseMode::FormPost => POST,
             ResponseMode::Query => GET,
@@ -146,8 +149,8 @@ fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
     if on { route } else { any(not_found) }
 }
 
-async fn logo(State(pages): State<Pages>) -> Result<Response, HttpError> {
-    pages.logo().ok_or(HttpError::NotFound)
+async fn logo(State(browser): State<Arc<Browser>>) -> Result<Response, HttpError> {
+    browser.pages.logo().ok_or(HttpError::NotFound)
 }
 
 async fn not_found() -> HttpError {

@@ -24,14 +24,13 @@ use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
-use crate::app::{App, Dependencies};
+use crate::app::App;
 use crate::gateway::assertion::{Assertions, read_keys};
 use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
-use crate::http::device::Devices;
 use crate::http::observe::Metrics;
 use crate::http::pages::Pages;
+use crate::http::protect::load::connections_of_address;
 use crate::http::protect::slow_client::SEND_TIMEOUT;
-use crate::http::protect::visitors::connections_of_address;
 use crate::http::shared::Shared;
 use crate::providers::IdentityProviders;
 use crate::route_table::Routes;
@@ -118,7 +117,8 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         &certificates,
     )?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
-    tokio::spawn(probe(app.clone(), reached, runtime.shutdown.clone()));
+    let client = app.0.sign_in.sessions.client().clone();
+    tokio::spawn(probe(client, reached, runtime.shutdown.clone()));
     let memory = memory::available();
     let memory_bytes = memory.as_ref().map(|memory| memory.bytes);
     let capacity = runtime.readiness.condition("connections", Weight::Required);
@@ -161,7 +161,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
 /// What the listener for browsers takes.
 fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
     let share = MemoryShare::of(ListenerRole::Main, STREAMS_MAX, memory);
-    let trusted = app.layer().trusted_proxies.clone();
+    let trusted = app.0.layer.shared.trusted_proxies.clone();
     Limits {
         connections: share.connections,
         per_client: Some(PerClientLimit {
@@ -180,7 +180,7 @@ fn limits(app: &App, capacity: Condition, memory: Option<u64>) -> Limits {
         refusal: serve::unavailable,
         ends_over_share: true,
         capacity: Some(capacity),
-        hits: Some(app.layer().metrics.limits.clone()),
+        hits: Some(app.0.layer.shared.metrics.limits.clone()),
     }
 }
 
@@ -262,10 +262,6 @@ pub fn build(
     );
     let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
     let shared = Shared {
-        devices: Devices {
-            trusted_proxies: trusted_proxies.clone(),
-            clock: Arc::clone(&clock),
-        },
         keys,
         cookies,
         sessions,
@@ -276,14 +272,10 @@ pub fn build(
         metrics,
         pages,
     };
-    let given = Dependencies {
-        bindings,
-        records,
-        routes: Routes::new(routes),
-        proxy: Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?,
-        assertions: assertions(&settings),
-    };
-    let app = App::new(settings, shared, given);
+    let routes = Routes::new(routes);
+    let proxy = Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?;
+    let assertions = assertions(&settings);
+    let app = App::new(settings, shared, bindings, records, routes, proxy, assertions);
     app.measure_streams(registry)?;
     Ok(app)
 }
@@ -368,17 +360,11 @@ fn annotate(metadata: &mut MetadataMap) {
 }
 
 /// Tells readiness whether the session service answers, by asking for a session that cannot be there.
-async fn probe(app: App, reached: Condition, shutdown: CancellationToken) {
+async fn probe(client: SessionClient, reached: Condition, shutdown: CancellationToken) {
     let nobody = "0".repeat(32);
     loop {
         let by = Some(get_session_request::By::Handle(nobody.clone()));
-        match app
-            .sign_in()
-            .sessions
-            .client()
-            .get_session(GetSessionRequest { by })
-            .await
-        {
+        match client.get_session(GetSessionRequest { by }).await {
             Err(error) if error.is_unavailable() => reached.unmet("the session service does not answer"),
             // Any other answer, a refusal too, is an answer.
             Ok(_) | Err(_) => reached.met(),

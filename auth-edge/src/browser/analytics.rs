@@ -30,10 +30,9 @@ use url::Url;
 
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
-use crate::http::protect::load::ConcurrencyLimit;
+use crate::http::protect::load::{ConcurrencyLimit, VisitorShare};
 use crate::http::protect::slow_client;
-use crate::http::protect::visitors::VisitorShare;
-use crate::http::request::{self, FetchSite};
+use crate::http::request;
 use crate::values::reserved::ANALYTICS_PREFIX;
 
 /// Where analytics goes, and for which project.
@@ -155,7 +154,7 @@ pub(crate) async fn handle(
     let uri = analytics
         .target(&head.method, &head.uri)
         .ok_or(HttpError::NotFound)?;
-    if request::site(&head.headers) == FetchSite::Other {
+    if request::is_cross_site(&head.headers) {
         return Err(HttpError::Csrf);
     }
     // A queue here would only keep bodies in memory: the client library tries again.
@@ -164,7 +163,7 @@ pub(crate) async fn handle(
     let session = || browser.sessions.named_in(&head.headers);
     let _place = analytics
         .in_flight
-        .enter(address, session, false)
+        .enter(address, session)
         .map_err(|_full| HttpError::UpstreamDown)?;
     let body = timeout(TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
         .await

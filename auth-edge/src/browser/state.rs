@@ -2,12 +2,11 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::analytics::Analytics;
-use super::grpc_web::PerPerson;
 use super::profile::refetch::ProfileRefetch;
 use crate::http::protect::rate_limit::RateLimiter;
+use crate::http::protect::shares::Shares;
 use crate::http::shared::Shared;
 
 /// What the routes for scripts are made of.
@@ -19,16 +18,14 @@ pub(crate) struct Browser {
     pub(crate) profile_refetch: ProfileRefetch,
     /// Claims left out of `user`.
     pub(crate) claim_filter: Vec<String>,
-    /// How long a message may let us wait.
-    pub(crate) message_timeout: Duration,
     /// How often a session may have its profile read again.
     pub(crate) refetch_limit: Arc<RateLimiter>,
     /// Passes analytics on; none when off.
     pub(crate) analytics: Option<Analytics>,
     /// Who listens to their sessions.
-    pub(crate) listening: Arc<PerPerson>,
+    pub(crate) listening: Arc<Shares>,
     /// Calls that list or end sessions, by person.
-    pub(crate) listing: Arc<PerPerson>,
+    pub(crate) listing: Arc<Shares>,
 }
 
 impl Deref for Browser {

@@ -48,8 +48,8 @@ use super::ending;
 use super::headers;
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
-use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
+use crate::http::protect::shares::Share;
 use crate::http::protect::slow_client::MayBeSilent;
 use crate::http::request;
 use crate::sessions::CachedToken;
@@ -96,7 +96,7 @@ impl Proxy {
         if takes_streams && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>() {
             may_be_silent.allow();
         }
-        let counted = request.extensions().get::<Arc<Admitted>>().cloned();
+        let counted = request.extensions().get::<Share>().cloned();
         let peer = request::peer(request.extensions());
         let (head, body) = request.into_parts();
         let is_repeatable = head.method.is_safe() && body.is_end_stream() && !context.is_websocket;
@@ -236,7 +236,7 @@ impl Proxy {
         outgoing: &OutgoingRequest<'_>,
         mut answer: UpstreamResponse,
         client: Option<hyper::upgrade::OnUpgrade>,
-        counted: Option<Arc<Admitted>>,
+        counted: Option<Share>,
     ) -> Response {
         let context = outgoing.context;
         let gateway = context.gateway;

@@ -7,7 +7,6 @@
 //! - Reading and watching never roll.
 //! - A call waits for its own message no longer than any request for its body.
 
-mod per_person;
 mod service;
 mod watch;
 
@@ -27,8 +26,6 @@ use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
-pub(crate) use self::per_person::PerPerson;
-
 use self::service::BrowserApi;
 use crate::browser::Browser;
 use crate::http::errors::Limit;
@@ -41,12 +38,9 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
 /// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them polls its
-/// session now and then instead.
-pub(crate) const LISTENING_MAX: usize = 100;
-
-/// Calls of one person at once that list or end sessions: as many as pages that hear of a change and look; each costs the
-/// session service several reads.
-pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
+/// session now and then instead. Calls that list or end sessions too: as many as pages that hear of a change and look; each
+/// costs the session service several reads.
+const OF_PERSON_MAX: u32 = 100;
 
 /// Its routes.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
@@ -70,30 +64,22 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same in gRPC's headers
 /// for clients that look there; and a message that does not come. No cache may keep any answer.
 async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
-    if let Err(refused) =
-        csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
-    {
-        tracing::info!(%refused, "a browser call is refused");
+    let base = browser.sites.of(request.headers()).base_url();
+    if csrf::check_script(request.headers(), base).is_err() {
         let reason = ErrorReason::ErrCsrf;
         let status = error::status(reason, "the call does not come from our own pages", []);
         return refusal(status, StatusCode::FORBIDDEN);
     }
     let (head, body) = request.into_parts();
-    let timeout = browser.message_timeout;
-    let body = match tokio::time::timeout(timeout, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(Ok(body)) => body,
-        unread => {
-            let (limit, reason, words) = match unread {
-                Ok(Err(broken)) if !slow_client::caused(&broken) => (
-                    Limit::BodyBytes,
-                    ErrorReason::ErrRequestTooLarge,
-                    "the message is too large",
-                ),
-                _ => (
-                    Limit::BodyTime,
-                    ErrorReason::ErrDeadlineExceeded,
-                    "the message did not arrive in time",
-                ),
+    let body = match to_bytes(body, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(unread) => {
+            let (limit, reason, words) = if slow_client::caused(&unread) {
+                let words = "the message did not arrive in time";
+                (Limit::BodyTime, ErrorReason::ErrDeadlineExceeded, words)
+            } else {
+                let words = "the message is too large";
+                (Limit::BodyBytes, ErrorReason::ErrRequestTooLarge, words)
             };
             browser.metrics.limits.count(limit.name());
             return refusal(error::status(reason, words, []), StatusCode::OK);

@@ -19,10 +19,10 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::per_person::PersonPermit;
-use super::watch;
+use super::{OF_PERSON_MAX, watch};
 use crate::browser::Browser;
 use crate::http::errors::Limit;
+use crate::http::protect::shares::{Share, Shares};
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sessions::{CachedSession, CurrentSession, SessionsUnavailable, Use};
@@ -47,34 +47,40 @@ impl BrowserApi {
         )
     }
 
-    /// The same for a call that looks after a person's other sessions: who owes a sign-in may be somebody else with their cookie.
-    async fn administering<Q>(&self, request: &Request<Q>) -> Result<Arc<CachedSession>, Status> {
+    /// The same for a call that reads or ends several of a person's sessions, with one of the calls they may have at once:
+    /// who owes a sign-in may be somebody else with their cookie.
+    async fn administering<Q>(&self, request: &Request<Q>) -> Result<(Arc<CachedSession>, Share), Status> {
         let mine = self.current(request).await?.session;
         if mine.sign_in_demand.is_some() {
             let problem = "the person has to sign in again";
             return Err(error::status(ErrorReason::ErrFailedRefreshGrant, problem, []));
         }
-        Ok(mine)
+        let problem = "too many calls of this person at once";
+        let share = self.share(&self.browser.listing, &mine, Limit::ListsOfPerson, problem)?;
+        Ok((mine, share))
     }
 
     /// The same for a call that counts as use.
     async fn roll<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
         let peer = request::peer(request.extensions());
-        let device = || self.browser.devices.of(headers, peer);
+        let device = || self.browser.device(headers, peer);
         there(self.browser.sessions.roll(headers, &device).await)
     }
 
-    /// Counts a limit of one person's and says that it was hit.
-    fn overloaded(&self, limit: Limit, problem: &str) -> Status {
-        self.browser.metrics.limits.count(limit.name());
-        error::status(ErrorReason::ErrOverloaded, problem, [])
-    }
-
-    /// A permit for a call that reads or ends several of a person's sessions.
-    fn listing(&self, mine: &Session) -> Result<PersonPermit, Status> {
-        let permit = self.browser.listing.enter(mine);
-        permit.ok_or_else(|| self.overloaded(Limit::ListsOfPerson, "too many calls of this person at once"))
+    /// One of what the session's person may have at once.
+    fn share(
+        &self,
+        shares: &Arc<Shares>,
+        mine: &Session,
+        limit: Limit,
+        problem: &str,
+    ) -> Result<Share, Status> {
+        let share = shares.enter((&mine.issuer, &mine.subject), OF_PERSON_MAX);
+        share.ok_or_else(|| {
+            self.browser.metrics.limits.count(limit.name());
+            error::status(ErrorReason::ErrOverloaded, problem, [])
+        })
     }
 
     /// Whether a session that cannot be read is in the list of its own person: nothing else tells whose it is.
@@ -144,8 +150,7 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<ListMySessionsRequest>,
     ) -> Result<Response<ListMySessionsResponse>, Status> {
-        let mine = self.administering(&request).await?;
-        let _permit = self.listing(&mine)?;
+        let (mine, _share) = self.administering(&request).await?;
         let ListMySessionsRequest {
             page_size,
             page_token,
@@ -174,8 +179,7 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<EndMySessionRequest>,
     ) -> Result<Response<EndMySessionResponse>, Status> {
-        let mine = self.administering(&request).await?;
-        let _permit = self.listing(&mine)?;
+        let (mine, _share) = self.administering(&request).await?;
         let handle = request.into_inner().handle;
         let client = self.browser.sessions.client();
         let by = Some(get_session_request::By::Handle(handle.clone()));
@@ -210,8 +214,7 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<EndMyOtherSessionsRequest>,
     ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
-        let mine = self.administering(&request).await?;
-        let _permit = self.listing(&mine)?;
+        let (mine, _share) = self.administering(&request).await?;
         let end = EndSessionsRequest {
             issuer: mine.issuer.clone(),
             subject: mine.subject.clone(),
@@ -231,14 +234,10 @@ impl BrowserSessionService for BrowserApi {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
-        let permit = self.browser.listening.enter(&current.session);
-        let permit = permit.ok_or_else(|| {
-            self.overloaded(
-                Limit::WatchesOfPerson,
-                "too many pages of this person listen already",
-            )
-        })?;
-        let stream = watch::stream(&self.browser, current, permit, request.into_inner().resume_token)
+        let (listening, mine) = (&self.browser.listening, &current.session);
+        let problem = "too many pages of this person listen already";
+        let share = self.share(listening, mine, Limit::WatchesOfPerson, problem)?;
+        let stream = watch::stream(&self.browser, current, share, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(Response::new(stream))

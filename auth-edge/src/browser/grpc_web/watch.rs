@@ -20,9 +20,9 @@ use session_proto::v1::{SessionEvent, WatchSessionsRequest};
 use tokio::time::{Instant, Interval, interval_at, sleep_until};
 use tonic::Status;
 
-use super::per_person::PersonPermit;
 use super::service::failed;
 use crate::browser::Browser;
+use crate::http::protect::shares::Share;
 use crate::sessions::CurrentSession;
 use crate::sessions::cookies::SessionId;
 
@@ -43,7 +43,7 @@ struct BrowserWatch {
     id: SessionId,
     /// From then on it has to be looked up whether the session is still there.
     look_at_ms: u64,
-    _permit: PersonPermit,
+    _share: Share,
     /// Where the page can go on: after the last event of the service, its heartbeats included.
     resume_token: String,
     /// Why and since when nothing is heard.
@@ -58,7 +58,7 @@ struct BrowserWatch {
 pub(super) async fn stream(
     browser: &Arc<Browser>,
     current: CurrentSession,
-    permit: PersonPermit,
+    share: Share,
     resume_token: String,
 ) -> Result<Events, SessionError> {
     let mine = &current.session;
@@ -91,7 +91,7 @@ pub(super) async fn stream(
         own: mine.handle.clone(),
         id: current.id,
         look_at_ms: 0,
-        _permit: permit,
+        _share: share,
         resume_token,
         unheard: None,
         ended: false,

@@ -7,7 +7,6 @@
 //! that takes nothing for too long.
 //! The client gets a close frame in the last two cases, unless the upstream is in the middle of a frame or has sent its own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -23,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::websocket_frames::{FramePosition, GOING_AWAY, POLICY_VIOLATION};
 use crate::gateway::ending;
 use crate::http::errors::HttpError;
-use crate::http::protect::load::Admitted;
+use crate::http::protect::shares::Share;
 use crate::sessions::OpenStream;
 use crate::values::header_name::members;
 
@@ -71,7 +70,7 @@ pub(super) fn join(
     (client, upstream): (OnUpgrade, OnUpgrade),
     open: Option<OpenStream>,
     stopping: CancellationToken,
-    counted: Option<Arc<Admitted>>,
+    counted: Option<Share>,
 ) {
     tokio::spawn(async move {
         // For its visitor it is a request that goes on.

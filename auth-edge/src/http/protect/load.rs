@@ -1,20 +1,24 @@
 //! How much is worked on at once, in all and for one visitor: what is more is refused with `Retry-After`, before it costs
 //! anything.
 //!
-//! A request counts among all until its answer begins. Requests whose body has not come yet are counted apart: they cannot
-//! take the permits of those that are worked on. For its visitor a request counts for as long as it holds something
+//! A visitor is an address, or a /64 network of IPv6. Beyond half of what an address may have, whoever is signed in is
+//! counted by session instead: a company behind one address shares half of it, and each of its people has a share of their
+//! own. The signature of the cookie proves a session, which costs no call; and up to that half it is not even looked at.
+//!
+//! A request counts among all until its answer begins. For its visitor it counts for as long as it holds something
 //! elsewhere: a stream of HTTP/2, an upstream's connection, a WebSocket. Deliberately absent: queues; somebody who waits in
 //! one for long has given up when their turn comes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use axum::body::Body;
 use axum::response::Response;
+use chassis::serve::network;
 use http_body::Body as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::visitors::{RequestPhase, VisitorShare, VisitorSlot, Visitors};
+use super::shares::{Share, Shares};
 use crate::http::errors::{HttpError, Limit};
 use crate::http::mapped_body::map_polls;
 use crate::sessions::cookies::SessionId;
@@ -22,57 +26,75 @@ use crate::sessions::cookies::SessionId;
 /// Who has more going on than one visitor may is welcome again as soon as some of it has ended, in seconds.
 const RETRY_AFTER_SECS: u64 = 1;
 
-/// Its body has come.
-const CAME: u8 = 1;
-/// Its answer has begun.
-const ANSWERED: u8 = 2;
-/// It has ended.
-const ENDED: u8 = 4;
+/// One address may have a quarter of what there is, so that it takes four of them to fill the edge.
+const ADDRESS_PART: usize = 4;
+
+/// One session may have a twentieth: at the shipped 512 requests 25, more than the six connections of a browser's HTTP/1.1.
+const SESSION_PART: usize = 20;
+
+/// The part of an address's share within which no cookie is verified.
+const UNASKED: u32 = 2;
+
+/// How many requests of one visitor there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VisitorShare {
+    /// Of an address.
+    pub(crate) of_address: u32,
+    /// Of a session.
+    pub(crate) of_session: u32,
+}
+
+impl VisitorShare {
+    /// The shares of `requests` at once, each at least one; without a limit (0) there is none for visitors.
+    #[must_use]
+    pub(crate) fn of(requests: usize) -> Self {
+        let part = |part: usize| match requests {
+            0 => u32::MAX,
+            _ => u32::try_from(requests / part).unwrap_or(u32::MAX).max(1),
+        };
+        Self {
+            of_address: part(ADDRESS_PART),
+            of_session: part(SESSION_PART),
+        }
+    }
+}
+
+/// The connections that one address may have, of so many at once.
+#[must_use]
+pub(crate) fn connections_of_address(connections: usize) -> usize {
+    (connections / ADDRESS_PART).max(1)
+}
 
 /// Bounds the requests worked on at once, in all and for each visitor. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct ConcurrencyLimit(Arc<Counts>);
-
-#[derive(Debug)]
-struct Counts {
-    /// How many there are of each kind; 0 is no limit.
-    count: usize,
-    working: AtomicUsize,
-    waiting: AtomicUsize,
-    visitors: Visitors,
+pub(crate) struct ConcurrencyLimit {
+    permits: Arc<Semaphore>,
+    visitors: Arc<Shares>,
+    share: VisitorShare,
 }
 
-/// A request that has been let in, until dropped.
+/// A request that has been let in.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    limit: ConcurrencyLimit,
-    visitor: VisitorSlot,
-    /// How far a request with a body has come; without one it is worked on from the beginning.
-    steps: Option<Arc<AtomicU8>>,
-    is_answered: bool,
-}
-
-/// Tells when the body of a request has come.
-#[derive(Clone, Debug)]
-pub(crate) struct Arrival {
-    limit: ConcurrencyLimit,
-    visitor: VisitorSlot,
-    steps: Arc<AtomicU8>,
+    /// Its place among all, until dropped.
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// Its visitor's place.
+    pub(crate) visitor: Share,
 }
 
 impl ConcurrencyLimit {
-    /// So many of each kind (0 is no limit), and so many for one visitor.
+    /// So many in all (0 is no limit), and so many for one visitor.
     #[must_use]
     pub(crate) fn new(count: usize, share: VisitorShare) -> Self {
-        Self(Arc::new(Counts {
-            count,
-            working: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
-            visitors: Visitors::new(share),
-        }))
+        let count = if count == 0 { Semaphore::MAX_PERMITS } else { count };
+        Self {
+            permits: Arc::new(Semaphore::new(count)),
+            visitors: Shares::new(),
+            share,
+        }
     }
 
-    /// Lets a request in; `has_body` if it has one that has not come yet.
+    /// Lets a request of an address in, or of the session that `session` finds.
     ///
     /// # Errors
     /// The visitor has their share, or all permits are in use.
@@ -80,125 +102,36 @@ impl ConcurrencyLimit {
         &self,
         address: IpAddr,
         session: impl FnOnce() -> Option<SessionId>,
-        has_body: bool,
     ) -> Result<Admitted, HttpError> {
-        let kind = if has_body {
-            RequestPhase::Waiting
-        } else {
-            RequestPhase::Working
-        };
-        let visitor = self.0.visitors.enter(address, session, kind);
+        let (visitors, share) = (&self.visitors, self.share);
+        let address = network(address);
+        let unasked = visitors.enter(address, share.of_address.div_ceil(UNASKED));
+        let visitor = unasked.or_else(|| match session() {
+            Some(session) => visitors.enter(session.to_bytes(), share.of_session),
+            None => visitors.enter(address, share.of_address),
+        });
         let visitor = visitor.ok_or(HttpError::RateLimited {
             retry_after_secs: RETRY_AFTER_SECS,
             limit: Limit::VisitorShare,
         })?;
-        let admitted = Admitted {
-            limit: self.clone(),
-            visitor,
-            steps: has_body.then(Arc::default),
-            is_answered: false,
-        };
-        let before = self.count(kind).fetch_add(1, Ordering::Relaxed);
-        if self.0.count == 0 || before < self.0.count {
-            Ok(admitted)
-        } else {
-            Err(HttpError::Overloaded(Limit::Requests))
-        }
-    }
-
-    fn count(&self, kind: RequestPhase) -> &AtomicUsize {
-        match kind {
-            RequestPhase::Working => &self.0.working,
-            RequestPhase::Waiting => &self.0.waiting,
-        }
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let permit = permit.map_err(|_all_in_use| HttpError::Overloaded(Limit::Requests))?;
+        Ok(Admitted { permit, visitor })
     }
 }
 
-fn kind(steps: u8) -> RequestPhase {
-    if steps & CAME == 0 {
-        RequestPhase::Waiting
-    } else {
-        RequestPhase::Working
+/// The answer, which keeps its visitor's place until it has been sent or given up.
+#[must_use]
+pub(crate) fn until_sent(answer: Response, visitor: Share) -> Response {
+    if answer.body().is_end_stream() {
+        return answer;
     }
-}
-
-impl Admitted {
-    /// What tells when the body has come; none without a body.
-    #[must_use]
-    pub(crate) fn arrival(&self) -> Option<Arrival> {
-        Some(Arrival {
-            limit: self.limit.clone(),
-            visitor: self.visitor,
-            steps: Arc::clone(self.steps.as_ref()?),
-        })
-    }
-
-    /// The answer begins: from now on the request counts for its visitor alone.
-    pub(crate) fn answered(&mut self) {
-        if !std::mem::replace(&mut self.is_answered, true) {
-            let before = self.step(ANSWERED);
-            self.limit.count(kind(before)).fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// The same visitor, once more, for what outlives the request.
-    #[must_use]
-    pub(crate) fn again(&self) -> Self {
-        self.limit.0.visitors.again(self.visitor);
-        Self {
-            limit: self.limit.clone(),
-            visitor: self.visitor,
-            steps: None,
-            is_answered: true,
-        }
-    }
-
-    /// The answer, which keeps its request counted until it has been sent or given up.
-    #[must_use]
-    pub(crate) fn until_sent(self, answer: Response) -> Response {
-        if answer.body().is_end_stream() {
-            return answer;
-        }
-        answer.map(|body| {
-            Body::new(map_polls(body, move |_, frame, _| {
-                let _until_sent = &self;
-                frame
-            }))
-        })
-    }
-
-    /// How far it had come before this step.
-    fn step(&self, step: u8) -> u8 {
-        match &self.steps {
-            Some(steps) => steps.fetch_or(step, Ordering::Relaxed),
-            None => CAME,
-        }
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.answered();
-        let before = self.step(ENDED);
-        self.limit.0.visitors.leave(self.visitor, kind(before));
-    }
-}
-
-impl Arrival {
-    /// The body has come, or will not.
-    pub(crate) fn came(&self) {
-        let before = self.steps.fetch_or(CAME, Ordering::Relaxed);
-        if before & CAME != 0 {
-            return;
-        }
-        if before & ANSWERED == 0 {
-            self.limit.0.working.fetch_add(1, Ordering::Relaxed);
-            self.limit.0.waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-        if before & ENDED == 0 {
-            self.limit.0.visitors.came(self.visitor);
-        }
-    }
+    answer.map(|body| {
+        Body::new(map_polls(body, move |_, frame, _| {
+            let _until_sent = &visitor;
+            frame
+        }))
+    })
 }
 
 #[cfg(test)]
@@ -212,19 +145,44 @@ mod tests {
         of_session: 100,
     };
 
-    fn ip(last: u8) -> IpAddr {
-        IpAddr::from([192, 0, 2, last])
+    const FEW: VisitorShare = VisitorShare {
+        of_address: 4,
+        of_session: 2,
+    };
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn session(number: u8) -> impl FnOnce() -> Option<SessionId> {
+        move || Some(SessionId::from_bytes([number; 16]))
+    }
+
+    #[test]
+    fn an_address_may_have_a_quarter_and_a_session_a_twentieth() {
+        for (requests, shares) in [
+            (512, (128, 25)),
+            (8, (2, 1)),
+            (1, (1, 1)),
+            (0, (u32::MAX, u32::MAX)),
+        ] {
+            let share = VisitorShare::of(requests);
+            assert_eq!((share.of_address, share.of_session), shares, "{requests}");
+        }
+        assert_eq!(connections_of_address(700), 175);
+        assert_eq!(connections_of_address(3), 1);
     }
 
     #[test]
     fn clones_share_their_places_and_a_refusal_takes_none() {
         let limit = ConcurrencyLimit::new(2, MANY);
         let others = limit.clone();
-        let enter = |limit: &ConcurrencyLimit| limit.enter(ip(1), || None, false);
+        let enter = |limit: &ConcurrencyLimit| limit.enter(ip("192.0.2.1"), || None);
         let (one, other) = (enter(&limit).unwrap(), enter(&others).unwrap());
         for _ in 0..3 {
             assert!(matches!(enter(&limit), Err(HttpError::Overloaded(_))));
         }
+        assert_eq!(limit.visitors.count(), 2);
         drop(one);
         let again = enter(&others).unwrap();
         assert!(enter(&limit).is_err());
@@ -236,46 +194,68 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_do_not_come_take_no_place_of_what_is_worked_on() {
-        let limit = ConcurrencyLimit::new(1, MANY);
-        let waiting = limit.enter(ip(1), || None, true).unwrap();
-        assert!(limit.enter(ip(1), || None, true).is_err());
-        let working = limit.enter(ip(1), || None, false).unwrap();
-        drop(working);
-        let arrival = waiting.arrival().unwrap();
-        arrival.came();
-        arrival.came();
-        assert!(limit.enter(ip(1), || None, false).is_err(), "now it is worked on");
-        drop(limit.enter(ip(1), || None, true).unwrap());
-        drop(waiting);
-        arrival.came();
-        drop(limit.enter(ip(1), || None, false).unwrap());
-        drop(limit.enter(ip(1), || None, true).unwrap());
-    }
-
-    #[test]
     fn a_visitor_has_their_share_until_the_answer_is_sent() {
         let share = VisitorShare {
             of_address: 1,
             of_session: 1,
         };
-        let limit = ConcurrencyLimit::new(10, share);
-        let mut request = limit.enter(ip(1), || None, true).unwrap();
-        let arrival = request.arrival().unwrap();
-        request.answered();
-        arrival.came();
-        let answer = request.until_sent("an answer".into_response());
-        let refused = limit.enter(ip(1), || None, false);
+        let limit = ConcurrencyLimit::new(1, share);
+        let request = limit.enter(ip("192.0.2.1"), || None).unwrap();
+        drop(request.permit);
+        let socket = request.visitor.clone();
+        let answer = until_sent("an answer".into_response(), request.visitor);
+        let refused = limit.enter(ip("192.0.2.1"), || None);
         assert!(matches!(refused, Err(HttpError::RateLimited { .. })));
-        drop(limit.enter(ip(2), || None, false).unwrap());
+        drop(limit.enter(ip("192.0.2.2"), || None).unwrap());
         drop(answer);
-        let request = limit.enter(ip(1), || None, false).unwrap();
-        let socket = request.again();
-        drop(request);
-        assert!(limit.enter(ip(1), || None, false).is_err());
+        assert!(
+            limit.enter(ip("192.0.2.1"), || None).is_err(),
+            "a WebSocket goes on"
+        );
         drop(socket);
-        assert!(limit.enter(ip(1), || None, false).is_ok());
-        assert_eq!(limit.0.working.load(Ordering::Relaxed), 0);
-        assert_eq!(limit.0.waiting.load(Ordering::Relaxed), 0);
+        assert!(limit.enter(ip("192.0.2.1"), || None).is_ok());
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_no_more_and_others_have_theirs() {
+        let limit = ConcurrencyLimit::new(0, FEW);
+        let enter = |address: &str| limit.enter(ip(address), || None);
+        let mut entered: Vec<_> = (0..4).map(|_| enter("192.0.2.1").unwrap()).collect();
+        for _ in 0..3 {
+            assert!(enter("192.0.2.1").is_err(), "and refusals are not counted");
+        }
+        assert!(enter("192.0.2.2").is_ok());
+        assert!(enter("2001:db8::1").is_ok());
+        entered.pop();
+        entered.push(enter("192.0.2.1").unwrap());
+        assert!(enter("192.0.2.1").is_err());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_visitor() {
+        let limit = ConcurrencyLimit::new(0, FEW);
+        let enter = |last: &str| limit.enter(ip(&format!("2001:db8::{last}")), || None);
+        let entered: Vec<_> = (0..4).map(|last| enter(&last.to_string()).unwrap()).collect();
+        assert!(enter("ffff").is_err());
+        drop(entered);
+    }
+
+    #[test]
+    fn beyond_half_of_an_address_people_who_are_signed_in_have_their_own_share() {
+        let limit = ConcurrencyLimit::new(0, FEW);
+        let office = ip("192.0.2.1");
+        let mut entered = Vec::new();
+        for _ in 0..2 {
+            entered.push(limit.enter(office, || unreachable!("not asked")).unwrap());
+        }
+        for person in 1..=2 {
+            entered.push(limit.enter(office, session(person)).unwrap());
+            entered.push(limit.enter(office, session(person)).unwrap());
+            assert!(limit.enter(office, session(person)).is_err());
+        }
+        // Who is not signed in still has the other half.
+        entered.push(limit.enter(office, || None).unwrap());
+        entered.push(limit.enter(office, || None).unwrap());
+        assert!(limit.enter(office, || None).is_err());
     }
 }

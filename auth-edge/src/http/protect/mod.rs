@@ -6,5 +6,5 @@ pub(crate) mod load;
 pub(crate) mod rate_limit;
 pub(crate) mod redirects;
 pub(crate) mod security_headers;
+pub(crate) mod shares;
 pub(crate) mod slow_client;
-pub(crate) mod visitors;

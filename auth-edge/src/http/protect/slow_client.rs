@@ -19,9 +19,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Version, header};
+use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
-use super::load::Arrival;
 use crate::http::errors::HttpError;
 use crate::http::mapped_body::{PolledFrame, map_polls};
 
@@ -59,11 +59,11 @@ impl MayBeSilent {
     }
 }
 
-/// A request whose body is given up when it does not come, after a silence of `silence` at most; `arrival` learns when it has.
-pub(crate) fn bounded(mut request: Request, silence: Duration, arrival: Option<Arrival>) -> Request {
-    let Some(arrival) = arrival else {
+/// A request whose body is given up when it does not come, after a silence of `silence` at most.
+pub(crate) fn bounded(mut request: Request, silence: Duration) -> Request {
+    if request.body().is_end_stream() {
         return request;
-    };
+    }
     let may_be_silent = streams(request.version(), request.headers()).then(MayBeSilent::default);
     if let Some(may_be_silent) = &may_be_silent {
         request.extensions_mut().insert(may_be_silent.clone());
@@ -74,11 +74,10 @@ pub(crate) fn bounded(mut request: Request, silence: Duration, arrival: Option<A
         waited: Duration::ZERO,
         now: None,
         may_be_silent,
-        arrival: Some(arrival),
     };
     request.map(|body| {
-        Body::new(map_polls(body, move |context, frame, is_end| {
-            waiting.pass(context, frame, is_end)
+        Body::new(map_polls(body, move |context, frame, _| {
+            waiting.pass(context, frame)
         }))
     })
 }
@@ -116,8 +115,6 @@ struct BodyDeadline {
     waited: Duration,
     now: Option<Wait>,
     may_be_silent: Option<MayBeSilent>,
-    /// None once it has come.
-    arrival: Option<Arrival>,
 }
 
 /// A wait that runs.
@@ -128,22 +125,16 @@ struct Wait {
 
 impl BodyDeadline {
     /// What the body gave; [`TooSlow`] when it has given nothing for too long.
-    fn pass(&mut self, context: &mut Context<'_>, polled: Polled, is_end: bool) -> Polled {
+    fn pass(&mut self, context: &mut Context<'_>, polled: Polled) -> Polled {
         let Poll::Ready(frame) = polled else {
-            return self.poll_wait(context).map(|()| {
-                self.ended();
-                Some(Err(axum::Error::new(TooSlow)))
-            });
+            let over = self.poll_wait(context);
+            return over.map(|()| Some(Err(axum::Error::new(TooSlow))));
         };
         if let Some(wait) = self.now.take() {
             self.waited += wait.since.elapsed();
         }
-        match &frame {
-            Some(Ok(frame)) => self.received += frame.data_ref().map_or(0, |data| data.len() as u64),
-            None | Some(Err(_)) => self.ended(),
-        }
-        if is_end {
-            self.ended();
+        if let Some(Ok(frame)) = &frame {
+            self.received += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
         Poll::Ready(frame)
     }
@@ -161,12 +152,6 @@ impl BodyDeadline {
             Wait { since, over }
         });
         wait.over.as_mut().poll(context)
-    }
-
-    fn ended(&mut self) {
-        if let Some(arrival) = self.arrival.take() {
-            arrival.came();
-        }
     }
 }
 

@@ -6,8 +6,6 @@ use futures_util::stream;
 use http_body_util::BodyExt as _;
 
 use super::*;
-use crate::http::protect::load::ConcurrencyLimit;
-use crate::http::protect::visitors::VisitorShare;
 
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -20,12 +18,7 @@ fn comes(bytes: usize, every: Duration, times: usize) -> Body {
 }
 
 fn awaited(body: Body) -> Request {
-    let share = VisitorShare {
-        of_address: 1,
-        of_session: 1,
-    };
-    let entered = ConcurrencyLimit::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
-    bounded(Request::new(body), SILENCE, entered.unwrap().arrival())
+    bounded(Request::new(body), SILENCE)
 }
 
 /// How long a body was read, how many bytes came, and whether it was given up.
@@ -91,16 +84,11 @@ fn only_grpc_over_http2_may_be_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_was_passed_on_may_be_silent() {
-    let share = VisitorShare {
-        of_address: 1,
-        of_session: 1,
-    };
-    let entered = ConcurrencyLimit::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
     let mut request = Request::new(comes(1, Duration::from_secs(300), 2));
     *request.version_mut() = Version::HTTP_2;
     let kind = HeaderValue::from_static("application/grpc");
     request.headers_mut().insert(header::CONTENT_TYPE, kind);
-    let request = bounded(request, SILENCE, entered.unwrap().arrival());
+    let request = bounded(request, SILENCE);
     request.extensions().get::<MayBeSilent>().unwrap().allow();
     let (_, got, given_up) = read(request).await;
     assert!(!given_up && got == 2);

@@ -1,0 +1,104 @@
+//! How much of what there is one visitor, or one person, may have at once.
+//!
+//! Counts live in a table of fixed size, found by a keyed hash that differs in every process: two keys that meet in one slot
+//! share it. Deliberately absent: sharing between replicas, queues, and rates (`rate_limit`).
+
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many slots there are: 64 KiB, four for each request that may be worked on at once by default.
+const SLOTS: usize = 16_384;
+
+/// Counts by key.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    slots: Box<[AtomicU32]>,
+    hasher: RandomState,
+}
+
+/// One of what a key has, until the last clone is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    _counted: Arc<Counted>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    shares: Arc<Shares>,
+    slot: usize,
+}
+
+impl Shares {
+    /// Nobody has anything yet.
+    #[must_use]
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            slots: (0..SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    /// One more for this key, if it has fewer than `most`.
+    #[must_use]
+    pub(crate) fn enter(self: &Arc<Self>, key: impl Hash, most: u32) -> Option<Share> {
+        let slot = usize::try_from(self.hasher.hash_one(key)).unwrap_or_default() % SLOTS;
+        let before = self.slots[slot].fetch_add(1, Ordering::Relaxed);
+        let counted = Counted {
+            shares: Arc::clone(self),
+            slot,
+        };
+        // A refusal drops what was counted, and with it the count.
+        (before < most).then(|| Share {
+            _counted: Arc::new(counted),
+        })
+    }
+
+    /// How many there are, of all keys.
+    #[must_use]
+    pub(crate) fn count(&self) -> usize {
+        let counts = self
+            .slots
+            .iter()
+            .map(|slot| slot.load(Ordering::Relaxed) as usize);
+        counts.sum()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.shares.slots[self.slot].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_so_many_places_and_gets_them_back() {
+        const MOST: u32 = 100;
+        let shares = Shares::new();
+        let mut held: Vec<_> = (0..MOST)
+            .map(|_| shares.enter(("issuer", "a"), MOST).unwrap())
+            .collect();
+        for _ in 0..3 {
+            assert!(
+                shares.enter(("issuer", "a"), MOST).is_none(),
+                "and refusals are not counted"
+            );
+        }
+        assert_eq!(shares.count(), 100);
+        let clone = held[0].clone();
+        held.remove(0);
+        assert!(
+            shares.enter(("issuer", "a"), MOST).is_none(),
+            "a clone is the same place"
+        );
+        drop(clone);
+        held.push(shares.enter(("issuer", "a"), MOST).unwrap());
+        assert!(shares.enter(("issuer", "a"), MOST).is_none());
+        drop(held);
+        assert_eq!(shares.count(), 0);
+    }
+}
