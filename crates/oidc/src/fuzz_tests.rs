@@ -53,8 +53,7 @@ fn keys_of_any_shape_verify_nothing_that_was_not_signed() {
         let raw = token(&format!("{{\"alg\":\"{algorithm}\"}}"), "{}");
         let token = UnverifiedToken::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
         run("jwks", |bytes| {
-            if let Ok(published) = serde_json::from_slice(bytes) {
-                let keys = KeySet::new(&published);
+            if let Some(keys) = KeySet::new(&object(bytes)) {
                 assert_ne!(keys.verify(&token), SignatureVerdict::Verified);
             }
         });

@@ -7,7 +7,7 @@
 //! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
 //! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
 //!
-//! Key sets, the requests a browser carries, nonces and secrets are those of the `openidconnect` crate; `ring` verifies all
+//! The requests a browser carries, nonces and secrets are those of the `openidconnect` crate; `ring` verifies all
 //! signatures. What the crate leaves out or refuses too much of is here, and why is in `docs/decisions/openidconnect.md`.
 
 mod client;

@@ -5,10 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use openidconnect::JwsSigningAlgorithm;
-use openidconnect::core::{CoreJsonCurveType, CoreJsonWebKeyType};
 use p521::ecdsa::signature::Verifier as _;
-use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
+use ring::signature::{self, RsaEncoding, RsaParameters, UnparsedPublicKey, VerificationAlgorithm};
 use ring::{digest, hmac};
 use serde::de::{IntoDeserializer as _, value};
 use serde::{Deserialize, Serialize};
@@ -53,71 +51,99 @@ pub enum SigningAlgorithm {
 )]
 pub struct UnknownAlgorithm;
 
+/// The one curve whose keys are no pair of coordinates (RFC 8037 section 2).
+pub(crate) const ED25519: &str = "Ed25519";
+
+/// How signatures of an algorithm are made and verified.
+enum Scheme {
+    /// Under an RSA key: how they are verified, and how they are made.
+    Rsa(&'static RsaParameters, &'static dyn RsaEncoding),
+    /// Under a point of a curve, by its name in keys, whose coordinates have so many bytes.
+    Curve(&'static str, usize),
+    /// Under a shared secret.
+    Secret(hmac::Algorithm),
+}
+
 impl SigningAlgorithm {
+    /// The row of the algorithm: its name, the hash it uses and how it signs.
+    fn row(self) -> (&'static str, &'static digest::Algorithm, Scheme) {
+        use Scheme::{Curve, Rsa, Secret};
+        use digest::{SHA256, SHA384, SHA512};
+        use signature as s;
+        match self {
+            Self::Rs256 => (
+                "RS256",
+                &SHA256,
+                Rsa(&s::RSA_PKCS1_2048_8192_SHA256, &s::RSA_PKCS1_SHA256),
+            ),
+            Self::Rs384 => (
+                "RS384",
+                &SHA384,
+                Rsa(&s::RSA_PKCS1_2048_8192_SHA384, &s::RSA_PKCS1_SHA384),
+            ),
+            Self::Rs512 => (
+                "RS512",
+                &SHA512,
+                Rsa(&s::RSA_PKCS1_2048_8192_SHA512, &s::RSA_PKCS1_SHA512),
+            ),
+            Self::Ps256 => (
+                "PS256",
+                &SHA256,
+                Rsa(&s::RSA_PSS_2048_8192_SHA256, &s::RSA_PSS_SHA256),
+            ),
+            Self::Ps384 => (
+                "PS384",
+                &SHA384,
+                Rsa(&s::RSA_PSS_2048_8192_SHA384, &s::RSA_PSS_SHA384),
+            ),
+            Self::Ps512 => (
+                "PS512",
+                &SHA512,
+                Rsa(&s::RSA_PSS_2048_8192_SHA512, &s::RSA_PSS_SHA512),
+            ),
+            Self::Es256 => ("ES256", &SHA256, Curve("P-256", 32)),
+            Self::Es384 => ("ES384", &SHA384, Curve("P-384", 48)),
+            Self::Es512 => ("ES512", &SHA512, Curve("P-521", 66)),
+            Self::EdDsa => ("EdDSA", &SHA512, Curve(ED25519, 32)),
+            Self::Hs256 => ("HS256", &SHA256, Secret(hmac::HMAC_SHA256)),
+            Self::Hs384 => ("HS384", &SHA384, Secret(hmac::HMAC_SHA384)),
+            Self::Hs512 => ("HS512", &SHA512, Secret(hmac::HMAC_SHA512)),
+        }
+    }
+
     /// The name in a JOSE header.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Rs256 => "RS256",
-            Self::Rs384 => "RS384",
-            Self::Rs512 => "RS512",
-            Self::Ps256 => "PS256",
-            Self::Ps384 => "PS384",
-            Self::Ps512 => "PS512",
-            Self::Es256 => "ES256",
-            Self::Es384 => "ES384",
-            Self::Es512 => "ES512",
-            Self::EdDsa => "EdDSA",
-            Self::Hs256 => "HS256",
-            Self::Hs384 => "HS384",
-            Self::Hs512 => "HS512",
-        }
+        self.row().0
     }
 
     /// The hash of `at_hash` (OpenID Connect Core 3.1.3.6); Ed25519 uses SHA-512 inside.
     pub(crate) fn digest(self) -> &'static digest::Algorithm {
-        match self {
-            Self::Rs256 | Self::Ps256 | Self::Es256 | Self::Hs256 => &digest::SHA256,
-            Self::Rs384 | Self::Ps384 | Self::Es384 | Self::Hs384 => &digest::SHA384,
-            Self::Rs512 | Self::Ps512 | Self::Es512 | Self::EdDsa | Self::Hs512 => &digest::SHA512,
-        }
+        self.row().1
     }
 
-    /// How signatures under an RSA key are verified.
-    pub(crate) fn rsa(self) -> Option<&'static signature::RsaParameters> {
-        match self {
-            Self::Rs256 => Some(&signature::RSA_PKCS1_2048_8192_SHA256),
-            Self::Rs384 => Some(&signature::RSA_PKCS1_2048_8192_SHA384),
-            Self::Rs512 => Some(&signature::RSA_PKCS1_2048_8192_SHA512),
-            Self::Ps256 => Some(&signature::RSA_PSS_2048_8192_SHA256),
-            Self::Ps384 => Some(&signature::RSA_PSS_2048_8192_SHA384),
-            Self::Ps512 => Some(&signature::RSA_PSS_2048_8192_SHA512),
-            Self::Es256 | Self::Es384 | Self::Es512 | Self::EdDsa => None,
-            Self::Hs256 | Self::Hs384 | Self::Hs512 => None,
-        }
-    }
-
-    /// How an RSA key signs.
-    pub(crate) fn rsa_signing(self) -> Option<&'static dyn signature::RsaEncoding> {
-        match self {
-            Self::Rs256 => Some(&signature::RSA_PKCS1_SHA256),
-            Self::Rs384 => Some(&signature::RSA_PKCS1_SHA384),
-            Self::Rs512 => Some(&signature::RSA_PKCS1_SHA512),
-            Self::Ps256 => Some(&signature::RSA_PSS_SHA256),
-            Self::Ps384 => Some(&signature::RSA_PSS_SHA384),
-            Self::Ps512 => Some(&signature::RSA_PSS_SHA512),
-            Self::Es256 | Self::Es384 | Self::Es512 | Self::EdDsa => None,
-            Self::Hs256 | Self::Hs384 | Self::Hs512 => None,
+    /// How signatures under an RSA key are verified, and how they are made.
+    pub(crate) fn rsa(self) -> Option<(&'static RsaParameters, &'static dyn RsaEncoding)> {
+        match self.row().2 {
+            Scheme::Rsa(verification, encoding) => Some((verification, encoding)),
+            Scheme::Curve(..) | Scheme::Secret(_) => None,
         }
     }
 
     /// The curve of a verification key, and how long its coordinates are in bytes.
-    pub(crate) fn elliptic(self) -> Option<(CoreJsonCurveType, usize)> {
-        match self {
-            Self::Es256 => Some((CoreJsonCurveType::P256, 32)),
-            Self::Es384 => Some((CoreJsonCurveType::P384, 48)),
-            Self::Es512 => Some((CoreJsonCurveType::P521, 66)),
-            Self::EdDsa => Some((CoreJsonCurveType::Ed25519, 32)),
-            _ => None,
+    pub(crate) fn elliptic(self) -> Option<(&'static str, usize)> {
+        match self.row().2 {
+            Scheme::Curve(curve, length) => Some((curve, length)),
+            Scheme::Rsa(..) | Scheme::Secret(_) => None,
+        }
+    }
+
+    /// `kty` of a verification key.
+    pub(crate) fn key_type(self) -> &'static str {
+        match self.row().2 {
+            Scheme::Rsa(..) => "RSA",
+            Scheme::Curve(ED25519, _) => "OKP",
+            Scheme::Curve(..) => "EC",
+            Scheme::Secret(_) => "oct",
         }
     }
 
@@ -135,11 +161,9 @@ impl SigningAlgorithm {
 
     /// The HMAC under a shared secret.
     pub(crate) fn hmac(self) -> Option<hmac::Algorithm> {
-        match self {
-            Self::Hs256 => Some(hmac::HMAC_SHA256),
-            Self::Hs384 => Some(hmac::HMAC_SHA384),
-            Self::Hs512 => Some(hmac::HMAC_SHA512),
-            _ => None,
+        match self.row().2 {
+            Scheme::Secret(hmac) => Some(hmac),
+            Scheme::Rsa(..) | Scheme::Curve(..) => None,
         }
     }
 
@@ -154,29 +178,6 @@ impl SigningAlgorithm {
 fn es512(point: &[u8], message: &[u8], signed: &[u8]) -> Result<(), p521::ecdsa::Error> {
     let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point)?;
     key.verify(message, &p521::ecdsa::Signature::from_slice(signed)?)
-}
-
-impl JwsSigningAlgorithm for SigningAlgorithm {
-    type KeyType = CoreJsonWebKeyType;
-
-    fn key_type(&self) -> Option<CoreJsonWebKeyType> {
-        Some(match self {
-            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => {
-                CoreJsonWebKeyType::RSA
-            }
-            Self::Es256 | Self::Es384 | Self::Es512 => CoreJsonWebKeyType::EllipticCurve,
-            Self::EdDsa => CoreJsonWebKeyType::OctetKeyPair,
-            Self::Hs256 | Self::Hs384 | Self::Hs512 => CoreJsonWebKeyType::Symmetric,
-        })
-    }
-
-    fn uses_shared_secret(&self) -> bool {
-        self.hmac().is_some()
-    }
-
-    fn rsa_sha_256() -> Self {
-        Self::Rs256
-    }
 }
 
 impl FromStr for SigningAlgorithm {

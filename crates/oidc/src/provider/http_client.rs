@@ -64,9 +64,15 @@ impl ProviderResponse {
 
     /// The body as JSON, whatever its content type.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
-        serde_json::from_slice(self.text()).map_err(|_| ProviderError::Malformed {
-            endpoint: self.endpoint,
-        })
+        serde_json::from_slice(self.text()).map_err(|_| self.malformed())
+    }
+
+    /// The body of a success as JSON.
+    pub(crate) fn document<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
+        if self.status != 200 {
+            return Err(self.status_error());
+        }
+        self.json()
     }
 
     /// The body without a byte order mark.
@@ -110,11 +116,12 @@ impl ProviderResponse {
         (matches!(self.status, 400 | 401) && self.is_error(ERROR)) || (self.status == 401 && is_challenge())
     }
 
+    pub(crate) fn malformed(&self) -> ProviderError {
+        ProviderError::Malformed(self.endpoint)
+    }
+
     pub(crate) fn status_error(&self) -> ProviderError {
-        ProviderError::Status {
-            endpoint: self.endpoint,
-            status: self.status,
-        }
+        ProviderError::Status(self.endpoint, self.status)
     }
 }
 
@@ -295,13 +302,10 @@ pub(crate) fn outcome(answer: Result<u16, &ProviderError>) -> &'static str {
 
 fn failed(endpoint: &'static str, source: reqwest::Error) -> ProviderError {
     if source.is_timeout() {
-        ProviderError::Timeout { endpoint }
+        ProviderError::Timeout(endpoint)
     } else {
         // the URL is left out: it may be logged, and queries are nobody's business
-        ProviderError::Unreachable {
-            endpoint,
-            source: source.without_url(),
-        }
+        ProviderError::Unreachable(endpoint, source.without_url())
     }
 }
 
@@ -321,10 +325,7 @@ async fn complete(
     };
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if answer.body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-            return Err(ProviderError::TooLarge {
-                endpoint,
-                limit: MAX_RESPONSE_BYTES,
-            });
+            return Err(ProviderError::TooLarge(endpoint, MAX_RESPONSE_BYTES));
         }
         answer.body.extend_from_slice(&chunk);
     }
@@ -332,7 +333,7 @@ async fn complete(
 }
 
 fn identity(cert_file: &Path, key_file: &Path) -> Result<Identity, BuildError> {
-    let read = |path| std::fs::read(path).map_err(|source| BuildError::ClientFile { source });
+    let read = |path| std::fs::read(path).map_err(BuildError::ClientFile);
     let mut pem = read(key_file)?;
     pem.push(b'\n');
     pem.extend(read(cert_file)?);
@@ -353,8 +354,8 @@ mod tests {
         );
         assert_eq!([500, 503].map(of), ["failed", "failed"]);
         let endpoint = "token_endpoint";
-        assert_eq!(outcome(Err(&ProviderError::Timeout { endpoint })), "timeout");
-        let large = ProviderError::TooLarge { endpoint, limit: 1 };
+        assert_eq!(outcome(Err(&ProviderError::Timeout(endpoint))), "timeout");
+        let large = ProviderError::TooLarge(endpoint, 1);
         assert_eq!(outcome(Err(&large)), "unusable");
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::tokens::key_set::ProviderKeySet;
+use crate::tokens::key_set::KeySet;
 use crate::{OAuthError, ProviderError, SigningAlgorithm};
 
 /// A clock is told in whole seconds, and rounded on both sides (RFC 9110 section 5.6.7).
@@ -26,35 +26,18 @@ pub struct DiscoveryProbe {
     pub certificate: Option<Vec<u8>>,
 }
 
-impl DiscoveryProbe {
-    pub(crate) fn failed(url: Url, error: ProviderError) -> Self {
-        Self {
-            url,
-            document: Err(error),
-            location: None,
-            clock_offset_secs: None,
-            certificate: None,
-        }
-    }
-}
-
 /// The keys a provider publishes.
 #[derive(Debug)]
 pub struct KeySetProbe {
-    published: ProviderKeySet,
+    keys: KeySet,
     /// What kinds of keys there are, each once: `RSA`, `EC P-256`; those that are of no use to us too.
     pub kinds: Vec<String>,
 }
 
 impl KeySetProbe {
-    pub(crate) fn new(published: ProviderKeySet, document: &Map<String, Value>) -> Self {
+    pub(crate) fn new(document: &Map<String, Value>) -> Option<Self> {
         let mut kinds = Vec::new();
-        for key in document
-            .get("keys")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for key in document.get("keys")?.as_array()? {
             let text = |name: &str| key.get(name).and_then(Value::as_str);
             let members = [text("kty"), text("crv"), text("alg")];
             let kind = members.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -62,14 +45,16 @@ impl KeySetProbe {
                 kinds.push(kind);
             }
         }
-        Self { published, kinds }
+        Some(Self {
+            keys: KeySet::new(document)?,
+            kinds,
+        })
     }
 
     /// How many of them verify signatures of an algorithm.
     #[must_use]
     pub fn fitting(&self, algorithm: SigningAlgorithm) -> usize {
-        let keys = self.published.keys().iter();
-        keys.filter(|key| key.fits(algorithm)).count()
+        self.keys.fitting(algorithm)
     }
 }
 
@@ -110,9 +95,8 @@ pub enum AuthorizationProbe {
 
 impl AuthorizationProbe {
     pub(crate) fn of(status: u16, location: Option<&str>, redirect_uri: &str) -> Self {
-        let location = match location.filter(|_| (300..400).contains(&status)) {
-            None => return Self::Page(status),
-            Some(location) => location,
+        let Some(location) = location.filter(|_| (300..400).contains(&status)) else {
+            return Self::Page(status);
         };
         let Some(query) = location
             .strip_prefix(redirect_uri)
@@ -121,12 +105,7 @@ impl AuthorizationProbe {
             return Self::Elsewhere;
         };
         let pairs = url::form_urlencoded::parse(query.get(1..).unwrap_or_default().as_bytes());
-        let value = |wanted: &str| {
-            pairs
-                .clone()
-                .find(|(name, _)| name == wanted)
-                .map(|(_, value)| value)
-        };
+        let value = |wanted: &str| Some(pairs.clone().find(|(name, _)| name == wanted)?.1);
         let description = value("error_description");
         let error =
             value("error").map(|code| OAuthError::new(&code).with_description(description.as_deref()));
@@ -142,16 +121,9 @@ pub(crate) fn clock_offset_secs(date: &str, age: Option<&str>, began: u64, took:
     let age: i64 = age.and_then(|age| age.trim().parse().ok()).unwrap_or(0);
     let told = date.saturating_add(age);
     let began = i64::try_from(began).ok()?.saturating_sub(GRANULARITY_SECS);
-    let ended = began.saturating_add(
-        i64::try_from(took.as_secs())
-            .ok()?
-            .saturating_add(2 * GRANULARITY_SECS),
-    );
-    Some(if told < began {
-        told.saturating_sub(began)
-    } else {
-        told.saturating_sub(ended).max(0)
-    })
+    let took = i64::try_from(took.as_secs()).ok()?;
+    let ended = began.saturating_add(took).saturating_add(2 * GRANULARITY_SECS);
+    Some(told.saturating_sub(told.clamp(began, ended)))
 }
 
 #[cfg(test)]

@@ -192,12 +192,9 @@ async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetch
     let (endpoint, settings) = (DISCOVERY_DOCUMENT, &http.settings);
     let url = settings
         .metadata_address()
-        .ok_or(ProviderError::MissingEndpoint { endpoint })?;
+        .ok_or(ProviderError::MissingEndpoint(endpoint))?;
     let answer = http.get(endpoint, &url).await?;
-    if answer.status != 200 {
-        return Err(answer.status_error());
-    }
-    let mut document: Map<String, Value> = answer.json()?;
+    let mut document: Map<String, Value> = answer.document()?;
     if let Documents::Both = documents {
         add_members(http, &mut document).await?;
     }
@@ -226,8 +223,6 @@ async fn add_members(http: &HttpClient, document: &mut Map<String, Value>) -> Re
 
 async fn fetch_keys(http: &HttpClient, metadata: Arc<Metadata>) -> Result<Fetched<KeySet>, ProviderError> {
     let answer = http.get("jwks_uri", &metadata.jwks_uri).await?;
-    if answer.status != 200 {
-        return Err(answer.status_error());
-    }
-    Ok((KeySet::new(&answer.json()?), answer.max_age_secs()))
+    let keys = KeySet::new(&answer.document()?).ok_or_else(|| answer.malformed())?;
+    Ok((keys, answer.max_age_secs()))
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use openidconnect::{JsonWebKeyId, JsonWebTokenType};
+use openidconnect::JsonWebTokenType;
 use serde_json::{Map, Value};
 
 use crate::json::{strict_claims, strict_object};
@@ -24,7 +24,7 @@ pub fn unverified_issuer(raw: &str) -> Option<String> {
 /// A token whose signature has not been looked at.
 pub struct UnverifiedToken<'a> {
     pub(crate) algorithm: SigningAlgorithm,
-    pub(crate) kid: Option<JsonWebKeyId>,
+    pub(crate) kid: Option<String>,
     pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
@@ -58,7 +58,7 @@ impl<'a> UnverifiedToken<'a> {
         }
         Ok(Self {
             algorithm,
-            kid: text(&header, "kid")?.map(JsonWebKeyId::new),
+            kid: text(&header, "kid")?,
             typ: text(&header, "typ")?.map(JsonWebTokenType::new),
             signed: signed.as_bytes(),
             signature: URL_SAFE_NO_PAD

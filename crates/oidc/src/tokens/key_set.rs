@@ -1,7 +1,8 @@
 //! The provider's key set (RFC 7517 section 5), and which of its keys verify a token. Keys that fit none of the algorithms never
 //! come in, and a key verifies nothing of an algorithm it does not fit.
 
-use openidconnect::{JsonWebKey as _, JsonWebKeySet};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
 
 use crate::SigningAlgorithm;
 use crate::tokens::jws::UnverifiedToken;
@@ -21,35 +22,34 @@ pub(crate) enum SignatureVerdict {
     BadSignature,
 }
 
-/// What a provider publishes; members that are no keys to us are passed over.
-pub(crate) type ProviderKeySet = JsonWebKeySet<ProviderKey>;
-
 /// The keys that may verify tokens, as many as fit into an answer of the provider.
-pub(crate) struct KeySet(ProviderKeySet);
+#[derive(Debug)]
+pub(crate) struct KeySet(Vec<ProviderKey>);
 
 impl KeySet {
-    /// Keeps the keys that fit one of the algorithms a provider may publish keys for: never a shared secret.
-    pub(crate) fn new(published: &ProviderKeySet) -> Self {
-        let fits = |key: &&ProviderKey| SigningAlgorithm::PUBLIC_KEY.iter().any(|one| key.fits(*one));
-        let fitting = published.keys().iter().filter(fits);
-        Self(ProviderKeySet::new(fitting.cloned().collect()))
+    /// Keeps the keys that fit one of the algorithms a provider may publish keys for: never a shared secret. Members that are no
+    /// keys to us are passed over; `None` where the document has no list of them.
+    pub(crate) fn new(document: &Map<String, Value>) -> Option<Self> {
+        let listed = document.get("keys")?.as_array()?.iter();
+        let keys = listed.filter_map(|key| ProviderKey::deserialize(key).ok());
+        let fits = |key: &ProviderKey| SigningAlgorithm::PUBLIC_KEY.iter().any(|one| key.fits(*one));
+        Some(Self(keys.filter(fits).collect()))
+    }
+
+    /// How many of them verify signatures of an algorithm.
+    pub(crate) fn fitting(&self, algorithm: SigningAlgorithm) -> usize {
+        self.0.iter().filter(|key| key.fits(algorithm)).count()
     }
 
     /// Tries the keys of the token's `kid` first, then those without a name; all of them for a token that names none.
     pub(crate) fn verify(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
-        let fits = |key: &&ProviderKey| key.fits(token.algorithm);
-        let is_named = |key: &&ProviderKey| key.key_id().is_some() && key.key_id() == token.kid.as_ref();
-        let may_be = |key: &&ProviderKey| token.kid.is_none() || key.key_id().is_none();
-        let named = self.0.keys().iter().filter(is_named).filter(fits);
-        let others = self.0.keys().iter().filter(may_be).filter(fits);
-        let mut tried = named.clone().chain(others).take(MAX_TRIES);
-        let verifies = |key: &ProviderKey| {
-            key.verify_signature(&token.algorithm, token.signed, &token.signature)
-                .is_ok()
-        };
-        if tried.any(verifies) {
+        let fitting = || self.0.iter().filter(|key| key.fits(token.algorithm));
+        let named = || fitting().filter(|key| key.kid.is_some() && key.kid == token.kid);
+        let others = fitting().filter(|key| token.kid.is_none() || key.kid.is_none());
+        let mut tried = named().chain(others).take(MAX_TRIES);
+        if tried.any(|key| key.verifies(token.algorithm, token.signed, &token.signature)) {
             SignatureVerdict::Verified
-        } else if named.count() > 0 {
+        } else if named().count() > 0 {
             SignatureVerdict::BadSignature
         } else {
             SignatureVerdict::NoSuchKey
@@ -61,10 +61,8 @@ impl KeySet {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use openidconnect::JwsSigningAlgorithm as _;
-    use openidconnect::core::CoreJsonWebKeyType;
     use ring::signature::{EcdsaKeyPair, KeyPair as _};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::AcceptedAlgorithms;
@@ -76,17 +74,17 @@ mod tests {
         "ARg5KWp4mjvABFyKX7QsfRvZmPVESVebRGgXr70XJz5mLJfucple9CZAxVC5AT-tB2E1PHCGonLCQIi-lHaf0WZQ";
 
     fn key_set(key: &Value) -> KeySet {
-        let published = serde_json::from_value(json!({ "keys": [key] })).expect("a key set");
-        KeySet::new(&published)
+        let published = json!({ "keys": [key] });
+        KeySet::new(published.as_object().expect("a document")).expect("a key set")
     }
 
     fn keys(algorithm: SigningAlgorithm) -> KeySet {
         let x = URL_SAFE_NO_PAD.encode([0x58; 32]);
         // The generators of the two curves (FIPS 186-4, appendix D.1.2).
         let point = |curve, x: &str, y: &str| json!({ "kty": "EC", "crv": curve, "x": x, "y": y });
-        let key = match algorithm.key_type().expect("a type of keys") {
-            CoreJsonWebKeyType::OctetKeyPair => json!({ "kty": "OKP", "crv": "Ed25519", "x": x }),
-            CoreJsonWebKeyType::RSA => {
+        let key = match algorithm.key_type() {
+            "OKP" => json!({ "kty": "OKP", "crv": "Ed25519", "x": x }),
+            "RSA" => {
                 json!({ "kty": "RSA", "n": URL_SAFE_NO_PAD.encode([0xbf; 256]), "e": "AQAB" })
             }
             _ if algorithm == SigningAlgorithm::Es256 => point(

@@ -1,7 +1,6 @@
 //! What proofs that a client signs with a key of its own share (RFC 9449 section 4.3, W3C Device Bound Session Credentials): how they
 //! are parsed, and how their key is read and verifies them.
 
-use openidconnect::JsonWebKey as _;
 use serde_json::{Map, Value};
 
 use crate::tokens::jws::UnverifiedToken;
@@ -75,8 +74,11 @@ pub(crate) fn verify(proof: &UnverifiedToken<'_>, members: Value) -> Result<(), 
     if !key.fits(proof.algorithm) {
         return Err(ProofError::Key);
     }
-    key.verify_signature(&proof.algorithm, proof.signed, &proof.signature)
-        .map_err(|_| ProofError::Signature)
+    if key.verifies(proof.algorithm, proof.signed, &proof.signature) {
+        Ok(())
+    } else {
+        Err(ProofError::Signature)
+    }
 }
 
 /// The members a public key is made of, which its thumbprint covers (RFC 7638 section 3.2, RFC 8037 section 2).

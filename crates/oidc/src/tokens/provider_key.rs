@@ -1,20 +1,14 @@
 //! One verification key of the provider (RFC 7517, RFC 7518 section 6, RFC 8037).
 //!
-//! It is a `JsonWebKey` of `openidconnect` whose signatures `ring` verifies: RSA's in a fifth of the time of the crate's own
-//! key. Invariant: it verifies nothing of an algorithm it does not fit.
+//! Invariant: it verifies nothing of an algorithm it does not fit.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use openidconnect::core::{CoreJsonCurveType, CoreJsonWebKeyType, CoreJsonWebKeyUse};
-use openidconnect::{
-    JsonWebKey, JsonWebKeyAlgorithm, JsonWebKeyId, JsonWebKeyUse as _, JwsSigningAlgorithm as _,
-    SignatureVerificationError,
-};
-use ring::digest;
 use ring::signature::RsaPublicKeyComponents;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::SigningAlgorithm;
+use crate::client::algorithm::ED25519;
 
 /// RFC 7518 section 3.3.
 const LEAST_RSA_BITS: usize = 2048;
@@ -22,15 +16,15 @@ const LEAST_RSA_BITS: usize = 2048;
 const UNCOMPRESSED: u8 = 4;
 
 /// A public key. One with a member we do not understand does not come to be.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ProviderKey {
-    kty: CoreJsonWebKeyType,
+    kty: String,
     #[serde(rename = "use")]
-    usage: Option<CoreJsonWebKeyUse>,
+    usage: Option<String>,
     key_ops: Option<Vec<String>>,
     alg: Option<SigningAlgorithm>,
-    kid: Option<JsonWebKeyId>,
-    crv: Option<CoreJsonCurveType>,
+    pub(crate) kid: Option<String>,
+    crv: Option<String>,
     n: Option<String>,
     e: Option<String>,
     x: Option<String>,
@@ -40,17 +34,17 @@ pub(crate) struct ProviderKey {
 impl ProviderKey {
     /// Whether it is there to verify signatures of the algorithm, and strong enough for it.
     pub(crate) fn fits(&self, algorithm: SigningAlgorithm) -> bool {
-        let is_whole = match self.kty {
-            CoreJsonWebKeyType::RSA => self.rsa().is_some(),
-            CoreJsonWebKeyType::Symmetric => false,
-            _ => self.point(algorithm).is_some(),
+        let curve = algorithm.elliptic().map(|(curve, _)| curve);
+        let is_whole = || match curve {
+            Some(_) => self.point(algorithm).is_some(),
+            None => algorithm.rsa().is_some() && self.rsa().is_some(),
         };
         let operations = self.key_ops.as_ref();
-        is_whole
-            && Some(&self.kty) == algorithm.key_type().as_ref()
-            && self.crv == algorithm.elliptic().map(|(curve, _)| curve)
+        self.kty == algorithm.key_type()
+            && self.crv.as_deref() == curve
+            && is_whole()
             && self.alg.is_none_or(|alg| alg == algorithm)
-            && self.usage.as_ref().is_none_or(|usage| usage.allows_signature())
+            && self.usage.as_ref().is_none_or(|usage| usage == "sig")
             && operations.is_none_or(|all| all.iter().any(|one| one == "verify"))
     }
 
@@ -65,7 +59,7 @@ impl ProviderKey {
     fn point(&self, algorithm: SigningAlgorithm) -> Option<Vec<u8>> {
         let (curve, length) = algorithm.elliptic()?;
         let x = self.x.as_deref()?;
-        if curve == CoreJsonCurveType::Ed25519 {
+        if curve == ED25519 {
             return bytes(x).filter(|x| x.len() == length); // no number (RFC 8037 section 2)
         }
         let mut point = vec![UNCOMPRESSED];
@@ -76,73 +70,20 @@ impl ProviderKey {
         }
         Some(point)
     }
-}
 
-impl JsonWebKey for ProviderKey {
-    type KeyUse = CoreJsonWebKeyUse;
-    type SigningAlgorithm = SigningAlgorithm;
-
-    fn key_id(&self) -> Option<&JsonWebKeyId> {
-        self.kid.as_ref()
-    }
-
-    fn key_type(&self) -> &CoreJsonWebKeyType {
-        &self.kty
-    }
-
-    fn key_use(&self) -> Option<&CoreJsonWebKeyUse> {
-        self.usage.as_ref()
-    }
-
-    fn signing_alg(&self) -> JsonWebKeyAlgorithm<&SigningAlgorithm> {
-        let alg = self.alg.as_ref();
-        alg.map_or(JsonWebKeyAlgorithm::Unspecified, JsonWebKeyAlgorithm::Algorithm)
-    }
-
-    /// A shared secret is no key of a provider: it fits no algorithm.
-    fn new_symmetric(_key: Vec<u8>) -> Self {
-        Self {
-            kty: CoreJsonWebKeyType::Symmetric,
-            usage: None,
-            key_ops: None,
-            alg: None,
-            kid: None,
-            crv: None,
-            n: None,
-            e: None,
-            x: None,
-            y: None,
+    /// Whether a signature verifies under this key.
+    pub(crate) fn verifies(&self, algorithm: SigningAlgorithm, message: &[u8], signature: &[u8]) -> bool {
+        if !self.fits(algorithm) {
+            return false;
         }
-    }
-
-    fn verify_signature(
-        &self,
-        algorithm: &SigningAlgorithm,
-        message: &[u8],
-        signature: &[u8],
-    ) -> Result<(), SignatureVerificationError> {
-        if !self.fits(*algorithm) {
-            return Err(SignatureVerificationError::InvalidKey(format!(
-                "does not fit {algorithm}"
-            )));
+        match algorithm.rsa() {
+            Some((how, _)) => self
+                .rsa()
+                .is_some_and(|key| key.verify(how, message, signature).is_ok()),
+            None => self
+                .point(algorithm)
+                .is_some_and(|point| algorithm.verifies_under_point(&point, message, signature)),
         }
-        let verified = if let Some(how) = algorithm.rsa() {
-            self.rsa()
-                .is_some_and(|key| key.verify(how, message, signature).is_ok())
-        } else {
-            self.point(*algorithm)
-                .is_some_and(|point| algorithm.verifies_under_point(&point, message, signature))
-        };
-        if verified {
-            return Ok(());
-        }
-        Err(SignatureVerificationError::CryptoError(
-            "does not verify".to_owned(),
-        ))
-    }
-
-    fn hash_bytes(&self, bytes: &[u8], algorithm: &SigningAlgorithm) -> Result<Vec<u8>, String> {
-        Ok(digest::digest(algorithm.digest(), bytes).as_ref().to_vec())
     }
 }
 
