@@ -1,24 +1,20 @@
 //! Requests that find out whether settings fit the provider. None of them signs anybody in, and each is bounded as every
 //! exchange with the provider is.
 
-use std::sync::Arc;
-
 use openidconnect::RedirectUrl;
 use reqwest::header::{AGE, DATE, LOCATION};
-use serde_json::{Map, Value};
 use tokio::time::Instant;
 use url::Url;
 
 use super::RelyingParty;
 use crate::grants::access::TOKEN_ENDPOINT;
-use crate::provider::http_client::HttpClient;
 use crate::provider::metadata::DISCOVERY_DOCUMENT;
 use crate::provider::probe::{
     AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs,
 };
 use crate::{
     AuthorizationRequest, BuildError, EndSessionRequest, GrantError, Par, ProviderError, ProviderSettings,
-    ResponseMode, random,
+    ResponseMode, SigningFailed, random,
 };
 
 /// A code and a refresh token that no provider has given to anybody.
@@ -42,31 +38,22 @@ impl RelyingParty {
 
     /// Asks for the discovery document, past the cache. `now` is in seconds since the Unix epoch.
     pub async fn probe_discovery(&self, now: u64) -> Option<DiscoveryProbe> {
-        let endpoint = DISCOVERY_DOCUMENT;
         let url = self.settings.metadata_address()?;
-        let http = match self.http_for_probes() {
-            Ok(http) => http,
-            Err(error) => return Some(DiscoveryProbe::failed(url, error)),
-        };
+        let access = self.access.load_full();
         let began = Instant::now();
-        Some(match http.get(endpoint, &url).await {
-            Err(error) => DiscoveryProbe::failed(url, error),
-            Ok(response) => {
-                let (date, age) = (response.header(DATE), response.header(AGE));
-                DiscoveryProbe {
-                    url,
-                    document: match response.status {
-                        200 => response
-                            .json()
-                            .map(|document| self.settings.with_configured_endpoints(document)),
-                        _ => Err(response.status_error()),
-                    },
-                    location: response.header(LOCATION).map(str::to_owned),
-                    clock_offset_secs: date
-                        .and_then(|date| clock_offset_secs(date, age, now, began.elapsed())),
-                    certificate: response.certificate,
-                }
-            }
+        let answer = access.http.get(DISCOVERY_DOCUMENT, &url).await;
+        let took = began.elapsed();
+        let header = |name| answer.as_ref().ok()?.header(name);
+        let (location, date) = (header(LOCATION).map(str::to_owned), header(DATE));
+        let clock_offset_secs = date.and_then(|date| clock_offset_secs(date, header(AGE), now, took));
+        let certificate = answer.as_ref().ok().and_then(|answer| answer.certificate.clone());
+        let document = answer.and_then(|answer| answer.document());
+        Some(DiscoveryProbe {
+            url,
+            document: document.map(|document| self.settings.with_configured_endpoints(document)),
+            location,
+            clock_offset_secs,
+            certificate,
         })
     }
 
@@ -75,12 +62,8 @@ impl RelyingParty {
     /// # Errors
     /// No usable answer.
     pub async fn probe_keys(&self, url: &Url) -> Result<KeySetProbe, ProviderError> {
-        let response = self.http_for_probes()?.get("jwks_uri", url).await?;
-        if response.status != 200 {
-            return Err(response.status_error());
-        }
-        let document: Map<String, Value> = response.json()?;
-        Ok(KeySetProbe::new(response.json()?, &document))
+        let response = self.access.load_full().http.get("jwks_uri", url).await?;
+        KeySetProbe::new(&response.document()?).ok_or_else(|| response.malformed())
     }
 
     /// Shows the token endpoint a code that nobody was given: it has to believe the client before it can refuse the code.
@@ -126,7 +109,7 @@ impl RelyingParty {
                     settings.par = Par::Require;
                 }
             })
-            .map_err(|_| ProviderError::ClientAssertion)?;
+            .map_err(|_| SigningFailed)?;
         let (state, nonce, verifier) = (random::token(), random::token(), random::token());
         let request = AuthorizationRequest {
             redirect_uri,
@@ -139,14 +122,10 @@ impl RelyingParty {
             now,
         };
         let url = asking.authorization_url(&request).await?;
-        let http = asking.http_for_probes()?;
-        let page = http.get_page("authorization_endpoint", &url).await?;
+        let access = asking.access.load_full();
+        let page = access.http.get_page("authorization_endpoint", &url).await?;
         let location = page.header(LOCATION);
-        Ok(AuthorizationProbe::of(
-            page.status,
-            location,
-            redirect_uri.as_str(),
-        ))
+        Ok(AuthorizationProbe::of(page.status, location, redirect_uri))
     }
 
     /// The status of the page where a browser that nobody is signed in with would land to sign out: whether the provider takes
@@ -165,16 +144,9 @@ impl RelyingParty {
         let Some(url) = self.end_session_url(&request).await? else {
             return Ok(None);
         };
-        let http = self.http_for_probes()?;
-        Ok(Some(http.get_page("end_session_endpoint", &url).await?.status))
-    }
-
-    /// A client of its own connections, whose requests are not measured.
-    fn http_for_probes(&self) -> Result<HttpClient, ProviderError> {
-        let mut settings = ProviderSettings::clone(&self.settings);
-        settings.observer = None;
-        HttpClient::new(&Arc::new(settings), &self.access.load().credentials)
-            .map_err(|_| ProviderError::ClientAssertion)
+        let access = self.access.load_full();
+        let page = access.http.get_page("end_session_endpoint", &url).await?;
+        Ok(Some(page.status))
     }
 }
 
@@ -184,8 +156,6 @@ fn verdict<T>(answer: Result<T, GrantError>) -> Result<ClientVerdict, ProviderEr
         Err(GrantError::Refused(error)) => Ok(error.into()),
         Err(GrantError::Transient(error)) => Err(error),
         // Whoever answers a made-up grant with a success has judged neither it nor the client.
-        Ok(_) | Err(GrantError::Unusable(_)) => Err(ProviderError::Malformed {
-            endpoint: TOKEN_ENDPOINT,
-        }),
+        Ok(_) | Err(GrantError::Unusable(_)) => Err(ProviderError::Malformed(TOKEN_ENDPOINT)),
     }
 }
