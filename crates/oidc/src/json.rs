@@ -3,42 +3,34 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-struct Strict(Map<String, Value>);
+struct StrictObject;
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(StrictVisitor)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Strict;
+impl<'de> Visitor<'de> for StrictObject {
+    type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object without duplicate names")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Strict, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Map<String, Value>, A::Error> {
         let mut members = Map::new();
         while let Some((name, value)) = access.next_entry::<String, Value>()? {
             if members.insert(name, value).is_some() {
                 return Err(A::Error::custom("duplicate name"));
             }
         }
-        Ok(Strict(members))
+        Ok(members)
     }
 }
 
 /// Parses an object; `None` when it is no object, has trailing text or a duplicate name at its top level.
 pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    serde_json::from_slice::<Strict>(bytes)
-        .ok()
-        .map(|strict| strict.0)
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let members = text.deserialize_map(StrictObject).ok()?;
+    text.end().is_ok().then_some(members)
 }
 
 /// [`strict_object`] without the members that are null: many providers write null for a claim they do not have.

@@ -97,22 +97,18 @@ impl ClientAuth {
     /// The same, with assertions signed by an algorithm that the metadata list (`token_endpoint_auth_signing_alg_values_supported`);
     /// `None` where that makes no difference to the strongest one.
     pub(crate) fn signing_by(&self, listed: &[String], algorithm: AssertionAlgorithm) -> Option<Self> {
-        const RS256: &str = "RS256";
+        let is_strongest = algorithm == AssertionAlgorithm::Strongest;
         let Self::PrivateKeyJwt(keys) = self else {
-            return (algorithm == AssertionAlgorithm::Strongest).then(|| self.clone());
+            return is_strongest.then(|| self.clone());
         };
         let strongest = keys.by_listed(listed);
-        let keys = match algorithm {
-            AssertionAlgorithm::Strongest => strongest,
-            AssertionAlgorithm::Rs256 => {
-                let signs_else = strongest.signing().algorithm() != SigningAlgorithm::Rs256;
-                let is_listed = listed.iter().any(|name| name == RS256);
-                let keys = keys.by_listed(&[RS256]);
-                (signs_else && is_listed && keys.signing().algorithm() == SigningAlgorithm::Rs256)
-                    .then_some(keys)?
-            }
-        };
-        Some(Self::PrivateKeyJwt(keys))
+        if is_strongest {
+            return Some(Self::PrivateKeyJwt(strongest));
+        }
+        // Without a list RSA keys sign with RS256, and no other keys do.
+        let signs_by_it = |keys: &ClientKeys| keys.signing().algorithm() == SigningAlgorithm::Rs256;
+        let is_listed = listed.iter().any(|name| name == SigningAlgorithm::Rs256.name());
+        (is_listed && signs_by_it(keys) && !signs_by_it(&strongest)).then(|| self.clone())
     }
 
     pub(crate) fn secret(&self) -> Option<&ClientSecret> {
@@ -132,34 +128,24 @@ impl ClientAuth {
         token_id: &str,
         now: u64,
     ) -> Result<Proof, SigningFailed> {
-        let id = || ("client_id", client_id.to_owned());
-        Ok(match self {
-            Self::SecretByMetadata(secret) | Self::SecretBasic(secret) => Proof {
-                authorization: Some(basic(client_id, secret.secret())),
-                fields: Vec::new(),
-            },
-            Self::SecretPost(secret) => Proof {
-                authorization: None,
-                fields: vec![id(), ("client_secret", secret.secret().to_owned())],
-            },
-            Self::PrivateKeyJwt(keys) => Proof {
-                authorization: None,
-                fields: vec![
-                    id(),
-                    (
-                        "client_assertion_type",
-                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned(),
-                    ),
-                    (
-                        "client_assertion",
-                        keys.signing().assertion(client_id, audience, token_id, now)?,
-                    ),
-                ],
-            },
-            Self::TlsClientAuth { .. } | Self::None => Proof {
-                authorization: None,
-                fields: vec![id()],
-            },
+        const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+        let (mut authorization, mut fields) = (None, vec![("client_id", client_id.to_owned())]);
+        match self {
+            Self::SecretByMetadata(secret) | Self::SecretBasic(secret) => {
+                authorization = Some(basic(client_id, secret.secret()));
+                fields.clear();
+            }
+            Self::SecretPost(secret) => fields.push(("client_secret", secret.secret().to_owned())),
+            Self::PrivateKeyJwt(keys) => {
+                let assertion = keys.signing().assertion(client_id, audience, token_id, now)?;
+                fields.push(("client_assertion_type", ASSERTION_TYPE.to_owned()));
+                fields.push(("client_assertion", assertion));
+            }
+            Self::TlsClientAuth { .. } | Self::None => {}
+        }
+        Ok(Proof {
+            authorization,
+            fields,
         })
     }
 }

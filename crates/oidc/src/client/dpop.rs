@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use serde_json::json;
-use url::Url;
+use url::{Position, Url};
 
 use crate::client::client_key::{ClientKey, SigningFailed, UnusableKey};
 use crate::{SigningAlgorithm, random};
@@ -64,13 +64,10 @@ impl DpopKey {
     }
 
     pub(crate) fn proof(&self, request: &Request<'_>) -> Result<String, SigningFailed> {
-        let mut address = request.url.clone();
-        address.set_query(None);
-        address.set_fragment(None);
         let mut claims = json!({
             "jti": random::token(),
             "htm": request.method,
-            "htu": address.as_str(),
+            "htu": &request.url[..Position::AfterPath],
             "iat": request.now,
         });
         if let Some(token) = request.access_token {

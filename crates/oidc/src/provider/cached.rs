@@ -2,8 +2,8 @@
 //! down. Failures are not cached, but right after one the next attempt waits a moment.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as Slot, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -33,8 +33,8 @@ struct FailedFetch {
 /// The cache of one value.
 pub(crate) struct Cached<T> {
     entry: ArcSwapOption<CachedValue<T>>,
-    fetching: Mutex<()>,
-    failure: Slot<Option<FailedFetch>>,
+    /// Held during a fetch: the last one that failed.
+    fetching: Mutex<Option<FailedFetch>>,
     refreshing: Arc<AtomicBool>,
 }
 
@@ -42,8 +42,7 @@ impl<T> Default for Cached<T> {
     fn default() -> Self {
         Self {
             entry: ArcSwapOption::empty(),
-            fetching: Mutex::new(()),
-            failure: Slot::new(None),
+            fetching: Mutex::default(),
             refreshing: Arc::default(),
         }
     }
@@ -95,17 +94,19 @@ impl<T> Cached<T> {
         F: Future<Output = Result<Fetched<T>, ProviderError>>,
     {
         let called_at = Instant::now();
-        let _turn = self.fetching.lock().await;
+        let mut failure = self.fetching.lock().await;
         let entry = self.entry.load_full();
         if let Some(entry) = &entry
             && entry.fetched_at >= called_at
         {
             return Ok(entry.value.clone());
         }
-        if let Some(error) = self.recent_failure() {
-            return entry
-                .map(|entry| entry.value.clone())
-                .ok_or(ProviderError::Recent(error));
+        let stale = entry.map(|entry| entry.value.clone());
+        if let Some(recent) = failure
+            .as_ref()
+            .filter(|failed| failed.at.elapsed() < FAILURE_PAUSE)
+        {
+            return stale.ok_or_else(|| ProviderError::Recent(recent.error.clone()));
         }
         match fetch().await {
             Ok((value, max_age_secs)) => {
@@ -122,29 +123,18 @@ impl<T> Cached<T> {
             }
             Err(error) => {
                 let error = Arc::new(error);
-                let failure = FailedFetch {
+                *failure = Some(FailedFetch {
                     error: error.clone(),
                     at: Instant::now(),
-                };
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                });
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    stale_value = entry.is_some(),
+                    stale_value = stale.is_some(),
                     "the provider could not be asked"
                 );
-                entry
-                    .map(|entry| entry.value.clone())
-                    .ok_or(ProviderError::Recent(error))
+                stale.ok_or(ProviderError::Recent(error))
             }
         }
-    }
-
-    fn recent_failure(&self) -> Option<Arc<ProviderError>> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure
-            .as_ref()
-            .filter(|failure| failure.at.elapsed() < FAILURE_PAUSE)
-            .map(|failure| failure.error.clone())
     }
 }
 
@@ -154,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    const NO_ANSWER: ProviderError = ProviderError::Timeout { endpoint: "keys" };
+    const NO_ANSWER: ProviderError = ProviderError::Timeout("keys");
 
     #[tokio::test(start_paused = true)]
     async fn right_after_a_failure_nobody_asks_again() {

@@ -6,7 +6,7 @@
 use reqwest::Request;
 use tracing::field::Empty;
 use tracing::{Level, Span};
-use url::Url;
+use url::{Position, Url};
 
 use crate::ProviderError;
 use crate::provider::http_client::outcome;
@@ -35,13 +35,11 @@ pub(crate) fn of_request(endpoint: &'static str, request: &Request) -> Span {
 
 /// An endpoint without what may be private in it.
 fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Only an address without a host has no room for a user, and it has none.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.into()
+    format!(
+        "{}://{}",
+        url.scheme(),
+        &url[Position::BeforeHost..Position::AfterPath]
+    )
 }
 
 /// Says what status, if any, came.

@@ -44,31 +44,30 @@ pub fn user_claim<'a>(name: &str, json: &'a str) -> Option<Cow<'a, str>> {
     if !TOKEN_NAMES.iter().any(|end| json.contains(end)) && !json.contains('\\') {
         return Some(Cow::Borrowed(json));
     }
-    let mut value = serde_json::from_str(json).ok()?;
-    Some(if remove_members(&mut value, &holds_token) {
-        Cow::Owned(value.to_string())
-    } else {
+    let given: Value = serde_json::from_str(json).ok()?;
+    let mut kept = given.clone();
+    remove_members(&mut kept, &holds_token);
+    // The text stays as it is, with its numbers, where nothing is removed.
+    Some(if kept == given {
         Cow::Borrowed(json)
+    } else {
+        Cow::Owned(kept.to_string())
     })
 }
 
-/// Removes the members whose name is unwanted, and tells whether there were any.
-fn remove_members(value: &mut Value, is_unwanted: &impl Fn(&str) -> bool) -> bool {
+/// Removes the members whose name is unwanted.
+fn remove_members(value: &mut Value, is_unwanted: &impl Fn(&str) -> bool) {
     match value {
         Value::Object(members) => {
-            let before = members.len();
             members.retain(|name, _| !is_unwanted(name));
-            let inside = members
+            members
                 .values_mut()
-                .map(|value| remove_members(value, is_unwanted));
-            // Counted, because every member has to be looked at.
-            inside.filter(|removed| *removed).count() > 0 || members.len() < before
+                .for_each(|value| remove_members(value, is_unwanted));
         }
-        Value::Array(all) => {
-            let inside = all.iter_mut().map(|value| remove_members(value, is_unwanted));
-            inside.filter(|removed| *removed).count() > 0
-        }
-        _ => false,
+        Value::Array(all) => all
+            .iter_mut()
+            .for_each(|value| remove_members(value, is_unwanted)),
+        _ => {}
     }
 }
 

@@ -2,27 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::UserinfoError;
+use crate::{PROTOCOL_CLAIMS, UserinfoError};
 
-/// What only the ID token may say; userinfo can not override it.
-const PROTECTED: [&str; 16] = [
-    "iss",
-    "aud",
-    "exp",
-    "iat",
-    "nbf",
-    "sid",
-    "auth_time",
-    "acr",
-    "amr",
-    "azp",
-    "nonce",
-    "at_hash",
-    "c_hash",
-    "s_hash",
-    "org_id",
-    "org_name",
-];
+/// What only the ID token may say, besides the protocol's claims; userinfo can not override it.
+const PROTECTED: [&str; 4] = ["acr", "amr", "org_id", "org_name"];
 
 /// Checks whom the claims are about and leaves out what userinfo may not say.
 pub(crate) fn about(
@@ -32,6 +15,6 @@ pub(crate) fn about(
     if claims.get("sub").and_then(Value::as_str) != Some(expected_sub) {
         return Err(UserinfoError::Subject);
     }
-    claims.retain(|name, _| !PROTECTED.contains(&name.as_str()));
+    claims.retain(|name, _| !PROTECTED.contains(&name.as_str()) && !PROTOCOL_CLAIMS.contains(&name.as_str()));
     Ok(claims)
 }
