@@ -183,9 +183,9 @@ fn of_provider(error: &ProviderError) -> Reason {
         }
         ProviderError::NoS256 => Reason::NoPkce,
         ProviderError::PushedRequests => Reason::PushedRequests,
-        ProviderError::Refused { refusal, .. } => of_refusal(refusal),
+        ProviderError::Refused(_, refusal) => of_refusal(refusal),
         ProviderError::ClientRefused { .. } => Reason::ClientRefused,
-        ProviderError::ClientAssertion => Reason::NotSigned,
+        ProviderError::ClientAssertion(_) => Reason::NotSigned,
         ProviderError::Recent(earlier) => of_provider(earlier),
     }
 }

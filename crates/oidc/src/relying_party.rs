@@ -7,7 +7,6 @@ mod resource;
 mod signed;
 
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use openidconnect::core::CoreClient;
@@ -176,7 +175,7 @@ impl RelyingParty {
             let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
             let key = keys.signing_by(&metadata.request_object_signing_algs);
             let signed = request_object::sign(&key, client, issuer, &parameters, request.now);
-            object = Some(signed.map_err(|_| ProviderError::ClientAssertion)?);
+            object = Some(signed?);
         }
         let sent = |is_pushed| match &object {
             Some(object) => request_object::around(object.clone(), &parameters, is_pushed),
@@ -282,7 +281,7 @@ impl RelyingParty {
         let url = metadata
             .userinfo_endpoint
             .as_ref()
-            .ok_or(ProviderError::MissingEndpoint { endpoint })?;
+            .ok_or(ProviderError::MissingEndpoint(endpoint))?;
         let answer = self
             .access
             .load_full()
@@ -320,7 +319,8 @@ impl RelyingParty {
         let metadata = self.metadata().await?;
         let timeout = self.settings.refresh_timeout.max(self.settings.http_timeout);
         let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
-        let answer = self.post_within(timeout, &metadata, at, fields, now).await?;
+        let access = self.access.load_full();
+        let answer = access.post(&metadata, at, fields, now, timeout).await?;
         grant::refresh_answer(&answer, &self.settings, now)
     }
 
@@ -390,20 +390,10 @@ impl RelyingParty {
         fields: &[(&str, &str)],
         now: u64,
     ) -> Result<ProviderResponse, ProviderError> {
-        self.post_within(self.settings.http_timeout, metadata, at, fields, now)
-            .await
-    }
-
-    async fn post_within(
-        &self,
-        timeout: Duration,
-        metadata: &Metadata,
-        at: (&'static str, &Url),
-        fields: &[(&str, &str)],
-        now: u64,
-    ) -> Result<ProviderResponse, ProviderError> {
         let access = self.access.load_full();
-        access.post(metadata, at, fields, now, timeout).await
+        access
+            .post(metadata, at, fields, now, self.settings.http_timeout)
+            .await
     }
 
     /// The resources tokens are for, as fields of a token request (RFC 8707 section 2.2): the first alone where the others get

@@ -112,7 +112,7 @@ mod tests {
     fn keys_that_are_not_there_are_no_verdict_and_a_wrong_key_is_one() {
         let endpoint = "jwks_uri";
         for (error, code) in [
-            (IdTokenError::Provider(ProviderError::Timeout { endpoint }), None),
+            (IdTokenError::Provider(ProviderError::Timeout(endpoint)), None),
             (IdTokenError::UnknownKey, None),
             (IdTokenError::Signature, Some("invalid_key")),
             (IdTokenError::Algorithm, Some("invalid_key")),

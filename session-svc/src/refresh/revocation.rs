@@ -87,10 +87,10 @@ impl Refresher {
 /// believed: it dies by itself soon, and holds up no other note meanwhile.
 fn is_final(error: &ProviderError, is_access: bool) -> bool {
     match error {
-        ProviderError::Refused { refusal, .. } => {
+        ProviderError::Refused(_, refusal) => {
             refusal.code() == UNSUPPORTED || (is_access && !refusal.is_about_client())
         }
-        ProviderError::Status { status, .. } => {
+        ProviderError::Status(_, status) => {
             is_access && (400..500).contains(status) && !MAY_PASS.contains(status)
         }
         _ => false,

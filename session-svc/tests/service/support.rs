@@ -139,9 +139,7 @@ impl RefreshProvider for TestProvider {
             Some(Says::Tokens(tokens)) => Ok(tokens),
             Some(Says::Refuses(error)) => Err(GrantError::Refused(OAuthError::new(error))),
             Some(Says::GivesNothing) => Err(GrantError::Unusable("no access_token")),
-            Some(Says::Fails) => Err(GrantError::Transient(ProviderError::Timeout {
-                endpoint: "token_endpoint",
-            })),
+            Some(Says::Fails) => Err(GrantError::Transient(ProviderError::Timeout("token_endpoint"))),
         }
     }
 

@@ -7,7 +7,7 @@ pub(crate) mod oauth_error;
 
 use std::sync::Arc;
 
-use crate::OAuthError;
+use crate::{OAuthError, SigningFailed};
 
 /// A relying party can not be made from these settings.
 #[derive(Debug, thiserror::Error)]
@@ -23,21 +23,15 @@ pub enum BuildError {
     CaFile(#[source] Option<std::io::Error>),
     /// The file of the client certificate or its key can not be read.
     #[error("the client certificate or its key can not be read")]
-    ClientFile {
-        /// Why.
-        source: std::io::Error,
-    },
+    ClientFile(#[source] std::io::Error),
     /// The client certificate and key can not be used.
     #[error("the client certificate and key are not a usable PEM pair")]
     ClientCertificate,
-    /// HS256, HS384 or HS512 without a secret as long as its hash.
+    /// HS256, HS384 or HS512 without a secret as long as its hash; the fewest bytes for the algorithms named.
     #[error(
-        "HS256, HS384 and HS512 need client authentication by a secret of at least 32, 48 and 64 bytes: here {bytes}"
+        "HS256, HS384 and HS512 need client authentication by a secret of at least 32, 48 and 64 bytes: here {0}"
     )]
-    SymmetricSecret {
-        /// The fewest bytes for the algorithms named.
-        bytes: usize,
-    },
+    SymmetricSecret(usize),
     /// The HTTP client could not be made.
     #[error("the HTTP client can not be built")]
     HttpClient(#[source] reqwest::Error),
@@ -54,68 +48,36 @@ pub enum Outage {
     BadAnswer,
 }
 
-/// The provider did not give a usable answer.
+/// The provider did not give a usable answer. Most variants begin with the endpoint that was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// No connection, or it broke.
-    #[error("the provider's {endpoint} can not be reached")]
-    Unreachable {
-        /// Which endpoint.
-        endpoint: &'static str,
-        /// Why.
-        source: reqwest::Error,
-    },
+    #[error("the provider's {0} can not be reached")]
+    Unreachable(&'static str, #[source] reqwest::Error),
     /// No complete answer within the HTTP timeout.
-    #[error("the provider's {endpoint} did not answer in time")]
-    Timeout {
-        /// Which endpoint.
-        endpoint: &'static str,
-    },
+    #[error("the provider's {0} did not answer in time")]
+    Timeout(&'static str),
     /// An HTTP status that is no answer.
-    #[error("the provider's {endpoint} answered with status {status}")]
-    Status {
-        /// Which endpoint.
-        endpoint: &'static str,
-        /// HTTP status.
-        status: u16,
-    },
-    /// The answer is larger than we read.
-    #[error("the provider's {endpoint} answered with more than {limit} bytes")]
-    TooLarge {
-        /// Which endpoint.
-        endpoint: &'static str,
-        /// Bytes.
-        limit: usize,
-    },
+    #[error("the provider's {0} answered with status {1}")]
+    Status(&'static str, u16),
+    /// The answer is larger than we read, in bytes.
+    #[error("the provider's {0} answered with more than {1} bytes")]
+    TooLarge(&'static str, usize),
     /// The answer is not the JSON the specification says.
-    #[error("the provider's {endpoint} answered with malformed JSON")]
-    Malformed {
-        /// Which endpoint.
-        endpoint: &'static str,
-    },
+    #[error("the provider's {0} answered with malformed JSON")]
+    Malformed(&'static str),
     /// The signature of the answer does not verify, by a key that is published late perhaps, or it was made for somebody else.
-    #[error("the provider's {endpoint} answered with what does not verify")]
-    Unverified {
-        /// Which endpoint.
-        endpoint: &'static str,
-        /// Why.
-        source: Box<IdTokenError>,
-    },
+    #[error("the provider's {0} answered with what does not verify")]
+    Unverified(&'static str, #[source] Box<IdTokenError>),
     /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
     #[error("the provider's metadata names another issuer than the configured one")]
     IssuerMismatch,
     /// The metadata lacks an endpoint this operation needs.
-    #[error("the provider's metadata has no {endpoint} that can be used")]
-    MissingEndpoint {
-        /// Which endpoint.
-        endpoint: &'static str,
-    },
+    #[error("the provider's metadata has no {0} that can be used")]
+    MissingEndpoint(&'static str),
     /// An endpoint is not https although the provider is not on loopback.
-    #[error("the provider's {endpoint} does not use https")]
-    InsecureEndpoint {
-        /// Which endpoint.
-        endpoint: &'static str,
-    },
+    #[error("the provider's {0} does not use https")]
+    InsecureEndpoint(&'static str),
     /// The provider does not support PKCE with S256 (RFC 7636).
     #[error("the provider does not support PKCE with S256")]
     NoS256,
@@ -123,28 +85,15 @@ pub enum ProviderError {
     #[error("the provider and the configuration disagree about pushed authorization requests")]
     PushedRequests,
     /// The provider refused the request with an OAuth error.
-    #[error("the provider's {endpoint} refused the request: {refusal}")]
-    Refused {
-        /// Which endpoint.
-        endpoint: &'static str,
-        /// The OAuth error.
-        refusal: OAuthError,
-    },
-    /// The provider refused the client by the status alone, 401 or 403, where RFC 6749 section 5.2 has `invalid_client`.
-    #[error(
-        "the provider's {endpoint} answered with status {status}, as for a client it does not believe ({hint})"
-    )]
-    ClientRefused {
-        /// Which endpoint.
-        endpoint: &'static str,
-        /// HTTP status.
-        status: u16,
-        /// What an operator may try.
-        hint: &'static str,
-    },
+    #[error("the provider's {0} refused the request: {1}")]
+    Refused(&'static str, OAuthError),
+    /// The provider refused the client by the status alone, 401 or 403, where RFC 6749 section 5.2 has `invalid_client`; and what an
+    /// operator may try.
+    #[error("the provider's {0} answered with status {1}, as for a client it does not believe ({2})")]
+    ClientRefused(&'static str, u16, &'static str),
     /// A client assertion, a request object or a proof could not be signed.
     #[error("what proves who we are can not be signed")]
-    ClientAssertion,
+    ClientAssertion(#[from] SigningFailed),
     /// The same fetch failed a moment ago and is not repeated yet.
     #[error(transparent)]
     Recent(Arc<ProviderError>),
@@ -154,31 +103,20 @@ impl ProviderError {
     /// Whether the provider answered with a status of a refusal that RFC 6749 does not have, 404 for one. It may be a dead grant, a
     /// wrong address or a proxy: the grant goes on, and the next request waits longer.
     pub fn is_unknown_refusal(&self) -> bool {
-        let Self::Status { status, .. } = self else {
-            return false;
-        };
         // RFC 6749 has 400 and 401. 408, 425 and 429 say: later.
-        matches!(status, 402..=499) && !matches!(status, 408 | 425 | 429)
+        matches!(
+            self,
+            Self::Status(_, 402..=407 | 409..=424 | 426..=428 | 430..=499)
+        )
     }
 
     /// Which kind of outage this is.
     pub fn outage(&self) -> Outage {
         match self {
-            Self::Unreachable { .. } => Outage::Unreachable,
-            Self::Timeout { .. } => Outage::Timeout,
+            Self::Unreachable(..) => Outage::Unreachable,
+            Self::Timeout(_) => Outage::Timeout,
             Self::Recent(earlier) => earlier.outage(),
-            Self::Status { .. }
-            | Self::TooLarge { .. }
-            | Self::Malformed { .. }
-            | Self::Unverified { .. }
-            | Self::IssuerMismatch
-            | Self::MissingEndpoint { .. }
-            | Self::InsecureEndpoint { .. }
-            | Self::NoS256
-            | Self::PushedRequests
-            | Self::Refused { .. }
-            | Self::ClientRefused { .. }
-            | Self::ClientAssertion => Outage::BadAnswer,
+            _ => Outage::BadAnswer,
         }
     }
 }
@@ -298,16 +236,13 @@ pub enum GroupsError {
     /// No usable answer.
     #[error("the groups of the person could not be read")]
     Provider(#[from] ProviderError),
-    /// The access token does not allow it.
+    /// The access token does not allow it, by the status of the answer.
     #[error(
-        "the claim groups is missing because the person has too many, and the person's access token may not read them (status {status}): \
+        "the claim groups is missing because the person has too many, and the person's access token may not read them (status {0}): \
          grant the application the delegated permission GroupMember.Read.All or User.Read, and ask for a token for Microsoft Graph; or have the provider send only \
          groups that are assigned to the application; or set OIDC_ENDPOINTS=groups=off, and people sign in without groups"
     )]
-    NotAllowed {
-        /// The status of the answer.
-        status: u16,
-    },
+    NotAllowed(u16),
     /// There are more pages than are read.
     #[error(
         "the claim groups is missing because the person has too many, and there are more than a session can hold: have the provider send only groups that are assigned to the application"

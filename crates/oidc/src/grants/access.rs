@@ -11,7 +11,8 @@ use crate::client::client_auth::{ASSERTION_FORMS, AssertionAlgorithm, AssertionA
 use crate::client::dpop::{Nonces, Request};
 use crate::provider::http_client::{DPOP_NONCE, HttpClient, ProviderResponse};
 use crate::{
-    BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError, ProviderSettings, random,
+    BuildError, ClientAuth, ClientSecret, Credentials, Metadata, ProviderError, ProviderSettings,
+    SigningFailed, random,
 };
 
 /// Where tokens are issued, and so where the key is shown that they are bound to.
@@ -34,7 +35,7 @@ impl Access {
         let bytes = settings.signing_algs.least_secret_bytes();
         let strong = |secret: &ClientSecret| secret.secret().len() >= bytes;
         if bytes > 0 && !credentials.auth.secret().is_some_and(strong) {
-            return Err(BuildError::SymmetricSecret { bytes });
+            return Err(BuildError::SymmetricSecret(bytes));
         }
         Ok(Self {
             http: HttpClient::new(settings, &credentials)?,
@@ -71,7 +72,7 @@ impl Access {
             }
             refused = Some(answer);
         }
-        refused.ok_or(ProviderError::ClientAssertion)
+        refused.ok_or(ProviderError::ClientAssertion(SigningFailed))
     }
 
     /// What proves this client, and to whom, if an assertion is made like this; `None` where it may not be, or would be as before. One for
@@ -108,9 +109,7 @@ impl Access {
     ) -> Result<ProviderResponse, ProviderError> {
         let is_bound = endpoint == TOKEN_ENDPOINT && self.credentials.dpop_key.is_some();
         let send = || async {
-            let proof = auth
-                .prove(&self.http.settings.client_id, audience, &random::token(), now)
-                .map_err(|_| ProviderError::ClientAssertion)?;
+            let proof = auth.prove(&self.http.settings.client_id, audience, &random::token(), now)?;
             let dpop = match is_bound {
                 true => self.dpop_proof("POST", url, None, now)?,
                 false => None,
@@ -136,7 +135,7 @@ impl Access {
             let dpop = match is_bound {
                 true => {
                     let proof = self.dpop_proof("GET", url, Some(access_token), now)?;
-                    Some(proof.ok_or(ProviderError::ClientAssertion)?)
+                    Some(proof.ok_or(SigningFailed)?)
                 }
                 false => None,
             };
@@ -189,8 +188,6 @@ impl Access {
             nonce: nonce.as_deref(),
             now,
         };
-        key.proof(&request)
-            .map(Some)
-            .map_err(|_| ProviderError::ClientAssertion)
+        Ok(Some(key.proof(&request)?))
     }
 }

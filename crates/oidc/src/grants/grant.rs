@@ -38,11 +38,7 @@ fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderErr
     if is_told || !matches!(answer.status, 401 | 403) {
         return answer.status_error();
     }
-    ProviderError::ClientRefused {
-        endpoint: answer.endpoint,
-        status: answer.status,
-        hint: client_hint(settings),
-    }
+    ProviderError::ClientRefused(answer.endpoint, answer.status, client_hint(settings))
 }
 
 /// What an answer that holds nothing else says.
@@ -53,7 +49,7 @@ pub(crate) fn refused(
 ) -> ProviderError {
     refusal(answer, settings).map_or_else(
         || outage(answer, settings),
-        |refusal| ProviderError::Refused { endpoint, refusal },
+        |refusal| ProviderError::Refused(endpoint, refusal),
     )
 }
 
@@ -146,7 +142,7 @@ pub(crate) fn pushed_answer(
         .is_some_and(|secs| secs > 0);
     text(&document, "request_uri")
         .filter(|_| lives)
-        .ok_or(ProviderError::Malformed { endpoint })
+        .ok_or(ProviderError::Malformed(endpoint))
 }
 
 fn text(document: &Map<String, Value>, name: &str) -> Option<String> {

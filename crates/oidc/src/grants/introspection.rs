@@ -76,14 +76,9 @@ pub(crate) fn unverified(error: IdTokenError) -> AccessTokenError {
 }
 
 fn not_for_us(error: IdTokenError) -> ProviderError {
-    ProviderError::Unverified {
-        endpoint: INTROSPECTION_ENDPOINT,
-        source: Box::new(error),
-    }
+    ProviderError::Unverified(INTROSPECTION_ENDPOINT, Box::new(error))
 }
 
 fn malformed() -> ProviderError {
-    ProviderError::Malformed {
-        endpoint: INTROSPECTION_ENDPOINT,
-    }
+    ProviderError::Malformed(INTROSPECTION_ENDPOINT)
 }

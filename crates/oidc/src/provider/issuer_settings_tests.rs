@@ -53,7 +53,7 @@ fn without_keys_under_https_there_is_no_issuer() {
         let judged = judge(&json!({ "jwks_uri": absent }));
         let is_missing = matches!(
             judged,
-            Err(ProviderError::MissingEndpoint { endpoint: "jwks_uri" } | ProviderError::Malformed { .. })
+            Err(ProviderError::MissingEndpoint("jwks_uri") | ProviderError::Malformed { .. })
         );
         assert!(is_missing, "{absent}");
     }
@@ -66,10 +66,7 @@ fn without_keys_under_https_there_is_no_issuer() {
         "data:application/json,{}",
     ] {
         let judged = judge(&json!({ "jwks_uri": insecure }));
-        let is_insecure = matches!(
-            judged,
-            Err(ProviderError::InsecureEndpoint { endpoint: "jwks_uri" })
-        );
+        let is_insecure = matches!(judged, Err(ProviderError::InsecureEndpoint("jwks_uri")));
         assert!(is_insecure, "{insecure}");
     }
     let here = "http://127.0.0.1:9000";

@@ -85,15 +85,13 @@ impl Metadata {
                 return Ok(None);
             };
             let url = value.as_str().and_then(|text| Url::parse(text).ok());
-            let url = url.ok_or(ProviderError::Malformed {
-                endpoint: DISCOVERY_DOCUMENT,
-            })?;
+            let url = url.ok_or(ProviderError::Malformed(DISCOVERY_DOCUMENT))?;
             if !is_usable_of(issuer, &url) {
-                return Err(ProviderError::InsecureEndpoint { endpoint });
+                return Err(ProviderError::InsecureEndpoint(endpoint));
             }
             Ok(Some(url))
         };
-        let required = |endpoint| optional(endpoint)?.ok_or(ProviderError::MissingEndpoint { endpoint });
+        let required = |endpoint| optional(endpoint)?.ok_or(ProviderError::MissingEndpoint(endpoint));
         let says = |name: &str| document.get(name).and_then(Value::as_bool).unwrap_or(false);
         let methods = member("code_challenge_methods_supported").and_then(Value::as_array);
         let list = |name: &str| -> Vec<String> {
@@ -198,7 +196,7 @@ mod tests {
             lacking.insert("jwks_uri".to_owned(), empty);
             assert!(matches!(
                 Metadata::from_document(&lacking, "https://op.example", false),
-                Err(ProviderError::MissingEndpoint { endpoint: "jwks_uri" })
+                Err(ProviderError::MissingEndpoint("jwks_uri"))
             ));
         }
     }

@@ -43,22 +43,18 @@ impl RelyingParty {
             let answer = access.get_with_token(ENDPOINT, &url, token, now).await?;
             match answer.status {
                 200 => {}
-                401 | 403 => {
-                    return Err(GroupsError::NotAllowed {
-                        status: answer.status,
-                    });
-                }
+                401 | 403 => return Err(GroupsError::NotAllowed(answer.status)),
                 _ => return Err(answer.status_error().into()),
             }
             let page: Map<String, Value> = answer.json()?;
             let listed = page.get("value").and_then(Value::as_array);
-            let listed = listed.ok_or(ProviderError::Malformed { endpoint: ENDPOINT })?;
+            let listed = listed.ok_or(ProviderError::Malformed(ENDPOINT))?;
             let ids = listed.iter().filter_map(|group| group.get("id")?.as_str());
             groups.extend(ids.map(str::to_owned));
             let link = page.get("@odata.nextLink").and_then(Value::as_str);
             next = link.and_then(|link| Url::parse(link).ok());
             if next.as_ref().is_some_and(|url| url.origin() != origin) {
-                return Err(ProviderError::Malformed { endpoint: ENDPOINT }.into());
+                return Err(ProviderError::Malformed(ENDPOINT).into());
             }
         }
         match next {

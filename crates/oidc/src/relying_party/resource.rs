@@ -42,7 +42,7 @@ impl RelyingParty {
         let metadata = self
             .metadata_with(|metadata| metadata.introspection_endpoint.is_some())
             .await?;
-        let missing = ProviderError::MissingEndpoint { endpoint };
+        let missing = ProviderError::MissingEndpoint(endpoint);
         let url = metadata.introspection_endpoint.as_ref().ok_or(missing)?;
         let fields = [("token", raw), ("token_type_hint", "access_token")];
         let answer = self.post(&metadata, (endpoint, url), &fields, now).await?;

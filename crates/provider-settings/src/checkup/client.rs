@@ -22,7 +22,7 @@ pub(super) fn credentials(
             return Finding::fits(format!("the provider believes who we are ({method})"));
         }
         Ok(ClientVerdict::NotBelieved(error)) => error.code(),
-        Err(ProviderError::ClientRefused { status: 401, .. }) => "status 401",
+        Err(ProviderError::ClientRefused(_, 401, _)) => "status 401",
         Ok(ClientVerdict::NotAllowed(error)) => {
             return Finding::problem(
                 format!(
@@ -99,10 +99,10 @@ pub(super) fn sign_in_request(
             );
         }
         // Told by the credentials already.
-        Err(ProviderError::Refused { refusal, .. }) if refusal.is_about_client() && !is_believed => {
+        Err(ProviderError::Refused(_, refusal)) if refusal.is_about_client() && !is_believed => {
             return Finding::unknown("not judged: the provider does not believe who we are");
         }
-        Err(ProviderError::Refused { refusal, .. }) => {
+        Err(ProviderError::Refused(_, refusal)) => {
             return refused(refusal, advice(refusal).map_or_else(register, str::to_owned));
         }
         Err(error) => return Finding::unknown(chain(error)),

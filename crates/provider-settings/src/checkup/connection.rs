@@ -64,7 +64,7 @@ fn forward_proxy(settings: &ProviderSettings, url: &Url) -> Finding {
 fn no_document(settings: &ProviderSettings, probe: &DiscoveryProbe, error: &ProviderError) -> Finding {
     let proxy = settings.proxy.as_ref();
     let (found, advice) = match error {
-        ProviderError::Unreachable { source, .. } => match TlsFault::of(source) {
+        ProviderError::Unreachable(_, source) => match TlsFault::of(source) {
             Some(fault) => describe_fault(fault, PROVIDER),
             None => (
                 root(error),
@@ -78,7 +78,7 @@ fn no_document(settings: &ProviderSettings, probe: &DiscoveryProbe, error: &Prov
             format!("no answer within {} ms", settings.http_timeout.as_millis()),
             "OIDC_ISSUER_URL: check that this host may reach the provider (firewall, network policy, HTTPS_PROXY); for a provider that is slow and not silent, raise OIDC_HTTP_TIMEOUT_MS".to_owned(),
         ),
-        ProviderError::Status { status, .. } => (
+        ProviderError::Status(_, status) => (
             format!("status {status}"),
             format!("OIDC_ISSUER_URL: {}", mend_status(settings, probe, *status)),
         ),

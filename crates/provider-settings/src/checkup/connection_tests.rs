@@ -52,16 +52,9 @@ fn clocks_are_judged_by_the_tolerance() {
 
 #[test]
 fn what_answers_instead_of_a_document_is_told_with_its_remedy() {
-    let status = |status| ProviderError::Status {
-        endpoint: "discovery document",
-        status,
-    };
-    let timeout = ProviderError::Timeout {
-        endpoint: "discovery document",
-    };
-    let page = ProviderError::Malformed {
-        endpoint: "discovery document",
-    };
+    let status = |status| ProviderError::Status("discovery document", status);
+    let timeout = ProviderError::Timeout("discovery document");
+    let page = ProviderError::Malformed("discovery document");
     const LONG: &str = "https://op.example/.well-known/openid-configuration";
     for (issuer, error, location, advice) in [
         (LONG, status(404), None, "write https://op.example (without"),

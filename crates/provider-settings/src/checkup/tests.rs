@@ -320,11 +320,7 @@ fn what_the_token_endpoint_says_of_a_made_up_code_is_told_as_what_it_means() {
             Some("OIDC_CLIENT_SECRET"),
         ),
         (
-            Err(ProviderError::ClientRefused {
-                endpoint: "token_endpoint",
-                status: 401,
-                hint: "",
-            }),
+            Err(ProviderError::ClientRefused("token_endpoint", 401, "")),
             Problem,
             Some("OIDC_CLIENT_SECRET"),
         ),
@@ -338,13 +334,7 @@ fn what_the_token_endpoint_says_of_a_made_up_code_is_told_as_what_it_means() {
             Unknown,
             None,
         ),
-        (
-            Err(ProviderError::Timeout {
-                endpoint: "token_endpoint",
-            }),
-            Unknown,
-            None,
-        ),
+        (Err(ProviderError::Timeout("token_endpoint")), Unknown, None),
     ] {
         let finding = client::credentials(&settings(), &verdict);
         assert_eq!(finding.verdict, expected, "{verdict:?}");

@@ -65,7 +65,7 @@ impl RefreshProvider for Gate {
         let works = open.wait_for(Option::is_some).await.unwrap().unwrap();
         if !works {
             let endpoint = "token_endpoint";
-            return Err(GrantError::Transient(ProviderError::Timeout { endpoint }));
+            return Err(GrantError::Transient(ProviderError::Timeout(endpoint)));
         }
         Ok(RefreshedTokens {
             access_token: "fresh".to_owned(),

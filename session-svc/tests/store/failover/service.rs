@@ -34,9 +34,7 @@ const ISSUER: &str = "https://issuer.example";
 /// Nobody refreshes anything here.
 struct NoProvider;
 
-const AWAY: ProviderError = ProviderError::Timeout {
-    endpoint: "token_endpoint",
-};
+const AWAY: ProviderError = ProviderError::Timeout("token_endpoint");
 
 #[async_trait]
 impl RefreshProvider for NoProvider {
