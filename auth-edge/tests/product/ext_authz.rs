@@ -31,12 +31,14 @@ impl Envoy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(chassis::serve::serve(
+        let router = routes::ext_authz(edge.clone());
+        tokio::spawn(chassis::serve::serve_each(
             Workers::here(),
             listener,
-            routes::ext_authz(edge.clone()),
+            move || router.clone(),
             None,
-            stop.clone(),
+            chassis::serve::Limits::default(),
+            chassis::serve::Stopping::on(stop.clone()),
         ));
         let client = AuthorizationClient::connect(format!("http://{address}"))
             .await

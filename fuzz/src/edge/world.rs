@@ -223,12 +223,14 @@ pub(crate) async fn edge(
     let certificates = CertificateMetrics::new(&metrics).unwrap();
     let edge = start::build(settings, Arc::new(SystemClock), &metrics, &certificates).unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(chassis::serve::serve(
+    let router = routes::router(edge);
+    tokio::spawn(chassis::serve::serve_each(
         Workers::here(),
         listener,
-        routes::router(edge),
+        move || router.clone(),
         None,
-        stop,
+        chassis::serve::Limits::default(),
+        chassis::serve::Stopping::on(stop),
     ));
     Edge {
         base,

@@ -202,12 +202,14 @@ impl Stack {
         let certificates = CertificateMetrics::new(&metrics).unwrap();
         let edge = start::build(settings, Arc::new(clock.clone()), &metrics, &certificates).unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(chassis::serve::serve(
+        let router = routes::router(edge.clone());
+        tokio::spawn(chassis::serve::serve_each(
             Workers::here(),
             listener,
-            routes::router(edge.clone()),
+            move || router.clone(),
             None,
-            stop.clone(),
+            chassis::serve::Limits::default(),
+            chassis::serve::Stopping::on(stop.clone()),
         ));
         Self {
             provider,
@@ -261,12 +263,14 @@ impl Stack {
         let metrics = prometheus::Registry::new();
         let certificates = CertificateMetrics::new(&metrics).unwrap();
         let edge = start::build(settings, Arc::new(clock), &metrics, &certificates).unwrap();
-        tokio::spawn(chassis::serve::serve(
+        let router = routes::router(edge);
+        tokio::spawn(chassis::serve::serve_each(
             Workers::here(),
             listener,
-            routes::router(edge),
+            move || router.clone(),
             None,
-            self.stop.clone(),
+            chassis::serve::Limits::default(),
+            chassis::serve::Stopping::on(self.stop.clone()),
         ));
         Browser::new(&address, &self.base)
     }

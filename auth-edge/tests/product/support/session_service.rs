@@ -196,12 +196,14 @@ impl SessionService {
 
     fn serve(&self, listener: TcpListener) {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(chassis::serve::serve(
+        let router = (self.routes)(stop.clone());
+        let task = tokio::spawn(chassis::serve::serve_each(
             Workers::here(),
             listener,
-            (self.routes)(stop.clone()),
+            move || router.clone(),
             None,
-            stop.clone(),
+            chassis::serve::Limits::default(),
+            chassis::serve::Stopping::on(stop.clone()),
         ));
         *self.running.lock().unwrap() = Some((stop, task));
     }

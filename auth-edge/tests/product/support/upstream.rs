@@ -71,12 +71,13 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(chassis::serve::serve(
+        tokio::spawn(chassis::serve::serve_each(
             Workers::here(),
             listener,
-            router,
+            move || router.clone(),
             tls,
-            stop.clone(),
+            chassis::serve::Limits::default(),
+            chassis::serve::Stopping::on(stop.clone()),
         ));
         Self {
             address,

@@ -93,30 +93,10 @@ impl Stopping {
     }
 }
 
-/// Serves `router` on `listener`, each connection on the worker whose turn it is, until `shutdown`; then lets what is in
-/// flight, or about to be, finish.
-pub async fn serve(
-    workers: Workers,
-    listener: TcpListener,
-    router: Router,
-    tls: Option<ServerTls>,
-    shutdown: CancellationToken,
-) {
-    let stopping = Stopping::on(shutdown);
-    serve_each(
-        workers,
-        listener,
-        move || router.clone(),
-        tls,
-        Limits::default(),
-        stopping,
-    )
-    .await;
-}
-
-/// The same within limits of its own, with a router for each worker, made at once and in the worker's context: the clients it calls
-/// with stay with the worker, and the reference counts and metrics that every request changes are written by one core alone: shared, their
-/// cache lines would move between the cores at each request (docs/decisions/workers.md).
+/// Serves a listener within its limits, each connection on the worker whose turn it is, until it is stopped; then lets what is in flight, or
+/// about to be, finish. Each worker has a router of its own, made at once and in the worker's context: the clients it calls with stay with
+/// the worker, and the reference counts and metrics that every request changes are written by one core alone: shared, their cache lines
+/// would move between the cores at each request (docs/decisions/workers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,

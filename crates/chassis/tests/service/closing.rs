@@ -42,7 +42,16 @@ async fn whoever_waits_to_be_accepted_when_the_port_closes_is_answered() {
     waiting.iter().for_each(ask);
     let stop = CancellationToken::new();
     stop.cancel();
-    serve::serve(Workers::here(), listener, router(), None, stop).await;
+    let router = router();
+    serve::serve_each(
+        Workers::here(),
+        listener,
+        move || router.clone(),
+        None,
+        serve::Limits::default(),
+        serve::Stopping::on(stop),
+    )
+    .await;
     let answered = tokio::task::spawn_blocking(|| {
         waiting
             .into_iter()
@@ -84,12 +93,13 @@ async fn a_port_that_closes_under_many_connections_answers_or_refuses_and_resets
                 answer
             },
         ));
-        let serving = tokio::spawn(serve::serve(
+        let serving = tokio::spawn(serve::serve_each(
             Workers::here(),
             listener,
-            router,
+            move || router.clone(),
             None,
-            stop.clone(),
+            serve::Limits::default(),
+            serve::Stopping::on(stop.clone()),
         ));
         let answered = Arc::new(AtomicUsize::new(0));
         let knocking: Vec<_> = (0..8)

@@ -44,12 +44,13 @@ async fn serving(tls: ServerTls) -> (SocketAddr, DropGuard) {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let router = Router::new();
-    tokio::spawn(serve::serve(
+    tokio::spawn(serve::serve_each(
         Workers::here(),
         listener,
-        router,
+        move || router.clone(),
         Some(tls),
-        stop.clone(),
+        serve::Limits::default(),
+        serve::Stopping::on(stop.clone()),
     ));
     (address, stop.drop_guard())
 }

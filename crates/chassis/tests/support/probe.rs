@@ -111,7 +111,15 @@ async fn run(settings: Settings, runtime: Runtime) -> Result<(), BindError> {
             "/logged",
             get(|| async { tracing::info!("{}", "x".repeat(RECORD_BYTES)) }),
         );
-    serve::serve(runtime.workers, listener, router, None, runtime.shutdown).await;
+    serve::serve_each(
+        runtime.workers,
+        listener,
+        move || router.clone(),
+        None,
+        serve::Limits::default(),
+        serve::Stopping::on(runtime.shutdown),
+    )
+    .await;
     Ok(())
 }
 

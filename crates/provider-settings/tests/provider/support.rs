@@ -128,7 +128,14 @@ impl TlsProvider {
         };
         let stop = CancellationToken::new();
         let tls = Some(ServerTls::load(&files).unwrap());
-        tokio::spawn(serve::serve(Workers::here(), listener, router, tls, stop.clone()));
+        tokio::spawn(serve::serve_each(
+            Workers::here(),
+            listener,
+            move || router.clone(),
+            tls,
+            serve::Limits::default(),
+            serve::Stopping::on(stop.clone()),
+        ));
         Self { issuer, forms, stop }
     }
 }
