@@ -22,7 +22,7 @@ use prometheus::Registry;
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
-use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
+use tonic::metadata::{MetadataMap, MetadataValue};
 
 use crate::app::App;
 use crate::gateway::assertion::{Assertions, read_keys};
@@ -349,14 +349,7 @@ fn annotate(metadata: &mut MetadataMap) {
         id.set_sensitive(true);
         metadata.insert(X_REQUEST_ID, id);
     }
-    for (name, value) in chassis::propagation::outgoing() {
-        if let (Ok(name), Ok(value)) = (
-            MetadataKey::from_bytes(name.as_bytes()),
-            MetadataValue::try_from(value.as_str()),
-        ) {
-            metadata.insert(name, value);
-        }
-    }
+    metadata.as_mut().extend(chassis::propagation::outgoing());
 }
 
 /// Tells readiness whether the session service answers, by asking for a session that cannot be there.

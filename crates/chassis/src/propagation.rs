@@ -23,13 +23,13 @@ impl Extractor for Read<'_> {
     }
 }
 
-struct Written(Vec<(String, String)>);
+struct Written(HeaderMap);
 
 impl Injector for Written {
     fn set(&mut self, key: &str, value: String) {
         // An empty tracestate says nothing.
-        if !value.is_empty() {
-            self.0.push((key.to_owned(), value));
+        if let (Ok(name), Ok(value), false) = (HeaderName::try_from(key), value.parse(), value.is_empty()) {
+            self.0.insert(name, value);
         }
     }
 }
@@ -107,16 +107,16 @@ fn unrecorded() -> Context {
 /// What to send with a call so that it continues the current span: nothing when there are no traces. A call that no request asked
 /// for, one that looks whether a service is there say, tells its server to record none either.
 #[must_use]
-pub fn outgoing() -> Vec<(String, String)> {
+pub fn outgoing() -> HeaderMap {
     let mut context = tracing::Span::current().context();
     if !context.span().span_context().is_valid() {
         // Without traces the propagator, which all cores share, is not asked.
         if !crate::traces::are_recorded() {
-            return Vec::new();
+            return HeaderMap::new();
         }
         context = unrecorded();
     }
-    let mut written = Written(Vec::new());
+    let mut written = Written(HeaderMap::new());
     global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut written));
     written.0
 }

@@ -26,16 +26,12 @@ pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<RequestId>) {
     }
     headers.remove(TRACEPARENT);
     headers.remove(TRACESTATE);
-    for (name, value) in &ours {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            headers.insert(name, value);
-        }
-    }
     if ours.is_empty()
         && let Some(begun) = id.and_then(begin)
     {
         headers.insert(TRACEPARENT, begun);
     }
+    headers.extend(ours);
 }
 
 /// The span of a request to an upstream, where traces are recorded. It names no query: that is the application's.
