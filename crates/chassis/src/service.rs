@@ -42,8 +42,8 @@ struct Process {
     logs: LogSettings,
     audit: Destination,
     traces: Option<CollectorSettings>,
-    admin: Option<SocketAddr>,
-    admin_setting: &'static str,
+    /// The address of the admin listener, and the setting that names it.
+    admin: Option<(SocketAddr, &'static str)>,
     drain_delay: Duration,
 }
 
@@ -114,15 +114,22 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
-    let runtimes = match TokioRuntimes::start() {
-        Ok(runtimes) => runtimes,
-        Err(error) => return failed(service, &error),
+    let prepared = || -> Result<_, Box<dyn std::error::Error>> {
+        let runtimes = TokioRuntimes::start()?;
+        let runtime = Runtime {
+            clock: Arc::new(SystemClock),
+            shutdown: CancellationToken::new(),
+            readiness: Readiness::new(),
+            metrics: metrics::registry(service.name)?,
+            workers: runtimes.workers(),
+        };
+        let queues = start_queues(&process.audit, &runtime)?;
+        Ok((runtimes, runtime, queues))
     };
-    let telemetry = match Telemetry::start(service, &process) {
-        Ok(telemetry) => telemetry,
+    let (runtimes, runtime, (records, audit)) = match prepared() {
+        Ok(prepared) => prepared,
         Err(error) => return failed(service, error.as_ref()),
     };
-    let (records, audit) = (telemetry.records.clone(), telemetry.audit.clone());
     let exit = runtimes.block_on(async {
         let traces = process
             .traces
@@ -144,7 +151,6 @@ where
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
-        let runtime = telemetry.runtime(runtimes.workers());
         let outcome = Box::pin(supervise(service, process, runtime, settings, run)).await;
         if let Some(traces) = traces {
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
@@ -160,45 +166,20 @@ where
     exit
 }
 
-/// What a service is observed by.
-struct Telemetry {
-    registry: prometheus::Registry,
-    readiness: Readiness,
-    records: LogQueue,
-    /// The queue of the file of audit records, if there is one.
-    audit: Option<LogQueue>,
-}
-
-impl Telemetry {
-    fn start(service: &Service, process: &Process) -> Result<Self, Box<dyn std::error::Error>> {
-        let registry = metrics::registry(service.name)?;
-        let readiness = Readiness::new();
-        let unwritten = UnwrittenRecords::new(&registry)?;
-        let audit = match &process.audit {
-            Destination::File(path) => {
-                let file = AuditFile::open(path, &registry, &readiness)?;
-                Some(LogQueue::start("audit", file, unwritten.clone())?)
-            }
-            Destination::Off | Destination::Stdout => None,
-        };
-        let records = LogQueue::start("logs", std::io::stdout(), unwritten)?;
-        Ok(Self {
-            registry,
-            readiness,
-            records,
-            audit,
-        })
-    }
-
-    fn runtime(self, workers: Workers) -> Runtime {
-        Runtime {
-            clock: Arc::new(SystemClock),
-            shutdown: CancellationToken::new(),
-            readiness: self.readiness,
-            metrics: self.registry,
-            workers,
+/// Starts the queue of log records, and that of the file of audit records, if there is one.
+fn start_queues(
+    audit: &Destination,
+    runtime: &Runtime,
+) -> Result<(LogQueue, Option<LogQueue>), Box<dyn std::error::Error>> {
+    let unwritten = UnwrittenRecords::new(&runtime.metrics)?;
+    let audit = match audit {
+        Destination::File(path) => {
+            let file = AuditFile::open(path, &runtime.metrics, &runtime.readiness)?;
+            Some(LogQueue::start("audit", file, unwritten.clone())?)
         }
-    }
+        Destination::Off | Destination::Stdout => None,
+    };
+    Ok((LogQueue::start("logs", std::io::stdout(), unwritten)?, audit))
 }
 
 /// Runs a command. It writes no log records: its output is its own.
@@ -250,8 +231,8 @@ where
 {
     // The admin listener answers until the very end, so that draining can be watched.
     let admin_ends = CancellationToken::new();
-    if let Some(address) = process.admin {
-        let listener = match serve::bind(address, process.admin_setting).await {
+    if let Some((address, setting)) = process.admin {
+        let listener = match serve::bind(address, setting).await {
             Ok(listener) => listener,
             Err(error) => return failed(service, &error),
         };
@@ -285,19 +266,14 @@ where
 }
 
 fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
-    let own = |name: &str| {
-        service
-            .settings()
-            .find(|s| s.name.strip_prefix(service.prefix) == Some(name))
-            .map(|s| s.name)
-    };
-    let admin_setting = own("ADMIN_LISTEN");
+    let admin = service
+        .settings()
+        .find(|setting| setting.name.ends_with("ADMIN_LISTEN"));
     Process {
         logs: LogSettings::read(reader),
         audit: Destination::read(reader),
         traces: CollectorSettings::read(reader),
-        admin: admin_setting.and_then(|name| reader.socket_addr(name)),
-        admin_setting: admin_setting.unwrap_or("ADMIN_LISTEN"),
+        admin: admin.and_then(|admin| Some((reader.socket_addr(admin.name)?, admin.name))),
         drain_delay: Duration::from_secs(reader.secs("DRAIN_DELAY", Zero::Allowed)),
     }
 }

@@ -84,7 +84,7 @@ fn audit_line(service: &str, time: &str, event: &Event<'_>) -> Result<Vec<u8>, s
     map.serialize_entry("schema", schema::VERSION)?;
     map.serialize_entry("service", service)?;
     map.serialize_entry("timestamp", time)?;
-    recorded(map, event, Message::Left)?.end()?;
+    recorded(map, event, false)?.end()?;
     Ok(line)
 }
 
@@ -94,7 +94,7 @@ fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("timestamp", time)?;
     map.serialize_entry("level", event.metadata().level().as_str())?;
-    let mut map = recorded(map, event, Message::Kept)?;
+    let mut map = recorded(map, event, true)?;
     if event.metadata().fields().field(REQUEST_ID).is_none()
         && let Some(origin) = Origin::current()
     {
@@ -105,11 +105,11 @@ fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     Ok(line)
 }
 
-/// Adds an event's fields to an object.
-fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, message: Message) -> Result<M, M::Error> {
+/// Adds an event's fields to an object; its message only if `has_message`.
+fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, has_message: bool) -> Result<M, M::Error> {
     let mut fields = Fields {
         map,
-        message,
+        has_message,
         failed: None,
     };
     event.record(&mut fields);
@@ -119,19 +119,10 @@ fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, message: Message) -> Res
     }
 }
 
-/// What becomes of an event's message.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Message {
-    /// It is a field.
-    Kept,
-    /// It is left out.
-    Left,
-}
-
 /// The fields of a record, written as they come.
 struct Fields<M: SerializeMap> {
     map: M,
-    message: Message,
+    has_message: bool,
     /// A visitor can give no error back.
     failed: Option<M::Error>,
 }
@@ -175,7 +166,7 @@ impl<M: SerializeMap> Visit for Fields<M> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if self.message == Message::Left && field.name() == "message" {
+        if !self.has_message && field.name() == "message" {
             return;
         }
         self.add(field.name().trim_start_matches("r#"), &format!("{value:?}"));

@@ -151,10 +151,10 @@ impl<'a> Reader<'a> {
             return None;
         }
         let address = listen_address::parse(raw);
-        if let Err(expected) = &address {
-            self.not_a(name, expected);
+        if address.is_none() {
+            self.not_a(name, listen_address::EXPECTED);
         }
-        address.ok()
+        address
     }
 
     /// A secret, given directly or by its file.
