@@ -14,7 +14,7 @@ use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
 use crate::http::{no_store, request};
-use crate::sessions::TokenFor;
+use crate::sessions::{TokenFor, Use};
 
 /// Scopes that may be requested at once.
 const MAX_SCOPES: usize = 32;
@@ -25,25 +25,19 @@ pub(crate) async fn handle(
     request: Request,
 ) -> Result<Response, HttpError> {
     csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())?;
-    let holder = browser.sessions.holder(request.headers()).await;
-    let id = holder.map_err(|error| HttpError::session_service_down(&error, "no access token"))?;
-    let id = id.ok_or(HttpError::session(ErrorReason::ErrMissingSession))?;
+    let current = browser.sessions.current(request.headers(), Use::LookOnly).await;
+    let current = current.map_err(|error| HttpError::session_service_down(&error, "no access token"))?;
+    let current = current.ok_or(HttpError::session(ErrorReason::ErrMissingSession))?;
     let requested =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
-    let scopes: Vec<String> = requested
-        .split_ascii_whitespace()
-        .take(MAX_SCOPES)
-        .map(str::to_owned)
-        .collect();
+    let scopes = requested.split_ascii_whitespace().take(MAX_SCOPES);
+    let wanted = TokenFor {
+        scopes: scopes.map(str::to_owned).collect(),
+        ..TokenFor::default()
+    };
     let token = browser
         .sessions
-        .access_token(
-            &id,
-            TokenFor {
-                scopes: &scopes,
-                ..TokenFor::default()
-            },
-        )
+        .access_token(&current.id, &wanted)
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "no access token");

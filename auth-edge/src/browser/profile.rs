@@ -74,7 +74,7 @@ pub(crate) async fn handle(
 }
 
 fn answer(browser: &Browser, current: CurrentSession, cookie: Option<HeaderValue>) -> Response {
-    let mut response = Response::new(current.session.user_json().into());
+    let mut response = Response::new(current.session.user.clone().into());
     let headers: &mut HeaderMap = response.headers_mut();
     headers.reserve(HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -208,15 +208,14 @@ async fn access_token(
     let query = asking.uri.query().unwrap_or_default();
     let text = |name| request::first_parameter(query, name).unwrap_or_default();
     let (scopes, audience, resource) = (text("scope"), text("audience"), text("resource"));
-    let scopes: Vec<String> = scopes.split_ascii_whitespace().map(str::to_owned).collect();
     let requested = TokenFor {
-        scopes: &scopes,
-        audience: &audience,
-        resource: &resource,
+        scopes: scopes.split_ascii_whitespace().map(str::to_owned).collect(),
+        audience,
+        resource,
     };
-    let by_rule = route.map(|route| route.requirements.token_for());
-    let wanted = by_rule.filter(TokenFor::names_api).unwrap_or(requested);
-    match guard::token(gateway, current, wanted).await {
+    let by_rule = route.map(|route| &route.requirements.token);
+    let wanted = by_rule.filter(|token| token.names_api());
+    match guard::token(gateway, current, wanted.unwrap_or(&requested)).await {
         // A bound token (RFC 9449) is useless to the proxy. Sessions older than `OIDC_DPOP=off` have one.
         Ok(granted) if granted.is_bound() => Err(Missing::Session),
         Ok(granted) => Ok(granted.authorization.clone()),

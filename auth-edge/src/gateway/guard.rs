@@ -102,9 +102,7 @@ pub(super) async fn met_by(
         return Err(Missing::Device);
     }
     if route.requirements.needs_token() {
-        token(gateway, current, route.requirements.token_for())
-            .await
-            .map(Some)
+        token(gateway, current, &route.requirements.token).await.map(Some)
     } else {
         Ok(None)
     }
@@ -137,7 +135,7 @@ pub(super) fn meets(
 pub(super) async fn token(
     gateway: &Gateway,
     current: &CurrentSession,
-    wanted: TokenFor<'_>,
+    wanted: &TokenFor,
 ) -> Result<Arc<CachedToken>, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));

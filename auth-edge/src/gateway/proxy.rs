@@ -224,7 +224,7 @@ impl Proxy {
             .renew(
                 context.gateway,
                 current,
-                context.route.requirements.token_for(),
+                &context.route.requirements.token,
                 granted,
             )
             .await

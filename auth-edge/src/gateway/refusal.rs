@@ -150,7 +150,7 @@ pub(super) fn refusal(
                 ..
             } = failure
             {
-                let challenge = challenge::scopes(&requirements.scopes);
+                let challenge = challenge::scopes(&requirements.token.scopes);
                 return no_store(offers(challenged(failure.into_response(), challenge)));
             }
             let has_other_account = matches!(failure, HttpError::MissingClaims { .. }) && !login.is_empty();

@@ -28,7 +28,7 @@ const AAD_LABEL: &[u8] = b"vestibule person cookie v1";
 pub(crate) type PersonTag = [u8; TAG_BYTES];
 
 /// Writes and reads the cookie.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct PersonCookies {
     keys: DerivedKeys,
     name: String,
@@ -92,7 +92,7 @@ impl PersonCookies {
         }
         let tag = self.tag(issuer, subject)?;
         let plain = [&now_ms.to_be_bytes()[..], &tag].concat();
-        let value = self.keys.seal_text(&[AAD_LABEL, self.name.as_bytes()], &plain);
+        let value = self.keys.seal(&[AAD_LABEL, self.name.as_bytes()], &plain);
         set_cookie(&self.name, &value.ok()?, self.attributes(), MAX_AGE_SECS)
     }
 
@@ -105,7 +105,7 @@ impl PersonCookies {
 
     fn open(&self, headers: &HeaderMap) -> Option<(u64, PersonTag)> {
         let sealed = only_value(headers, &self.name)?;
-        let plain = self.keys.open_text(&[AAD_LABEL, self.name.as_bytes()], sealed)?;
+        let plain = self.keys.open(&[AAD_LABEL, self.name.as_bytes()], sealed)?;
         let (issued_at_ms, tag) = plain.split_first_chunk::<8>()?;
         Some((u64::from_be_bytes(*issued_at_ms), tag.try_into().ok()?))
     }

@@ -46,12 +46,12 @@ impl KeptForm {
         plain.extend(length.to_be_bytes());
         plain.extend(target);
         plain.extend(self.body.as_bytes());
-        keys.seal_text(&aad(base), &plain).ok()
+        keys.seal(&aad(base), &plain).ok()
     }
 
     /// Opens what [`KeptForm::seal`] made for this origin.
     pub(super) fn open(keys: &DerivedKeys, base: &Url, sealed: &str) -> Option<Self> {
-        let plain = keys.open_text(&aad(base), sealed)?;
+        let plain = keys.open(&aad(base), sealed)?;
         let (kept_at_ms, rest) = plain.split_first_chunk()?;
         let (person, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;

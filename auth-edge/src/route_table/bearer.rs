@@ -37,7 +37,7 @@ impl BearerRule {
     /// The same, with the scopes the rule requires of everybody.
     #[must_use]
     pub(crate) fn with_scopes_of(mut self, requirements: &Requirements) -> Self {
-        for scope in &requirements.scopes {
+        for scope in &requirements.token.scopes {
             if !self.scopes.contains(scope) {
                 self.scopes.push(scope.clone());
             }

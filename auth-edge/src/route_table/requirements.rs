@@ -28,12 +28,8 @@ pub(crate) struct Requirements {
     pub(crate) access_token: bool,
     /// A usable access token has to be there.
     pub(crate) require_token: bool,
-    /// Scopes the token has to carry.
-    pub(crate) scopes: Vec<String>,
-    /// The token is for the API of this name at the provider, and not the session's own; empty for none.
-    pub(crate) audience: String,
-    /// The same by the API's URI (RFC 8707).
-    pub(crate) resource: String,
+    /// Which access token that is: the session's own, or one for an API.
+    pub(crate) token: TokenFor,
     /// The sign-in may be so many seconds old.
     pub(crate) max_age_secs: Option<u64>,
     /// One of these authentication context classes.
@@ -162,20 +158,10 @@ impl Requirements {
         URL_SAFE_NO_PAD.encode(short)
     }
 
-    /// Which access token it is.
-    #[must_use]
-    pub(crate) fn token_for(&self) -> TokenFor<'_> {
-        TokenFor {
-            scopes: &self.scopes,
-            audience: &self.audience,
-            resource: &self.resource,
-        }
-    }
-
     /// Whether an access token has to be had from the session service.
     #[must_use]
     pub(crate) fn needs_token(&self) -> bool {
-        self.access_token || self.require_token || !self.scopes.is_empty() || self.token_for().names_api()
+        self.access_token || self.require_token || self.token != TokenFor::default()
     }
 }
 

@@ -20,7 +20,7 @@ use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
 use super::cached_session::{CachedSession, CachedToken, TokenFor};
-use super::listening::{self, HeardChange, Listening, Moment};
+use super::listening::{self, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
 
@@ -151,15 +151,6 @@ impl SessionCache {
         found.map(|entry| entry.session).ok_or(NotCached::Unknown)
     }
 
-    /// Whether an ending of the session would have been heard since `requested_at`, and was not. Never where nothing is
-    /// remembered: then the session service is asked each time.
-    pub(crate) fn hears_no_end(&self, handle: &str, requested_at: Moment) -> bool {
-        !self.max_age.is_zero()
-            && self
-                .listening
-                .hears_no_end(handle, requested_at, self.listening.now())
-    }
-
     /// Remembers a session whose read began at `requested_at`.
     pub(crate) fn keep(
         &self,
@@ -194,28 +185,18 @@ impl SessionCache {
         }
     }
 
-    /// Whether a session may owe a sign-in, as far as the session service said.
-    pub(crate) fn demands_sign_ins(&self) -> bool {
-        self.listening.demands_sign_ins()
-    }
-
     /// Forgets a session: it ended or changed here.
     pub(crate) fn forget(&self, id: &SessionId) {
         self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
             // A read that began before and is answered later does not count either.
             self.listening
-                .changed(&entry.session.handle, HeardChange::Ended, self.listening.now());
+                .changed(&entry.session.handle, self.listening.now());
         }
     }
 
     /// The token that is meant, if one is remembered that holds.
-    pub(crate) fn token(
-        &self,
-        id: &SessionId,
-        wanted: TokenFor<'_>,
-        clock_ms: u64,
-    ) -> Option<Arc<CachedToken>> {
+    pub(crate) fn token(&self, id: &SessionId, wanted: &TokenFor, clock_ms: u64) -> Option<Arc<CachedToken>> {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
         let token = entry.session.token(wanted)?;
@@ -298,7 +279,7 @@ mod tests {
             good_until: Some(timestamp::from_ms(86_400_000)),
             ..GetAccessTokenResponse::default()
         };
-        CachedToken::new(TokenFor::default(), requested_at, granted)
+        CachedToken::new(&TokenFor::default(), requested_at, granted)
     }
 
     #[test]
@@ -322,7 +303,7 @@ mod tests {
             cache.keep_token(&id, &token(requested_at));
             assert_eq!(cache.find(&id, true, 0).is_ok(), remembered, "{max_age:?}");
             assert_eq!(
-                cache.token(&id, TokenFor::default(), 0).is_some(),
+                cache.token(&id, &TokenFor::default(), 0).is_some(),
                 remembered,
                 "{max_age:?}"
             );
@@ -351,8 +332,8 @@ mod tests {
         let requested_at = later(&cache);
         cache.keep(&id, &session(), requested_at, true);
         cache.keep_token(&id, &token(requested_at));
-        assert!(cache.token(&id, TokenFor::default(), 0).is_some());
-        cache.listening.changed("handle", HeardChange::Other, cache.now());
-        assert!(cache.token(&id, TokenFor::default(), 0).is_none());
+        assert!(cache.token(&id, &TokenFor::default(), 0).is_some());
+        cache.listening.changed("handle", cache.now());
+        assert!(cache.token(&id, &TokenFor::default(), 0).is_none());
     }
 }

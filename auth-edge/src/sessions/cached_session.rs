@@ -3,7 +3,6 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use axum::body::Bytes;
 use axum::http::HeaderValue;
 use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::secret::Secret;
@@ -19,17 +18,17 @@ const TOKENS_MAX: usize = 8;
 
 /// Which of a session's access tokens is meant: its own, or with an audience or a resource the one for that API. Empty is not
 /// named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct TokenFor<'a> {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct TokenFor {
     /// Scopes the token has to carry.
-    pub(crate) scopes: &'a [String],
+    pub(crate) scopes: Vec<String>,
     /// Logical name of the API at the provider.
-    pub(crate) audience: &'a str,
+    pub(crate) audience: String,
     /// URI of the API (RFC 8707).
-    pub(crate) resource: &'a str,
+    pub(crate) resource: String,
 }
 
-impl TokenFor<'_> {
+impl TokenFor {
     /// Whether it is for one API.
     pub(crate) fn names_api(&self) -> bool {
         !self.audience.is_empty() || !self.resource.is_empty()
@@ -39,10 +38,10 @@ impl TokenFor<'_> {
     pub(super) fn request(&self, id: &SessionId, force_refresh: bool) -> GetAccessTokenRequest {
         GetAccessTokenRequest {
             session_id: id.expose().to_owned(),
-            scopes: self.scopes.to_vec(),
+            scopes: self.scopes.clone(),
             force_refresh,
-            audience: self.audience.to_owned(),
-            resource: self.resource.to_owned(),
+            audience: self.audience.clone(),
+            resource: self.resource.clone(),
         }
     }
 }
@@ -51,7 +50,6 @@ impl TokenFor<'_> {
 #[derive(Debug)]
 pub(crate) struct CachedSession {
     session: Session,
-    user_json: OnceLock<Bytes>,
     claims: OnceLock<Map<String, Value>>,
     identity: OnceLock<IdentityHeaders>,
     tokens: RwLock<Vec<Arc<CachedToken>>>,
@@ -72,9 +70,8 @@ pub(crate) struct IdentityHeaders {
 /// An access token that was handed out.
 #[derive(Debug)]
 pub(crate) struct CachedToken {
-    scopes: Vec<String>,
-    audience: String,
-    resource: String,
+    /// Everything it was requested by: no token of one API is found for another.
+    requested: TokenFor,
     /// When it was requested.
     pub(super) requested_at: Moment,
     /// The token.
@@ -94,14 +91,12 @@ pub(crate) struct CachedToken {
 impl CachedToken {
     /// What the session service answered with.
     pub(crate) fn new(
-        requested: TokenFor<'_>,
+        requested: &TokenFor,
         requested_at: Moment,
         granted: GetAccessTokenResponse,
     ) -> Arc<Self> {
         Arc::new(Self {
-            scopes: requested.scopes.to_vec(),
-            audience: requested.audience.to_owned(),
-            resource: requested.resource.to_owned(),
+            requested: requested.clone(),
             requested_at,
             authorization: authorization(&granted.token_type, &granted.access_token),
             value: Secret::new(granted.access_token),
@@ -115,15 +110,6 @@ impl CachedToken {
     /// Whether it is worth nothing without a proof (RFC 9449).
     pub(crate) fn is_bound(&self) -> bool {
         self.token_type.eq_ignore_ascii_case("DPoP")
-    }
-
-    /// Everything it was requested by: no token of one API is found for another.
-    fn is_for(&self) -> TokenFor<'_> {
-        TokenFor {
-            scopes: &self.scopes,
-            audience: &self.audience,
-            resource: &self.resource,
-        }
     }
 }
 
@@ -143,7 +129,6 @@ impl CachedSession {
     pub(crate) fn new(session: Session) -> Arc<Self> {
         Arc::new(Self {
             session,
-            user_json: OnceLock::new(),
             claims: OnceLock::new(),
             identity: OnceLock::new(),
             tokens: RwLock::default(),
@@ -158,12 +143,6 @@ impl CachedSession {
             reason: Some("no_proof"),
             ..AuditRecord::new(Event::DeviceBinding, Outcome::Failure)
         }
-    }
-
-    /// The user's claims as a JSON text.
-    pub(crate) fn user_json(&self) -> Bytes {
-        let json = || Bytes::copy_from_slice(self.session.user.as_bytes());
-        self.user_json.get_or_init(json).clone()
     }
 
     /// The user's claims, read once.
@@ -183,14 +162,14 @@ impl CachedSession {
         })
     }
 
-    pub(super) fn token(&self, wanted: TokenFor<'_>) -> Option<Arc<CachedToken>> {
+    pub(super) fn token(&self, wanted: &TokenFor) -> Option<Arc<CachedToken>> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.iter().find(|token| token.is_for() == wanted).cloned()
+        tokens.iter().find(|token| token.requested == *wanted).cloned()
     }
 
     pub(super) fn keep_token(&self, token: Arc<CachedToken>) {
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
-        tokens.retain(|known| known.is_for() != token.is_for());
+        tokens.retain(|known| known.requested != token.requested);
         tokens.truncate(TOKENS_MAX - 1);
         tokens.push(token);
     }
@@ -211,46 +190,45 @@ mod tests {
     #[test]
     fn a_session_remembers_a_few_tokens_each_for_its_own_scopes() {
         let known = CachedSession::new(Session::default());
-        let scopes = |number: usize| vec![format!("scope-{number}")];
+        let wanted = |number: usize| with(&[&format!("scope-{number}")]);
         for number in 0..100 {
             let granted = GetAccessTokenResponse {
                 access_token: format!("token-{number}"),
                 ..GetAccessTokenResponse::default()
             };
-            let scopes = scopes(number);
-            known.keep_token(CachedToken::new(with(&scopes), Moment::default(), granted));
+            known.keep_token(CachedToken::new(&wanted(number), Moment::default(), granted));
         }
-        let kept = |number: &usize| known.token(with(&scopes(*number))).is_some();
+        let kept = |number: &usize| known.token(&wanted(*number)).is_some();
         assert_eq!((0..100).filter(kept).count(), TOKENS_MAX);
-        assert_eq!(known.token(with(&scopes(99))).unwrap().value.expose(), "token-99");
+        assert_eq!(known.token(&wanted(99)).unwrap().value.expose(), "token-99");
     }
 
     #[test]
     fn a_token_is_found_by_all_it_was_requested_by() {
         let known = CachedSession::new(Session::default());
-        let scopes = ["read".to_owned()];
+        let api = || "a".to_owned();
         let all = [
             TokenFor::default(),
-            with(&scopes),
+            with(&["read"]),
             TokenFor {
-                audience: "a",
+                audience: api(),
                 ..TokenFor::default()
             },
             TokenFor {
-                resource: "a",
+                resource: api(),
                 ..TokenFor::default()
             },
             TokenFor {
-                audience: "a",
-                ..with(&scopes)
+                audience: api(),
+                ..with(&["read"])
             },
             TokenFor {
-                audience: "a",
-                resource: "a",
-                ..with(&scopes)
+                audience: api(),
+                resource: api(),
+                ..with(&["read"])
             },
         ];
-        for (number, wanted) in all.into_iter().enumerate() {
+        for (number, wanted) in all.iter().enumerate() {
             assert!(known.token(wanted).is_none(), "{wanted:?}");
             let granted = GetAccessTokenResponse {
                 access_token: number.to_string(),
@@ -258,14 +236,14 @@ mod tests {
             };
             known.keep_token(CachedToken::new(wanted, Moment::default(), granted));
         }
-        for (number, wanted) in all.into_iter().enumerate() {
+        for (number, wanted) in all.iter().enumerate() {
             assert_eq!(known.token(wanted).unwrap().value.expose(), &number.to_string());
         }
     }
 
-    fn with(scopes: &[String]) -> TokenFor<'_> {
+    fn with(scopes: &[&str]) -> TokenFor {
         TokenFor {
-            scopes,
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             ..TokenFor::default()
         }
     }

@@ -13,7 +13,7 @@ use session_proto::v1::{
     UpdateSessionRequest, end_session_request, get_session_request,
 };
 
-use super::cookie_rotation::{GRACE, Generation, ID_BYTES};
+use super::cookie_rotation::{GRACE, Generation, given};
 use super::{CachedToken, SessionRepository, TokenFor};
 use crate::sessions::cookies::SessionId;
 
@@ -84,17 +84,14 @@ impl SessionRepository {
         id: &SessionId,
         generation: Option<Generation>,
     ) -> Result<Box<v1::Session>, SessionError> {
-        let bytes = |id: [u8; ID_BYTES]| {
-            if id == [0; ID_BYTES] {
-                Vec::new()
-            } else {
-                id.to_vec()
-            }
-        };
         let request = RotateCookieRequest {
             session_id: id.expose().to_owned(),
-            id: generation.map(|shown| bytes(shown.id)).unwrap_or_default(),
-            parent: generation.map(|shown| bytes(shown.parent)).unwrap_or_default(),
+            id: generation
+                .map(|shown| given(&shown.id).to_vec())
+                .unwrap_or_default(),
+            parent: generation
+                .map(|shown| given(&shown.parent).to_vec())
+                .unwrap_or_default(),
             grace: prost_types::Duration::try_from(GRACE).ok(),
         };
         let rotated = self.client.rotate_cookie(request).await;
@@ -118,7 +115,7 @@ impl SessionRepository {
     pub(crate) async fn access_token(
         &self,
         id: &SessionId,
-        wanted: TokenFor<'_>,
+        wanted: &TokenFor,
     ) -> Result<Arc<CachedToken>, SessionError> {
         if let Some(token) = self.cache.token(id, wanted, self.clock.now_ms()) {
             return Ok(token);
@@ -132,7 +129,7 @@ impl SessionRepository {
     pub(crate) async fn granted(
         &self,
         id: &SessionId,
-        wanted: TokenFor<'_>,
+        wanted: &TokenFor,
         force_refresh: bool,
     ) -> Result<Arc<CachedToken>, SessionError> {
         let requested_at = self.cache.now();

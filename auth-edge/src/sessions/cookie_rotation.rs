@@ -19,19 +19,12 @@ use session_proto::v1;
 /// Bytes that tell a generation from the others.
 pub(crate) const ID_BYTES: usize = 6;
 
-/// Bytes of a generation in a cookie.
-pub(crate) const GENERATION_BYTES: usize = 2 * ID_BYTES;
-
 /// For so long a generation is good after another one has taken its place: a request that was sent before arrives later, and so does an answer.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
-/// For so long a new one may wait for the head of its answer; the grace has to hold that, and the ways of a request and an answer.
-const HELD_MS: u64 = 15_000;
-
-/// Whether a generation that was made then is too old to be given: an upload's answer could put it over one that has long been used.
-pub(super) fn is_late(made_ms: u64, now_ms: u64) -> bool {
-    now_ms >= made_ms.saturating_add(HELD_MS)
-}
+/// For so long a new one may wait for the head of its answer: an upload's could put it over one that has long been used. The grace has
+/// to hold that, and the ways of a request and an answer.
+pub(super) const HELD_MS: u64 = 15_000;
 
 /// A generation of a session's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +37,12 @@ pub(crate) struct Generation {
 
 impl Generation {
     /// As a cookie holds it.
-    pub(crate) fn to_bytes(self) -> [u8; GENERATION_BYTES] {
-        let mut bytes = [0; GENERATION_BYTES];
-        let (id, parent) = bytes.split_at_mut(ID_BYTES);
-        id.copy_from_slice(&self.id);
-        parent.copy_from_slice(&self.parent);
-        bytes
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        [self.id, self.parent].concat()
     }
 
     /// Read back.
-    pub(crate) fn from_bytes(bytes: &[u8; GENERATION_BYTES]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (id, parent) = bytes.split_first_chunk()?;
         Some(Self {
             id: *id,
@@ -112,7 +101,7 @@ fn id_of(generation: Option<&Generation>) -> &[u8] {
 }
 
 /// The bytes of a generation; none of the first one.
-fn given(id: &[u8; ID_BYTES]) -> &[u8] {
+pub(super) fn given(id: &[u8; ID_BYTES]) -> &[u8] {
     if *id == [0; ID_BYTES] { &[] } else { id }
 }
 

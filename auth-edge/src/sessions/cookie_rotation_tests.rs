@@ -195,7 +195,7 @@ impl World {
                         return Some(at_ms);
                     };
                     let sent_ms = at_ms + sent.held_ms;
-                    if let Some(given) = next.filter(|_| !sent.is_lost && !is_late(at_ms, sent_ms)) {
+                    if let Some(given) = next.filter(|_| !sent.is_lost && sent_ms < at_ms + HELD_MS) {
                         happenings.push(Happening {
                             at_ms: sent_ms + sent.back_ms,
                             what: What::Answered {

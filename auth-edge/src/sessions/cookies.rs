@@ -14,7 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
 
 use crate::providers::sites::Sites;
-use crate::sessions::cookie_rotation::{GENERATION_BYTES, Generation};
+use crate::sessions::cookie_rotation::Generation;
 use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
@@ -63,7 +63,7 @@ pub struct CookieSettings {
 }
 
 /// The secret name of a session. Whoever holds it is the session.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SessionId(Secret<String>);
 
 impl SessionId {
@@ -96,14 +96,8 @@ impl SessionId {
     }
 }
 
-impl std::fmt::Debug for SessionId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SessionId(…)")
-    }
-}
-
 /// Writes and reads the session cookie.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SessionCookies {
     settings: CookieSettings,
     keys: DerivedKeys,
@@ -170,10 +164,8 @@ impl SessionCookies {
         let (generation, signature) = match rest.split_once('.') {
             None => (None, rest),
             Some((text, signature)) => {
-                let mut bytes = [0; GENERATION_BYTES];
-                let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
-                let whole = (length == GENERATION_BYTES).then_some(&bytes)?;
-                (Some(Generation::from_bytes(whole)?), signature)
+                let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+                (Some(Generation::from_bytes(&bytes)?), signature)
             }
         };
         let mut bytes = [0; SIGNATURE_BYTES_MAX];
@@ -199,10 +191,14 @@ impl SessionCookies {
     ) -> Option<HeaderValue> {
         let sign = |parts: &[&[u8]]| self.keys.sign(Purpose::SessionCookie, parts);
         let signature = URL_SAFE_NO_PAD.encode(self.covered(headers, id, generation, sign));
-        let generation =
-            generation.map(|generation| format!(".{}", URL_SAFE_NO_PAD.encode(generation.to_bytes())));
-        let generation = generation.unwrap_or_default();
-        let value = format!("{}{generation}.{signature}", id.expose());
+        let id = id.expose();
+        let value = match generation {
+            Some(generation) => format!(
+                "{id}.{}.{signature}",
+                URL_SAFE_NO_PAD.encode(generation.to_bytes())
+            ),
+            None => format!("{id}.{signature}"),
+        };
         set_cookie(&self.full_name, &value, &self.attributes(), max_age)
     }
 
@@ -237,8 +233,8 @@ impl SessionCookies {
         let (name, id) = (self.settings.name.as_bytes(), id.expose().as_bytes());
         let owner = self.sites.as_ref().and_then(|sites| sites.of(headers).owner());
         let issuer = owner.map(|owner| owner.issuer.as_bytes()).unwrap_or_default();
-        let generation = generation.map(Generation::to_bytes);
-        signed(&[name, id, issuer, generation.as_ref().map_or(&[], |bytes| bytes)])
+        let generation = generation.map(Generation::to_bytes).unwrap_or_default();
+        signed(&[name, id, issuer, &generation])
     }
 }
 

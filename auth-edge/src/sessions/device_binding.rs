@@ -7,8 +7,6 @@
 //!
 //! Deliberately absent: memory of challenges. A proof copied from the wire is good for as long as its challenge, and needs the session cookie beside it.
 
-use std::fmt;
-
 use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -71,31 +69,17 @@ pub(crate) enum DeviceStanding {
     Missing,
 }
 
-/// Which session an address of a refresh is for.
-pub(crate) struct Addressed {
-    /// The session.
-    pub(crate) id: SessionId,
-    /// Whether it is sealed with the newest secret: otherwise the browser needs another one before the old secret is gone.
-    pub(crate) is_lasting: bool,
-}
-
 /// Writes and judges the cookie and the challenges.
 #[derive(Clone)]
 pub(crate) struct DeviceBindings {
     keys: DerivedKeys,
-    name: String,
+    /// The cookie's name.
+    pub(crate) name: String,
     attributes: String,
-    settings: DeviceBoundSettings,
-    metrics: DeviceMetrics,
-}
-
-impl fmt::Debug for DeviceBindings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBindings")
-            .field("name", &self.name)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
+    /// Which sessions are bound.
+    pub(crate) settings: DeviceBoundSettings,
+    /// Counts what became of proofs.
+    pub(crate) metrics: DeviceMetrics,
 }
 
 impl DeviceBindings {
@@ -114,21 +98,6 @@ impl DeviceBindings {
             settings,
             metrics,
         }
-    }
-
-    /// Which sessions are bound.
-    pub(crate) fn mode(&self) -> DeviceBound {
-        self.settings.mode
-    }
-
-    /// Counts what became of proofs.
-    pub(crate) fn metrics(&self) -> &DeviceMetrics {
-        &self.metrics
-    }
-
-    /// The cookie's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// The cookie's attributes but its lifetime, as `credentials` of session instructions name them.
@@ -155,12 +124,12 @@ impl DeviceBindings {
     pub(crate) fn invitation(&self, id: &SessionId, now_ms: u64) -> Option<String> {
         let until_ms = now_ms.saturating_add(CHALLENGE_MS);
         let plain = [&until_ms.to_be_bytes()[..], &id.to_bytes()].concat();
-        self.keys.seal_text(&[REGISTRATION], &plain).ok()
+        self.keys.seal(&[REGISTRATION], &plain).ok()
     }
 
     /// The session that a challenge of a registration was made for, if it may still be answered.
     pub(crate) fn invited(&self, challenge: &str, now_ms: u64) -> Option<SessionId> {
-        let plain = self.keys.open_text(&[REGISTRATION], challenge)?;
+        let plain = self.keys.open(&[REGISTRATION], challenge)?;
         let (until_ms, id) = plain.split_first_chunk::<8>()?;
         let is_there = now_ms < u64::from_be_bytes(*until_ms);
         is_there.then(|| id.try_into().ok().map(SessionId::from_bytes))?
@@ -168,15 +137,15 @@ impl DeviceBindings {
 
     /// What names a session in the address of its refresh, which comes without cookies where another site has led here.
     pub(crate) fn address(&self, id: &SessionId) -> Option<String> {
-        self.keys.seal_text(&[REFRESH], &id.to_bytes()).ok()
+        self.keys.seal(&[REFRESH], &id.to_bytes()).ok()
     }
 
-    /// The session of such an address.
-    pub(crate) fn addressed(&self, sealed: &str) -> Option<Addressed> {
-        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let (plain, is_lasting) = self.keys.open_telling_age(&[REFRESH], &sealed)?;
+    /// The session of such an address, and whether the newest secret sealed it: otherwise the browser needs another one before the old
+    /// secret is gone.
+    pub(crate) fn addressed(&self, sealed: &str) -> Option<(SessionId, bool)> {
+        let (plain, is_lasting) = self.keys.open_telling_age(&[REFRESH], sealed)?;
         let id = plain.as_slice().try_into().ok().map(SessionId::from_bytes)?;
-        Some(Addressed { id, is_lasting })
+        Some((id, is_lasting))
     }
 
     /// A challenge for a refresh of a session.

@@ -144,13 +144,10 @@ fn an_invitation_names_its_session_for_a_while_and_an_address_for_ever() {
     );
     assert_eq!(exposed(bindings.invited(&invitation, NOW + CHALLENGE_MS)), None);
     assert_eq!(
-        exposed(bindings.addressed(&address).map(|addressed| addressed.id)),
+        exposed(bindings.addressed(&address).map(|(id, _)| id)),
         exposed(Some(one))
     );
-    assert_eq!(
-        exposed(bindings.addressed(&invitation).map(|addressed| addressed.id)),
-        None
-    );
+    assert_eq!(exposed(bindings.addressed(&invitation).map(|(id, _)| id)), None);
     assert_eq!(exposed(bindings.invited(&address, NOW)), None);
     assert_eq!(exposed(bindings.invited("", NOW)), None);
 }

@@ -37,27 +37,15 @@ pub(crate) enum Purpose {
     Pseudonym,
 }
 
-impl Purpose {
-    const ALL: [Self; 6] = [
-        Self::SessionCookie,
-        Self::DeviceCookie,
-        Self::DeviceChallenge,
-        Self::Csrf,
-        Self::Person,
-        Self::Pseudonym,
-    ];
-
-    fn label(self) -> &'static [u8] {
-        match self {
-            Self::SessionCookie => b"session cookie",
-            Self::DeviceCookie => b"device cookie",
-            Self::DeviceChallenge => b"device challenge",
-            Self::Csrf => b"csrf token",
-            Self::Person => b"person of a form",
-            Self::Pseudonym => b"pseudonym",
-        }
-    }
-}
+/// What tells the keys of purposes apart, in the order of [`Purpose`].
+const LABELS: [&[u8]; 6] = [
+    b"session cookie",
+    b"device cookie",
+    b"device challenge",
+    b"csrf token",
+    b"person of a form",
+    b"pseudonym",
+];
 
 /// HKDF salt: separates this product's keys from whatever else the secret is used for.
 const SALT: &[u8] = b"vestibule edge keys v1";
@@ -69,7 +57,7 @@ pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 struct Derived {
     /// Tells secrets apart.
     fingerprint: hmac::Tag,
-    /// One for each purpose, in the order of [`Purpose::ALL`].
+    /// One for each purpose, in the order of [`LABELS`].
     macs: Vec<hmac::Key>,
     seal: aead::LessSafeKey,
 }
@@ -88,10 +76,7 @@ impl Derived {
             .ok()?;
         Some(Self {
             fingerprint: hmac::sign(&mac(b"fingerprint")?, b""),
-            macs: Purpose::ALL
-                .iter()
-                .map(|purpose| mac(purpose.label()))
-                .collect::<Option<_>>()?,
+            macs: LABELS.into_iter().map(mac).collect::<Option<_>>()?,
             seal: aead::LessSafeKey::new(aead::UnboundKey::from(seal)),
         })
     }
@@ -106,12 +91,6 @@ impl Derived {
 pub struct DerivedKeys {
     ring: Arc<ArcSwap<Ring<Derived>>>,
     clock: Arc<dyn Clock>,
-}
-
-impl std::fmt::Debug for DerivedKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DerivedKeys(…)")
-    }
 }
 
 impl DerivedKeys {
@@ -164,9 +143,9 @@ impl DerivedKeys {
             .any(|derived| hmac::verify(derived.mac(purpose), &input, signature).is_ok())
     }
 
-    /// Seals bytes with the key that signs now: AES-256-GCM under a random nonce. The ring is replaced long
-    /// before the 2^32 messages at which random 96-bit nonces become doubtful.
-    pub(crate) fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+    /// Seals bytes with the key that signs now, as text for a cookie or a URL: AES-256-GCM under a random nonce. The ring is
+    /// replaced long before the 2^32 messages at which random 96-bit nonces become doubtful.
+    pub(crate) fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<String, NoRandomness> {
         let nonce = random::bytes::<{ aead::NONCE_LEN }>()?;
         let ring = self.ring.load();
         let (_, derived) = ring.signing(self.clock.monotonic_ms()).ok_or(NoRandomness)?;
@@ -179,41 +158,19 @@ impl DerivedKeys {
                 &mut body,
             )
             .map_err(|_unspecified| NoRandomness)?;
-        let mut sealed = Vec::with_capacity(body.len() + SEAL_OVERHEAD);
-        sealed.push(SEAL_VERSION);
-        sealed.extend_from_slice(&nonce);
-        sealed.append(&mut body);
-        Ok(sealed)
-    }
-
-    /// The same, as text for a cookie or a URL.
-    pub(crate) fn seal_text(&self, aad: &[&[u8]], plain: &[u8]) -> Result<String, NoRandomness> {
-        self.seal(aad, plain).map(|sealed| URL_SAFE_NO_PAD.encode(sealed))
+        Ok(URL_SAFE_NO_PAD.encode([&[SEAL_VERSION], &nonce[..], &body].concat()))
     }
 
     /// Opens a text that any key of the ring sealed under the same AAD; `None` for anything else.
     #[must_use]
-    pub(crate) fn open_text(&self, aad: &[&[u8]], sealed: &str) -> Option<Vec<u8>> {
-        self.open(aad, &URL_SAFE_NO_PAD.decode(sealed).ok()?)
-    }
-
-    /// Opens what any key of the ring sealed under the same AAD; `None` for anything else.
-    #[must_use]
-    pub(crate) fn open(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<Vec<u8>> {
-        self.opened(aad, sealed).map(|(plain, _key)| plain)
+    pub(crate) fn open(&self, aad: &[&[u8]], sealed: &str) -> Option<Vec<u8>> {
+        self.open_telling_age(aad, sealed).map(|(plain, _)| plain)
     }
 
     /// The same, and whether the key that seals now sealed it, which will open it for longest.
     #[must_use]
-    pub(crate) fn open_telling_age(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<(Vec<u8>, bool)> {
-        let (plain, key) = self.opened(aad, sealed)?;
-        let ring = self.ring.load();
-        let sealing = ring.signing(self.clock.monotonic_ms())?.0;
-        Some((plain, key <= sealing))
-    }
-
-    /// What was sealed, and by which key of the ring.
-    fn opened(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<(Vec<u8>, usize)> {
+    pub(crate) fn open_telling_age(&self, aad: &[&[u8]], sealed: &str) -> Option<(Vec<u8>, bool)> {
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (version, rest) = sealed.split_first()?;
         if *version != SEAL_VERSION {
             return None;
@@ -221,14 +178,16 @@ impl DerivedKeys {
         let (nonce, body) = rest.split_at_checked(aead::NONCE_LEN)?;
         let nonce: [u8; aead::NONCE_LEN] = nonce.try_into().ok()?;
         let aad = length_prefixed(aad);
-        self.ring.load().keys().enumerate().find_map(|(key, derived)| {
+        let ring = self.ring.load();
+        let sealing = ring.signing(self.clock.monotonic_ms())?.0;
+        ring.keys().enumerate().find_map(|(key, derived)| {
             let mut buffer = body.to_vec();
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
             let plain = derived
                 .seal
                 .open_in_place(nonce, aead::Aad::from(&aad), &mut buffer)
                 .ok()?;
-            Some((plain.to_vec(), key))
+            Some((plain.to_vec(), key <= sealing))
         })
     }
 }
@@ -291,7 +250,7 @@ mod tests {
     fn sealed_bytes_open_only_under_the_same_aad_and_a_key_of_the_ring() {
         let sealing = keys(&["a secret"]);
         let sealed = sealing.seal(&[b"name"], b"hello").unwrap();
-        assert_eq!(sealed.len(), 5 + SEAL_OVERHEAD);
+        assert_eq!(URL_SAFE_NO_PAD.decode(&sealed).unwrap().len(), 5 + SEAL_OVERHEAD);
         assert_eq!(sealing.open(&[b"name"], &sealed).unwrap(), b"hello");
         assert_eq!(
             keys(&["new", "a secret"]).open(&[b"name"], &sealed).unwrap(),
@@ -305,11 +264,14 @@ mod tests {
     fn every_flipped_or_missing_byte_of_a_sealed_value_is_noticed() {
         let keys = keys(&["a secret"]);
         let sealed = keys.seal(&[b"name"], b"hello").unwrap();
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).unwrap();
+        let opens = |bytes: &[u8]| keys.open(&[b"name"], &URL_SAFE_NO_PAD.encode(bytes)).is_some();
+        assert!(opens(&sealed));
         for at in 0..sealed.len() {
             let mut flipped = sealed.clone();
             flipped[at] ^= 1;
-            assert!(keys.open(&[b"name"], &flipped).is_none(), "byte {at}");
-            assert!(keys.open(&[b"name"], &sealed[..at]).is_none(), "cut at {at}");
+            assert!(!opens(&flipped), "byte {at}");
+            assert!(!opens(&sealed[..at]), "cut at {at}");
         }
     }
 

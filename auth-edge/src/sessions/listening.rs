@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,11 +30,7 @@ const CHANGES_MAX: usize = 100_000;
 /// Which session: its public handle.
 pub(super) type Handle = Box<str>;
 
-/// Buckets by which sessions are hashed for a first look.
-const BUCKETS: usize = 4_096;
-
-/// What has been heard. Reading it takes no lock unless something changed that may be it: cores that only read do not wait
-/// for each other.
+/// What has been heard.
 #[derive(Debug)]
 pub(super) struct Listening {
     began: Instant,
@@ -48,26 +44,13 @@ pub(super) struct Listening {
     heard_until: AtomicU64,
     /// Replicas that are heard, and those that are not.
     replicas: [AtomicUsize; 2],
-    /// Whether a replica receives security events, or has not said yet.
-    demands_sign_ins: AtomicBool,
-    /// When a session changed last of those that share a slot, as a [`Moment`].
-    buckets: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
 }
 
 #[derive(Debug, Default)]
 struct Changes {
-    last: HashMap<Handle, (Moment, HeardChange)>,
+    last: HashMap<Handle, Moment>,
     order: VecDeque<(Moment, Handle)>,
-}
-
-/// What happened to a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeardChange {
-    /// It ended, or may have.
-    Ended,
-    /// Anything else.
-    Other,
 }
 
 /// A moment, in microseconds after the beginning of listening.
@@ -98,8 +81,6 @@ impl Listening {
             until: AtomicU64::new(0),
             heard_until: AtomicU64::new(0),
             replicas: [AtomicUsize::new(0), AtomicUsize::new(0)],
-            demands_sign_ins: AtomicBool::new(true),
-            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             changes: RwLock::default(),
         }
     }
@@ -121,59 +102,28 @@ impl Listening {
         now.0 < self.until.load(Ordering::Acquire) && self.since.load(Ordering::Acquire) != 0
     }
 
-    /// Whether a session may owe a sign-in, as far as the replicas said.
-    pub(super) fn demands_sign_ins(&self) -> bool {
-        self.demands_sign_ins.load(Ordering::Relaxed) || !self.is_complete(self.now())
-    }
-
     /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
     pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
-        self.has_no_gap(requested_at, now) && self.last_change(handle, requested_at).is_none()
-    }
-
-    /// Whether a session that was there at `requested_at` has not ended by `now`, as far as endings are heard.
-    pub(super) fn hears_no_end(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
-        // What happened longer ago may be forgotten; what is ended does not change any more.
-        self.has_no_gap(requested_at, now)
-            && now.since(requested_at) < self.kept
-            && self.last_change(handle, requested_at) != Some(HeardChange::Ended)
-    }
-
-    /// Whether all replicas are heard at `now`, and were without a gap from `requested_at` on.
-    fn has_no_gap(&self, requested_at: Moment, now: Moment) -> bool {
         // In this order: whoever sees that all are heard again also sees since when.
-        self.is_complete(now) && requested_at.0 >= self.since.load(Ordering::Acquire)
-    }
-
-    /// The last change of a session from `requested_at` on.
-    fn last_change(&self, handle: &str, requested_at: Moment) -> Option<HeardChange> {
-        if self.bucket(handle).load(Ordering::Acquire) < requested_at.0 {
-            return None;
+        if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
+            return false;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        let (changed, change) = changes.last.get(handle)?;
-        (*changed >= requested_at).then_some(*change)
+        let changed = changes.last.get(handle);
+        changed.is_none_or(|changed| *changed < requested_at)
     }
 
     /// Something happened to a session.
-    pub(super) fn changed(&self, handle: &str, change: HeardChange, now: Moment) {
+    pub(super) fn changed(&self, handle: &str, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
-        self.bucket(handle).fetch_max(now.0, Ordering::AcqRel);
         changes.forget_before(now, self.kept);
         if changes.order.len() >= CHANGES_MAX {
             *changes = Changes::default();
             self.since.fetch_max(now.0, Ordering::AcqRel);
             return;
         }
-        changes.last.insert(handle.into(), (now, change));
+        changes.last.insert(handle.into(), now);
         changes.order.push_back((now, handle.into()));
-    }
-
-    fn bucket(&self, handle: &str) -> &AtomicU64 {
-        let sum = handle.bytes().fold(0_usize, |sum, byte| {
-            sum.wrapping_mul(31).wrapping_add(usize::from(byte))
-        });
-        &self.buckets[sum % BUCKETS]
     }
 
     /// All replicas are heard up to `until`; what was read before `since` does not count.
@@ -212,7 +162,7 @@ impl Changes {
                 return;
             };
             // A later change of the same session stays.
-            if self.last.get(&handle).is_some_and(|(last, _)| *last == at) {
+            if self.last.get(&handle).is_some_and(|last| *last == at) {
                 self.last.remove(&handle);
             }
         }
@@ -238,8 +188,6 @@ struct Replica {
     heard_since: Option<Moment>,
     /// Every event from before has been received.
     reported_until: Moment,
-    /// Whether it receives security events; so it is until it says otherwise.
-    demands_sign_ins: bool,
 }
 
 /// Every replica there is.
@@ -258,7 +206,6 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         let heard = |heard_since| Replica {
             heard_since,
             reported_until: Moment::default(),
-            demands_sign_ins: true,
         };
         match item {
             WatchItem::Found => {
@@ -273,16 +220,10 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                 }
             }
             WatchItem::Event(event) => match event.kind() {
-                Kind::Heartbeat => {
-                    if let Some(replica) = self.0.get_mut(&id) {
-                        replica.demands_sign_ins = event.demands_sign_ins;
-                    }
+                Kind::Created | Kind::Unspecified | Kind::Missed | Kind::Heartbeat => {}
+                Kind::Rolled | Kind::Refreshed | Kind::Changed | Kind::Ended => {
+                    listening.changed(&event.handle, now);
                 }
-                Kind::Created | Kind::Unspecified | Kind::Missed => {}
-                Kind::Rolled | Kind::Refreshed | Kind::Changed => {
-                    listening.changed(&event.handle, HeardChange::Other, now);
-                }
-                Kind::Ended => listening.changed(&event.handle, HeardChange::Ended, now),
             },
             WatchItem::Current(moment) => {
                 if let Some(replica) = self.0.get_mut(&id) {
@@ -307,10 +248,6 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         let all_heard = counts[0] == counts[1];
         listening.replicas[0].store(counts[0], Ordering::Relaxed);
         listening.replicas[1].store(counts[1] - counts[0], Ordering::Relaxed);
-        let demands_sign_ins = self.0.values().any(|replica| replica.demands_sign_ins);
-        listening
-            .demands_sign_ins
-            .store(demands_sign_ins, Ordering::Relaxed);
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
         let least = self.0.values().map(|replica| replica.reported_until).min();
         let until = least

@@ -73,29 +73,6 @@ fn nothing_counts_before_every_replica_is_heard() {
 }
 
 #[test]
-fn an_ending_is_told_from_a_change_and_from_what_cannot_be_heard() {
-    for (kind, lasts) in [
-        (Kind::Ended, false),
-        (Kind::Changed, true),
-        (Kind::Refreshed, true),
-        (Kind::Rolled, true),
-    ] {
-        let all = heard(both().into_iter().chain([(50, A, event(kind, "x"))]));
-        assert_eq!(all.hears_no_end("x", at(40), at(60)), lasts, "{kind:?}");
-        assert_eq!(all.hears_no_end("x", at(50), at(60)), lasts, "{kind:?}");
-        assert!(all.hears_no_end("y", at(40), at(60)));
-        assert!(
-            !all.hears_no_end("y", at(29), at(60)),
-            "before the last was heard"
-        );
-        let later = [(5_000, A, beat()), (5_000, B, beat())];
-        let all = heard(both().into_iter().chain([(50, A, event(kind, "x"))]).chain(later));
-        assert!(!all.hears_no_end("x", at(40), at(5_040)), "it may be forgotten");
-    }
-    assert!(!heard(both().into_iter().take(3)).hears_no_end("y", at(30), at(31)));
-}
-
-#[test]
 fn a_change_spoils_what_was_read_before_it_and_nothing_else() {
     for kind in [Kind::Ended, Kind::Changed, Kind::Refreshed, Kind::Rolled] {
         let all = heard(both().into_iter().chain([(50, A, event(kind, "x"))]));
@@ -181,12 +158,12 @@ fn what_may_have_been_missed_spoils_what_was_read_before() {
 #[test]
 fn changes_are_forgotten_when_nothing_can_be_as_old() {
     let listening = Listening::new(Duration::from_secs(5));
-    listening.changed("x", HeardChange::Other, at(1));
-    listening.changed("x", HeardChange::Other, at(4_000));
-    listening.changed("y", HeardChange::Other, at(5_500));
+    listening.changed("x", at(1));
+    listening.changed("x", at(4_000));
+    listening.changed("y", at(5_500));
     let known = |handle: &str| listening.changes.read().unwrap().last.contains_key(handle);
     assert!(known("x"), "its second change is young");
-    listening.changed("z", HeardChange::Other, at(9_500));
+    listening.changed("z", at(9_500));
     assert!(!known("x") && known("y"));
 }
 
@@ -194,7 +171,7 @@ fn changes_are_forgotten_when_nothing_can_be_as_old() {
 fn more_changes_than_are_remembered_spoil_everything() {
     let all = heard(both());
     for number in 0..=CHANGES_MAX {
-        all.changed(&number.to_string(), HeardChange::Other, at(40));
+        all.changed(&number.to_string(), at(40));
     }
     assert!(!all.vouches_for("never changed", at(39), at(50)));
     assert!(all.vouches_for("never changed", at(41), at(50)));

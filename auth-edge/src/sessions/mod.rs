@@ -1,8 +1,8 @@
 //! Sessions as the edge sees them: from the cookie of a request to the session service and back.
 //!
 //! A read: the cookie's signature → memory, while what it holds is vouched for → `GetSession`, and `RollSession` where the
-//! read counts as use and the answer says that it is due. Before an answer renews the cookie, `GetSession` once more, unless
-//! an ending would have been heard ([`SessionRepository::cookie_if_alive`]).
+//! read counts as use and the answer says that it is due. Before an answer renews the cookie, `GetSession` once more
+//! ([`SessionRepository::cookie_if_alive`]).
 //!
 //! Invariants
 //! - A cookie that does not verify costs no call.
@@ -39,7 +39,7 @@ pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
 use self::calls::malformed;
-use self::cookie_rotation::{CookieRotation, Counting, Generation};
+use self::cookie_rotation::{CookieRotation, Counting, Generation, HELD_MS};
 use self::device_binding::{DeviceBindings, DeviceBound, DeviceStanding};
 pub(crate) use self::listening::Moment;
 use self::metrics::{CacheMetrics, DeviceProofOutcome};
@@ -72,10 +72,8 @@ pub(crate) struct CurrentSession {
 #[derive(Clone, Debug)]
 struct CookieRenewal {
     cookie: HeaderValue,
-    /// Before the session service was called.
-    requested_at: Moment,
-    /// When the new generation was made: it may not be sent long after that.
-    rotated_at_ms: Option<u64>,
+    /// Until when it may be sent, in milliseconds since the Unix epoch.
+    until_ms: u64,
 }
 
 /// Whether a read of a session counts as its use.
@@ -85,6 +83,8 @@ pub(crate) enum Use<'a> {
     Counts(&'a (dyn Fn() -> Device + Sync)),
     /// The same, where the answer may reach the browser late: it gets no cookie of a new generation.
     CountsAndIsAnsweredLate(&'a (dyn Fn() -> Device + Sync)),
+    /// The person wants to stay signed in: the session rolls as soon as it may, or the read fails.
+    Rolls(&'a (dyn Fn() -> Device + Sync)),
     /// It only looks.
     LookOnly,
 }
@@ -161,61 +161,44 @@ impl SessionRepository {
         headers: &HeaderMap,
         use_: Use<'_>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        match self.cookies.read_whole(headers) {
-            Some(shown) => self.current_of(headers, shown, use_).await,
-            None => Ok(None),
-        }
-    }
-
-    async fn current_of(
-        &self,
-        headers: &HeaderMap,
-        (id, generation): (SessionId, Option<Generation>),
-        use_: Use<'_>,
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        let use_ = if headers.contains_key(NO_ROLL) {
-            Use::LookOnly
-        } else {
-            use_
+        let Some((id, generation)) = self.cookies.read_whole(headers) else {
+            return Ok(None);
         };
-        let requested_at = self.cache.now();
-        let current = match self.remembered(&id, use_.counts()) {
+        let use_ = match use_ {
+            Use::Counts(_) | Use::CountsAndIsAnsweredLate(_) if headers.contains_key(NO_ROLL) => {
+                Use::LookOnly
+            }
+            use_ => use_,
+        };
+        let current = match self.remembered(&id, use_) {
             Some(session) => self.admitted(headers, id, session, None)?,
             None => {
+                let requested_at = self.cache.now();
                 let read = match use_ {
                     Use::Counts(device) | Use::CountsAndIsAnsweredLate(device) => {
-                        self.read_as_use(headers, &id, device).await
+                        self.read_as_use(headers, &id, device, false).await
                     }
+                    Use::Rolls(device) => self.read_as_use(headers, &id, device, true).await,
                     Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
                 };
                 self.remember(headers, (id, generation), requested_at, use_.counts(), read)?
             }
         };
-        self.by_generation(headers, current, generation, use_, requested_at)
-            .await
-    }
-
-    /// The session as the generation of its cookie has it, where cookies rotate.
-    async fn by_generation(
-        &self,
-        headers: &HeaderMap,
-        current: Option<CurrentSession>,
-        shown: Option<Generation>,
-        use_: Use<'_>,
-        requested_at: Moment,
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match (current, self.rotation) {
             (Some(current), Some(rotation)) if current.device == DeviceStanding::Unbound => {
                 // A future of its own: requests of cookies that do not rotate do not carry it.
-                Box::pin(self.rotated(headers, current, shown, rotation, use_, requested_at)).await
+                Box::pin(self.rotated(headers, current, generation, rotation, use_)).await
             }
             (current, _) => Ok(current),
         }
     }
 
     /// A session of this edge's memory.
-    fn remembered(&self, id: &SessionId, counts: bool) -> Option<Arc<CachedSession>> {
-        let found = self.cache.find(id, counts, self.clock.now_ms());
+    fn remembered(&self, id: &SessionId, use_: Use<'_>) -> Option<Arc<CachedSession>> {
+        if matches!(use_, Use::Rolls(_)) {
+            return None;
+        }
+        let found = self.cache.find(id, use_.counts(), self.clock.now_ms());
         self.lookups.count(&found);
         found.ok()
     }
@@ -228,7 +211,6 @@ impl SessionRepository {
         shown: Option<Generation>,
         rotation: CookieRotation,
         use_: Use<'_>,
-        requested_at: Moment,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         if !Counting::of(&current.session).takes(shown, self.clock.now_ms()) {
             let asked_at = self.cache.now();
@@ -243,51 +225,18 @@ impl SessionRepository {
             }
         }
         let now_ms = self.clock.now_ms();
-        if matches!(use_, Use::Counts(_))
+        if matches!(use_, Use::Counts(_) | Use::Rolls(_))
             && let Some(next) = rotation.next(Counting::of(&current.session), shown, now_ms)
         {
-            let max_age = self.max_age(&current.session);
-            let cookie = self
-                .cookies
-                .issue_generation(headers, &current.id, Some(next), max_age);
-            current.renewal = cookie.map(|cookie| CookieRenewal {
-                cookie,
-                requested_at,
-                rotated_at_ms: Some(now_ms),
-            });
+            let until_ms = now_ms.saturating_add(HELD_MS);
+            current.renewal = self.renewal(headers, &current.id, Some(next), &current.session, until_ms);
         }
         Ok(Some(current))
-    }
-
-    /// The secret of the session a request acts for, of which nothing else is to be known: read only where more than its cookie may be asked
-    /// for.
-    pub(crate) async fn holder(&self, headers: &HeaderMap) -> Result<Option<SessionId>, SessionsUnavailable> {
-        match self.cookies.read_whole(headers) {
-            Some(shown) => self.holder_of(headers, shown).await,
-            None => Ok(None),
-        }
-    }
-
-    async fn holder_of(
-        &self,
-        headers: &HeaderMap,
-        (id, generation): (SessionId, Option<Generation>),
-    ) -> Result<Option<SessionId>, SessionsUnavailable> {
-        if self.goes_by_cookie_alone() {
-            return Ok(Some(id));
-        }
-        let current = self.current_of(headers, (id, generation), Use::LookOnly).await?;
-        Ok(current.map(|current| current.id))
     }
 
     /// The session whose cookie these headers hold, by its signature alone: to count a visitor by.
     pub(crate) fn named_in(&self, headers: &HeaderMap) -> Option<SessionId> {
         self.cookies.read(headers)
-    }
-
-    /// Whether nothing but its signature makes a session's cookie good.
-    fn goes_by_cookie_alone(&self) -> bool {
-        !self.binds_devices() && !self.rotates_cookies()
     }
 
     /// Whether cookies rotate here.
@@ -299,41 +248,18 @@ impl SessionRepository {
     /// Whether sessions are bound to devices here.
     #[must_use]
     pub(crate) fn binds_devices(&self) -> bool {
-        let binds = |bindings: &DeviceBindings| bindings.mode() != DeviceBound::Off;
+        let binds = |bindings: &DeviceBindings| bindings.settings.mode != DeviceBound::Off;
         self.bindings.as_ref().is_some_and(binds)
     }
 
-    /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
-    pub(crate) async fn roll(
-        &self,
-        headers: &HeaderMap,
-        device: &(dyn Fn() -> Device + Sync),
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        let Some((id, generation)) = self.cookies.read_whole(headers) else {
-            return Ok(None);
-        };
-        let Some(id) = self.holder_of(headers, (id, generation)).await? else {
-            return Ok(None);
-        };
-        let requested_at = self.cache.now();
-        let read = self.roll_session(&id, device()).await;
-        let current = self.remember(headers, (id, generation), requested_at, true, read)?;
-        self.by_generation(headers, current, generation, Use::Counts(device), requested_at)
-            .await
-    }
-
-    /// Whether a session may owe a sign-in: unless every replica has said that it receives no security events.
-    #[must_use]
-    pub(crate) fn demands_sign_ins(&self) -> bool {
-        self.cache.demands_sign_ins()
-    }
-
-    /// Reads a session that is used, and extends it where that is due; a failed roll never fails the request it rides on.
+    /// Reads a session that is used, and extends it where that is due or `rolls` demands it; a failed roll never fails a request that
+    /// it only rides on.
     async fn read_as_use(
         &self,
         headers: &HeaderMap,
         id: &SessionId,
         device: &(dyn Fn() -> Device + Sync),
+        rolls: bool,
     ) -> Result<(Box<v1::Session>, bool), SessionError> {
         let read = self.read(id).await?;
         let session = read.session.ok_or_else(malformed)?;
@@ -341,11 +267,11 @@ impl SessionRepository {
             self.standing(headers, id, &session),
             DeviceStanding::Missing | DeviceStanding::Skipped
         );
-        if !read.roll_due || is_worth_nothing {
+        if !(read.roll_due || rolls) || is_worth_nothing {
             return Ok((session, false));
         }
         match Box::pin(self.roll_session(id, device())).await {
-            Err(error) if error.reason != ErrorReason::ErrMissingSession => {
+            Err(error) if !rolls && error.reason != ErrorReason::ErrMissingSession => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "a session that is used is not extended"
@@ -369,17 +295,11 @@ impl SessionRepository {
         match read {
             Ok((session, rolled)) => {
                 // Where cookies rotate they last as long as the session can, and none is given twice.
-                let cookie = if rolled && self.rotation.is_none() {
-                    let max_age = self.max_age(&session);
-                    self.cookies.issue_generation(headers, &id, generation, max_age)
+                let renewal = if rolled && self.rotation.is_none() {
+                    self.renewal(headers, &id, generation, &session, u64::MAX)
                 } else {
                     None
                 };
-                let renewal = cookie.map(|cookie| CookieRenewal {
-                    cookie,
-                    requested_at,
-                    rotated_at_ms: None,
-                });
                 let session = CachedSession::new(*session);
                 self.cache.keep(&id, &session, requested_at, used);
                 self.admitted(headers, id, session, renewal)
@@ -390,6 +310,20 @@ impl SessionRepository {
             }
             Err(error) => Err(SessionsUnavailable(error)),
         }
+    }
+
+    /// The cookie of this generation, as long as the session lasts from now on.
+    fn renewal(
+        &self,
+        headers: &HeaderMap,
+        id: &SessionId,
+        generation: Option<Generation>,
+        session: &v1::Session,
+        until_ms: u64,
+    ) -> Option<CookieRenewal> {
+        let max_age = self.max_age(session);
+        let cookie = self.cookies.issue_generation(headers, id, generation, max_age)?;
+        Some(CookieRenewal { cookie, until_ms })
     }
 
     /// What a request proves of the device of a session.
@@ -414,7 +348,7 @@ impl SessionRepository {
         let device = self.standing(headers, &id, &session);
         let count = |outcome| {
             if let Some(bindings) = &self.bindings {
-                bindings.metrics().count(outcome);
+                bindings.metrics.count(outcome);
             }
         };
         match device {
@@ -466,26 +400,18 @@ impl SessionRepository {
 
     /// The cookies that an answer may set, decided when its head is ready to be sent: the renewed session cookie, if there is
     /// one, and `further`. None if the session ended since it was rolled: the cookie may not be this browser's any more, and the
-    /// cookie of the session after it would be lost. Where an ending would have been heard no call is made. When nothing can be
-    /// learnt the browser keeps the cookie it has. A new generation that has waited for its answer for long is dropped: the
-    /// browser may have a newer one by now.
+    /// cookie of the session after it would be lost. When nothing can be learnt the browser keeps the cookie it has. A new
+    /// generation that has waited for its answer for long is dropped: the browser may have a newer one by now.
     pub(crate) async fn cookies_if_alive(
         &self,
         current: &CurrentSession,
         further: Option<HeaderValue>,
     ) -> Vec<HeaderValue> {
-        let renewal = current.renewal.as_ref().filter(|renewal| {
-            let made_ms = renewal.rotated_at_ms;
-            made_ms.is_none_or(|made_ms| !cookie_rotation::is_late(made_ms, self.clock.now_ms()))
-        });
+        let renewal = current.renewal.as_ref();
+        let renewal = renewal.filter(|renewal| self.clock.now_ms() < renewal.until_ms);
         let cookie = renewal.map(|renewal| renewal.cookie.clone());
         let cookies: Vec<HeaderValue> = cookie.into_iter().chain(further).collect();
-        if cookies.is_empty() {
-            return cookies;
-        }
-        let requested_at = renewal.map(|renewal| renewal.requested_at);
-        let lasts = requested_at.is_some_and(|at| self.cache.hears_no_end(&current.session.handle, at));
-        if lasts || self.get(&current.id).await.is_ok() {
+        if cookies.is_empty() || self.get(&current.id).await.is_ok() {
             return cookies;
         }
         tracing::info!("no cookie is renewed: the session ended while its answer was made");

@@ -31,7 +31,7 @@ use crate::http::pages::language::Language;
 use crate::http::{no_store, request};
 use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::device_binding::{Addressed, DeviceBindings, DeviceBound};
+use crate::sessions::device_binding::{DeviceBindings, DeviceBound};
 use crate::sessions::metrics::DeviceProofOutcome;
 use crate::values::reserved::{DEVICE_REFRESH_PATH, DEVICE_REGISTER_PATH, device_page};
 use crate::values::return_to::ReturnTo;
@@ -57,7 +57,7 @@ const NO_PROOF_OF_ITS_KEY: &str = "proof";
 /// Offers the browser to bind the session it has just got.
 pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, HeaderValue)> {
     let bindings = sign_in.bindings.as_ref()?;
-    if bindings.mode() == DeviceBound::Off {
+    if bindings.settings.mode == DeviceBound::Off {
         return None;
     }
     let challenge = bindings.invitation(id, sign_in.clock.now_ms())?;
@@ -71,7 +71,7 @@ const MAX_STOP_BYTES: usize = 2_560;
 /// Where a sign-in leads on the way to `target`, where nothing is to be had before the session is bound.
 pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) -> Option<String> {
     let bindings = sign_in.bindings.as_ref()?;
-    if bindings.mode() != DeviceBound::Required {
+    if bindings.settings.mode != DeviceBound::Required {
         return None;
     }
     let page = site.at(&device_page(target.as_str()));
@@ -139,15 +139,15 @@ pub(crate) async fn register(
     let proof = text(headers, RESPONSE);
     let Some((id, jwk)) = proof.and_then(|proof| invited(bindings, proof, now_ms)) else {
         // Counted and not recorded: anybody can send one, as often as they like.
-        bindings.metrics().count(DeviceProofOutcome::NotBound);
+        bindings.metrics.count(DeviceProofOutcome::NotBound);
         return Err(NO_PROOF_OF_OURS);
     };
     let session = sign_in.sessions.bind(&id, jwk).await.map_err(|error| {
-        bindings.metrics().count(DeviceProofOutcome::NotBound);
+        bindings.metrics.count(DeviceProofOutcome::NotBound);
         record(&sign_in, &device, None, Some(NOT_KEPT));
         failed(error)
     })?;
-    bindings.metrics().count(DeviceProofOutcome::Bound);
+    bindings.metrics.count(DeviceProofOutcome::Bound);
     record(&sign_in, &device, Some(&session), None);
     instructed(bindings, &id, &session, now_ms)
 }
@@ -187,7 +187,7 @@ fn instructed(
         "scope": { "include_site": false },
         // Links of other sites lead here too, and nothing else would tell them from somebody without the key.
         "allowed_refresh_initiators": ["*"],
-        "credentials": [{ "type": "cookie", "name": bindings.name(), "attributes": bindings.attributes() }],
+        "credentials": [{ "type": "cookie", "name": bindings.name, "attributes": bindings.attributes() }],
     });
     let answer = axum::Json(instructions).into_response();
     Ok(with_cookie(bindings, id, session, now_ms, answer))
@@ -223,7 +223,7 @@ pub(crate) async fn refresh(
         return Err(HttpError::BadRequest("Sec-Secure-Session-Id is missing."));
     };
     let address = request::first_parameter(head.uri.query().unwrap_or_default(), SESSION_PARAMETER);
-    let Some(Addressed { id, is_lasting }) = address.and_then(|address| bindings.addressed(&address)) else {
+    let Some((id, is_lasting)) = address.and_then(|address| bindings.addressed(&address)) else {
         return Ok(over(bindings, handle));
     };
     // The browser has signed in anew: its cookie of proof is the newer session's.
@@ -256,7 +256,7 @@ pub(crate) async fn refresh(
     };
     match verify_refresh(proof, &binding.jwk) {
         Ok(_) => {
-            bindings.metrics().count(DeviceProofOutcome::Refreshed);
+            bindings.metrics.count(DeviceProofOutcome::Refreshed);
             if is_lasting {
                 let answer = StatusCode::OK.into_response();
                 return Ok(with_cookie(bindings, &id, &session, now_ms, answer));
@@ -293,12 +293,12 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// The session is over for the browser: it asks no more.
 fn over(bindings: &DeviceBindings, handle: &str) -> Response {
-    bindings.metrics().count(DeviceProofOutcome::Over);
+    bindings.metrics.count(DeviceProofOutcome::Over);
     no_store(axum::Json(json!({ "session_identifier": handle, "continue": false })).into_response())
 }
 
 fn challenged(bindings: &DeviceBindings, id: &SessionId, handle: &str, now_ms: u64) -> Response {
-    bindings.metrics().count(DeviceProofOutcome::Challenged);
+    bindings.metrics.count(DeviceProofOutcome::Challenged);
     let challenge = bindings.challenge(id, now_ms);
     let is_plain = handle.bytes().all(|byte| byte.is_ascii_hexdigit());
     let value = HeaderValue::try_from(format!("\"{challenge}\";id=\"{handle}\""));

@@ -113,7 +113,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
         ));
     };
     // A session that begins without the sign-in that the one before it owes to its own provider owes it as well.
-    if let Some(session) = session.as_ref().filter(|_| sign_in.sessions.demands_sign_ins())
+    if let Some(session) = &session
         && let Ok(session) = sign_in.sessions.get(session).await
         && let Some(demand) = &session.sign_in_demand
         && login.provider.is_issuer(&session.issuer)
@@ -165,7 +165,9 @@ impl<'a> LoginRequest<'a> {
         let return_to = request::first_parameter(&query, "returnTo")
             .or_else(|| request::first_parameter(&query, "target_link_uri"))
             .and_then(|raw| site.return_to(&raw));
-        let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
+        let route = return_to
+            .as_ref()
+            .and_then(|to| sign_in.routes.load().route_of(to));
         let connection = request::first_parameter(&query, CONNECTION);
         let connection = connection.filter(|_| sign_in.providers.several());
         let named = ProviderHint {

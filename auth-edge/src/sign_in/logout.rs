@@ -32,6 +32,7 @@ use crate::http::protect::csrf::{self, FORM_FIELD};
 use crate::http::request;
 use crate::http::{no_content, no_store};
 use crate::providers::sites;
+use crate::sessions::Use;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
@@ -110,7 +111,10 @@ pub(crate) async fn handle(
         forgotten.extend(sign_in.people.forget(headers));
     }
     let leaving = Leaving {
-        is_known: session.is_some() && matches!(sign_in.sessions.holder(headers).await, Ok(Some(_))),
+        is_known: matches!(
+            sign_in.sessions.current(headers, Use::LookOnly).await,
+            Ok(Some(_))
+        ),
         session,
         device: sign_in.device(&head),
         forgotten,

@@ -26,7 +26,7 @@ const MAX_TOTAL_BYTES: usize = 4000;
 const MAX_CLEARED: usize = 64;
 
 /// Writes and reads transaction cookies.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct PendingSignIns {
     keys: DerivedKeys,
     sites: Sites,

@@ -107,7 +107,7 @@ impl Transaction {
         if let Some(return_to) = &return_to {
             // Path, query and fragment are enough: the origin is the one that the callback comes to.
             let path = &return_to.url()[Position::BeforePath..];
-            let hint = keys.seal_text(&[HINT_LABEL, begun.state.as_bytes()], path.as_bytes())?;
+            let hint = keys.seal(&[HINT_LABEL, begun.state.as_bytes()], path.as_bytes())?;
             begun.state.push(HINT_SEPARATOR);
             begun.state.push_str(&hint);
         }
@@ -168,14 +168,14 @@ impl Transaction {
     /// Seals the transaction for the cookie of this name, as text.
     pub(crate) fn seal(&self, keys: &DerivedKeys, cookie_name: &str) -> Result<String, NoRandomness> {
         let plain = self.record.encode_to_vec();
-        keys.seal_text(&[AAD_LABEL, cookie_name.as_bytes()], &plain)
+        keys.seal(&[AAD_LABEL, cookie_name.as_bytes()], &plain)
     }
 
     /// Opens what [`Transaction::seal`] made for the cookie of this name.
     /// Its return address comes with the state ([`Transaction::accept_state`]).
     #[must_use]
     pub(crate) fn open(keys: &DerivedKeys, cookie_name: &str, value: &str) -> Option<Self> {
-        let plain = keys.open_text(&[AAD_LABEL, cookie_name.as_bytes()], value)?;
+        let plain = keys.open(&[AAD_LABEL, cookie_name.as_bytes()], value)?;
         let record = TransactionRecord::decode(plain.as_slice()).ok()?;
         Some(Self::of_record(record))
     }
@@ -191,7 +191,7 @@ fn split_state(state: &str) -> (&str, Option<&str>) {
 /// where the transaction is gone, since the seal binds it to the state and to nothing else.
 pub(super) fn open_return_to(keys: &DerivedKeys, base: &Url, state: &str) -> Option<ReturnTo> {
     let (random, hint) = split_state(state);
-    let path = keys.open_text(&[HINT_LABEL, random.as_bytes()], hint?)?;
+    let path = keys.open(&[HINT_LABEL, random.as_bytes()], hint?)?;
     let origin = base.origin().ascii_serialization();
     ReturnTo::parse(base, &format!("{origin}{}", std::str::from_utf8(&path).ok()?))
 }

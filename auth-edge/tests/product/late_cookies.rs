@@ -185,7 +185,7 @@ async fn a_profile_read_anew_for_long_sets_no_cookie_of_a_session_that_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ordinary_answer_that_rolls_asks_no_more_than_it_did() {
+async fn an_answer_that_rolls_asks_for_its_session_once_more() {
     let gateway = Gateway::start("", &CACHED).await;
     let mut browser = gateway.stack.browser();
     browser.sign_in().await;
@@ -214,5 +214,5 @@ async fn an_ordinary_answer_that_rolls_asks_no_more_than_it_did() {
         assert!(answer.set_cookie("session").is_some(), "{answer:?}");
     }
     // Now and then the edge looks whether the service is there.
-    assert!(most <= 2, "{most} calls for one answer");
+    assert!(most <= 3, "{most} calls for one answer");
 }

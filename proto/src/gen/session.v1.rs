@@ -360,9 +360,6 @@ pub struct SessionEvent {
     /// three times that is dead. Absent with FollowSessions, whose heartbeats come when the caller asks for them.
     #[prost(message, optional, tag = "9")]
     pub heartbeat_interval: ::core::option::Option<::prost_types::Duration>,
-    /// With a HEARTBEAT: whether the service receives security events, which may demand a sign-in of a session.
-    #[prost(bool, tag = "10")]
-    pub demands_sign_ins: bool,
 }
 /// Nested message and enum types in `SessionEvent`.
 pub mod session_event {

@@ -70,16 +70,10 @@ pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Life
     }
 }
 
-pub(super) fn event(
-    update: WatchUpdate,
-    demands_sign_ins: bool,
-    at_ms: u64,
-    resume_token: String,
-) -> v1::SessionEvent {
+pub(super) fn event(update: WatchUpdate, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     match update {
         WatchUpdate::Heartbeat(interval) => v1::SessionEvent {
             heartbeat_interval: prost_types::Duration::try_from(interval).ok(),
-            demands_sign_ins,
             ..about_none(WireKind::Heartbeat, at_ms, resume_token)
         },
         WatchUpdate::Missed => about_none(WireKind::Missed, at_ms, resume_token),
@@ -97,15 +91,9 @@ pub(super) fn event(
 }
 
 /// The answer to a question how far a watch has come.
-pub(super) fn answer(
-    number: u64,
-    demands_sign_ins: bool,
-    at_ms: u64,
-    resume_token: String,
-) -> v1::SessionEvent {
+pub(super) fn answer(number: u64, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     v1::SessionEvent {
         number,
-        demands_sign_ins,
         ..about_none(WireKind::Heartbeat, at_ms, resume_token)
     }
 }

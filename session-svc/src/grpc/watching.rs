@@ -181,13 +181,7 @@ impl WatchStream {
                 return Ok(None);
             }
         }
-        let demands_sign_ins = self.api.sessions.has_demands();
-        Ok(Some(resource::event(
-            update,
-            demands_sign_ins,
-            at_ms,
-            resume_token,
-        )))
+        Ok(Some(resource::event(update, at_ms, resume_token)))
     }
 
     fn answer(&self, number: Result<u64, Status>) -> Result<Option<SessionEvent>, Status> {
@@ -195,7 +189,7 @@ impl WatchStream {
         let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
         let beat = || {
             let (now_ms, position) = (self.api.sessions.now_ms(), self.position.clone());
-            resource::answer(number, self.api.sessions.has_demands(), now_ms, position)
+            resource::answer(number, now_ms, position)
         };
         Ok((number != 0).then(beat))
     }

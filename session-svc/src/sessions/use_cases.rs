@@ -62,11 +62,6 @@ impl Sessions {
         Self { has_demands, ..self }
     }
 
-    /// Whether security events may demand a sign-in.
-    pub(crate) fn has_demands(&self) -> bool {
-        self.has_demands
-    }
-
     /// The same use cases for one worker, with store connections of its own: reads and writes of different workers
     /// contend for no lock and no reference count. Endings use the connection of the main runtime.
     pub(crate) fn for_worker(&self) -> Self {

@@ -65,7 +65,7 @@ impl BrowserApi {
         let headers = request.metadata().as_ref();
         let peer = request::peer(request.extensions());
         let device = || self.browser.device(headers, peer);
-        there(self.browser.sessions.roll(headers, &device).await)
+        there(self.browser.sessions.current(headers, Use::Rolls(&device)).await)
     }
 
     /// One of what the session's person may have at once.

@@ -71,7 +71,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
     };
     let token = browser
         .sessions
-        .access_token(&current.id, TokenFor::default())
+        .access_token(&current.id, &TokenFor::default())
         .await
         .map_err(not_updated)?;
     let userinfo = provider

@@ -46,7 +46,7 @@ impl Renewals {
         &self,
         shared: &Shared,
         current: &CurrentSession,
-        wanted: TokenFor<'_>,
+        wanted: &TokenFor,
         refused: &CachedToken,
     ) -> Option<Arc<CachedToken>> {
         // Whatever scopes are required, the session's own token is one.
@@ -110,7 +110,7 @@ mod tests {
             expires_at: Some(timestamp::from_ms(1_000)),
             ..GetAccessTokenResponse::default()
         };
-        let granted = CachedToken::new(TokenFor::default(), Moment::default(), granted);
+        let granted = CachedToken::new(&TokenFor::default(), Moment::default(), granted);
         let challenge = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(value));
