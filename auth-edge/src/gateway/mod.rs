@@ -33,7 +33,7 @@ use crate::http::errors::HttpError;
 use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
 use crate::http::request;
 use crate::kept_form;
-use crate::route_table::{Guard, Match, Route, Upstream};
+use crate::route_table::{Guard, Match, Requested, Route, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
@@ -67,8 +67,12 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     if path.readings().any(is_reserved) {
         return HttpError::NotFound.into_response();
     }
-    let host = || gateway.sites.of(request.headers()).host();
-    let route = match gateway.routes.find(request.method(), &path, host) {
+    let requested = Requested {
+        host: gateway.sites.of(request.headers()).host(),
+        method: request.method(),
+        path: &path,
+    };
+    let route = match gateway.routes.with(|table| table.routes.find(requested)) {
         Match::Route(route) => route,
         Match::OtherMethods(methods) => {
             let names: Vec<&str> = methods.iter().map(Method::as_str).collect();

@@ -28,7 +28,7 @@ const MAX_ROUTES: usize = 1_000;
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
-pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTable, FileMistakes> {
+pub(crate) fn parse(text: &str, around: &RouteFileContext) -> Result<RouteTable, FileMistakes> {
     toml_file::parse(text, |file| {
         let read = |name| {
             let mut seen: Vec<Route> = Vec::new();
@@ -65,7 +65,7 @@ fn is_tied(one: &Route, other: &Route) -> bool {
 }
 
 /// Reads a rule: `[[check]]` is for what another proxy asks about, `[[route]]` for what the edge itself is asked for.
-fn route(table: &Table<'_>, is_check: bool, around: RouteFileContext<'_>) -> Option<Route> {
+fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option<Route> {
     let get = |key| if is_check { None } else { table.get(key) };
     let flag = |key| !is_check && table.flag(key);
     let path = match if is_check {
@@ -77,7 +77,7 @@ fn route(table: &Table<'_>, is_check: bool, around: RouteFileContext<'_>) -> Opt
         None => is_check.then(|| ("/*".to_owned(), Vec::new(), true)),
     };
     // Other proxies may ask about hosts that the edge does not serve.
-    let hosts = selectors::hosts(table, around.hosts.filter(|_| !is_check));
+    let hosts = selectors::hosts(table, if is_check { &[] } else { &around.hosts });
     let methods = selectors::methods(table);
     let guard = table
         .required("guard")
@@ -142,7 +142,7 @@ fn denied_message(value: Value<'_>) -> Option<Arc<str>> {
 }
 
 /// The path as written, its segments, and whether paths below it match too.
-fn path(value: Value<'_>, around: RouteFileContext<'_>) -> Option<(String, Vec<String>, bool)> {
+fn path(value: Value<'_>, around: &RouteFileContext) -> Option<(String, Vec<String>, bool)> {
     let text = value.string()?;
     let (stem, prefix) = match text.strip_suffix("/*") {
         Some("") => ("/", true),
@@ -195,7 +195,7 @@ fn upstream(value: Value<'_>) -> Option<Upstream> {
             "upstream has to be \"dir:PATH\", \"http(s)://host:port\" or \"h2c://host:port\" without anything behind",
         );
     }
-    plain.map(|url| Upstream::Http(Server::new(url, prior_knowledge)))
+    plain.map(|url| Upstream::Http(Server { url, prior_knowledge }))
 }
 
 fn bytes(value: Value<'_>) -> Option<u64> {

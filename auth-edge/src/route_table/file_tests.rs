@@ -3,18 +3,16 @@
 use crate::route_table::{Csrf, Guard, Match, Requested, RouteTable, Upstream};
 use crate::values::path::RequestPath;
 
-fn around(signs: bool) -> super::RouteFileContext<'static> {
+fn around(signs: bool) -> super::RouteFileContext {
     super::RouteFileContext {
         binds: true,
         signs,
-        hosts: None,
-        connections: Some(&[]),
-        own_paths: &[],
+        ..super::RouteFileContext::default()
     }
 }
 
 fn parse(text: &str) -> Result<RouteTable, super::FileMistakes> {
-    super::parse(text, around(true))
+    super::parse(text, &around(true))
 }
 
 const TABLE: &str = r#"
@@ -191,7 +189,7 @@ fn what_a_guard_asks_is_read() {
         .expect("the route");
     assert_eq!(orders.guard, Guard::Api);
     assert!(orders.requirements.access_token && orders.requirements.needs_token());
-    assert_eq!(orders.requirements.scopes, ["orders:read"]);
+    assert_eq!(orders.requirements.token.scopes, ["orders:read"]);
     assert_eq!(orders.requirements.max_age_secs, Some(900));
     let claims = |groups: &str| serde_json::json!({ "groups": [groups] });
     let is_met = |groups| {
@@ -285,8 +283,9 @@ fn a_route_names_the_api_its_token_is_for() {
     let good = "access_token = true\naudience = \"orders\"\nresource = \"https://orders.example/api?v=1\"";
     let table = parse(&route(good)).expect("a right table");
     let requirements = &table.routes.all()[0].requirements;
+    let token = &requirements.token;
     assert_eq!(
-        (requirements.audience.as_str(), requirements.resource.as_str()),
+        (token.audience.as_str(), token.resource.as_str()),
         ("orders", "https://orders.example/api?v=1")
     );
     assert!(requirements.needs_token());
@@ -379,22 +378,18 @@ fn an_assertion_needs_somebody_to_speak_of_and_somebody_to_speak_to() {
         assert!(parse(&table).is_err(), "{guard} {upstream}");
     }
     let right = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\nupstream_jwt = true";
-    assert!(super::parse(right, around(true)).is_ok());
+    assert!(super::parse(right, &around(true)).is_ok());
     assert!(
-        super::parse(right, around(false)).is_err(),
+        super::parse(right, &around(false)).is_err(),
         "nothing signs without keys"
     );
 }
 
 #[test]
 fn a_route_may_name_a_provider_that_is_there_and_no_other() {
-    let known = ["partner".to_owned()];
     let around = super::RouteFileContext {
-        signs: false,
-        binds: true,
-        hosts: None,
-        connections: Some(&known),
-        own_paths: &[],
+        connections: vec!["partner".to_owned()],
+        ..around(false)
     };
     let route =
         |field: &str| format!("[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"dir:.\"\n{field}\n");
@@ -402,25 +397,25 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
         "connection = \"partner\"",
         "sign_in = { connection = \"partner\" }",
     ] {
-        let table = super::parse(&route(field), around).unwrap();
+        let table = super::parse(&route(field), &around).unwrap();
         assert_eq!(table.routes.all()[0].connection(), Some("partner"), "{field}");
         let wrong = parse(&route(field)).unwrap_err();
         assert!(wrong[0].text.contains("OIDC_PROVIDERS"), "{}", wrong[0]);
     }
     let open = route("connection = \"partner\"").replace("page", "none");
-    assert!(super::parse(&open, around).is_err(), "nobody is asked there");
+    assert!(super::parse(&open, &around).is_err(), "nobody is asked there");
 }
 
 #[test]
 fn no_route_is_where_signing_in_was_moved_to() {
     let own_paths = ["/sign-in".to_owned(), "/back/partner".to_owned()];
     let around = super::RouteFileContext {
-        own_paths: &own_paths,
+        own_paths: own_paths.to_vec(),
         ..around(false)
     };
     let at = |path: &str| {
         let table = format!("[[route]]\npath = \"{path}\"\nguard = \"none\"\nupstream = \"dir:.\"");
-        super::parse(&table, around).map_err(|mistakes| mistakes[0].to_string())
+        super::parse(&table, &around).map_err(|mistakes| mistakes[0].to_string())
     };
     for path in &own_paths {
         let mistake = at(path).unwrap_err();
@@ -557,7 +552,7 @@ fn a_route_asks_for_bound_sessions_only_where_some_are_bound_and_no_copied_token
         binds: false,
         ..around(true)
     };
-    let wrong = super::parse(&table(""), unbound).unwrap_err().to_string();
+    let wrong = super::parse(&table(""), &unbound).unwrap_err().to_string();
     assert!(wrong.contains("EDGE_DEVICE_BOUND"), "{wrong}");
     let bearer = |dpop| format!("[route.bearer]\naudience = \"api://a\"\ndpop_required = {dpop}\n");
     assert!(parse(&table(&bearer("true"))).is_ok());

@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::http::uri::{self, PathAndQuery, Scheme};
-use axum::http::{HeaderValue, Method, Uri};
+use axum::http::uri::PathAndQuery;
+use axum::http::{Method, Uri};
 use chassis::secret::Reloading;
-use url::Url;
+use url::{Position, Url};
 
 use self::bearer::BearerRule;
 use self::requirements::Requirements;
@@ -35,99 +35,7 @@ use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
 
 /// The route table as it is now: its file may be changed while requests run.
-#[derive(Clone)]
-pub(crate) struct Routes(Reloading<RouteTable>);
-
-impl Routes {
-    /// The routes of a table that may be replaced.
-    #[must_use]
-    pub(crate) fn new(table: Reloading<RouteTable>) -> Self {
-        Self(table)
-    }
-
-    /// The rule for a request to this host of the edge's, which is looked for only where rules name hosts.
-    #[must_use]
-    pub(crate) fn find<'h>(
-        &self,
-        method: &Method,
-        path: &RequestPath,
-        host: impl FnOnce() -> &'h str,
-    ) -> Match {
-        self.0.with(|table| {
-            table.routes.find(Requested {
-                host: if table.names_hosts { host() } else { "" },
-                method,
-                path,
-            })
-        })
-    }
-
-    /// The rule for a request that another proxy asks about. A method that nobody tells is that of no rule, where rules tell
-    /// methods apart.
-    #[must_use]
-    pub(crate) fn find_check(&self, host: &str, method: Option<&Method>, path: &RequestPath) -> Match {
-        self.0.with(|table| {
-            if table.checks_by_method && method.is_none() {
-                return Match::Ambiguous;
-            }
-            table.checks.find(Requested {
-                host,
-                method: method.unwrap_or(&Method::GET),
-                path,
-            })
-        })
-    }
-
-    /// Whether the rules for what other proxies ask about tell methods apart.
-    #[must_use]
-    pub(crate) fn checks_by_method(&self) -> bool {
-        self.0.with(|table| table.checks_by_method)
-    }
-
-    /// Whether there are rules for what other proxies ask about.
-    #[must_use]
-    pub(crate) fn has_checks(&self) -> bool {
-        self.0.with(|table| !table.checks.all().is_empty())
-    }
-
-    /// Whether a rule keeps forms.
-    #[must_use]
-    pub(crate) fn keep_forms(&self) -> bool {
-        self.0.with(|table| table.facts.keeps_forms)
-    }
-
-    /// The names by which applications are told who somebody is.
-    #[must_use]
-    pub(crate) fn told_names(&self) -> ToldNames {
-        self.0.with(|table| table.facts.told.clone())
-    }
-
-    /// The rule a visitor lands on after sign-in, for who comes back to a kept form the one it was sent to: one of the edge's
-    /// own, or else one another proxy asks about.
-    #[must_use]
-    pub(crate) fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
-        let url = return_to.url();
-        let sent_to = (url.path() == FORM_PATH)
-            .then(|| url.query_pairs().find(|(name, _)| name == FORM_ROUTE_PARAMETER))
-            .flatten();
-        let (method, path) = match &sent_to {
-            Some((_, path)) => (&Method::POST, &**path),
-            None => (&Method::GET, url.path()),
-        };
-        let requested = Requested {
-            host: url.host_str().unwrap_or_default(),
-            method,
-            path: &RequestPath::read(path).ok()?,
-        };
-        let table = self.0.load();
-        [&table.routes, &table.checks]
-            .into_iter()
-            .find_map(|rules| match rules.find(requested) {
-                Match::Route(route) => Some(route),
-                Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,
-            })
-    }
-}
+pub(crate) type Routes = Reloading<RouteTable>;
 
 /// Who may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,23 +79,9 @@ pub(crate) struct Server {
     pub(crate) url: Url,
     /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
     pub(crate) prior_knowledge: bool,
-    scheme: Option<Scheme>,
-    authority: Option<Box<str>>,
 }
 
 impl Server {
-    /// The server at this URL.
-    #[must_use]
-    pub(crate) fn new(url: Url, prior_knowledge: bool) -> Self {
-        let address: Uri = url.as_str().parse().unwrap_or_default();
-        Self {
-            scheme: address.scheme().cloned(),
-            authority: address.authority().map(|authority| authority.as_str().into()),
-            url,
-            prior_knowledge,
-        }
-    }
-
     /// Whether it can take a request whose body goes on while it answers: over HTTP/2.
     #[must_use]
     pub(crate) fn takes_streams(&self) -> bool {
@@ -197,18 +91,16 @@ impl Server {
     /// This path at the server, as requests name it; none if it is no address of HTTP.
     #[must_use]
     pub(crate) fn at(&self, path: PathAndQuery) -> Option<Uri> {
-        let mut parts = uri::Parts::default();
-        parts.scheme = self.scheme.clone();
-        // A copy of its own: one that is shared is counted by all cores.
-        parts.authority = self.authority.as_deref()?.parse().ok();
-        parts.path_and_query = Some(path);
-        Uri::from_parts(parts).ok()
+        let address = Uri::builder()
+            .scheme(self.url.scheme())
+            .authority(self.authority());
+        address.path_and_query(path).build().ok()
     }
 
     /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
     #[must_use]
-    pub(crate) fn host(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(self.authority.as_deref()?).ok()
+    pub(crate) fn authority(&self) -> &str {
+        &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
     /// Scheme, host and port, as assertions name the server they are for.
@@ -308,9 +200,10 @@ pub(crate) struct RouteTable {
     pub(crate) routes: Rules,
     /// For what other proxies ask about.
     pub(crate) checks: Rules,
-    facts: TableFacts,
-    names_hosts: bool,
-    checks_by_method: bool,
+    /// What holds for both.
+    pub(crate) facts: TableFacts,
+    /// Whether the rules for what other proxies ask about tell methods apart.
+    pub(crate) checks_by_method: bool,
 }
 
 impl RouteTable {
@@ -326,11 +219,42 @@ impl RouteTable {
             route.table = facts.clone();
         }
         Self {
-            names_hosts: routes.iter().any(|route| !route.hosts.is_empty()),
             checks_by_method: checks.iter().any(|route| !route.methods.is_empty()),
             facts,
             routes: Rules::new(routes),
             checks: Rules::new(checks),
         }
+    }
+
+    /// The rule for a request that another proxy asks about. A method that nobody tells is that of no rule, where rules tell
+    /// methods apart.
+    #[must_use]
+    pub(crate) fn find_check(&self, host: &str, method: Option<&Method>, path: &RequestPath) -> Match {
+        if self.checks_by_method && method.is_none() {
+            return Match::Ambiguous;
+        }
+        let method = method.unwrap_or(&Method::GET);
+        self.checks.find(Requested { host, method, path })
+    }
+
+    /// The rule a visitor lands on after sign-in, for who comes back to a kept form the one it was sent to: one of the edge's
+    /// own, or else one another proxy asks about.
+    #[must_use]
+    pub(crate) fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
+        let url = return_to.url();
+        let sent_to = (url.path() == FORM_PATH)
+            .then(|| url.query_pairs().find(|(name, _)| name == FORM_ROUTE_PARAMETER))
+            .flatten();
+        let (method, path) = match &sent_to {
+            Some((_, path)) => (&Method::POST, &**path),
+            None => (&Method::GET, url.path()),
+        };
+        let requested = Requested {
+            host: url.host_str().unwrap_or_default(),
+            method,
+            path: &RequestPath::read(path).ok()?,
+        };
+        let rules = [&self.routes, &self.checks];
+        rules.into_iter().find_map(|rules| rules.find(requested).route())
     }
 }

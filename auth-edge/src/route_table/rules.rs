@@ -42,6 +42,16 @@ pub(crate) enum Match {
     Nothing,
 }
 
+impl Match {
+    /// The rule that answers.
+    pub(crate) fn route(self) -> Option<Arc<Route>> {
+        match self {
+            Self::Route(route) => Some(route),
+            Self::Ambiguous | Self::OtherMethods(_) | Self::Nothing => None,
+        }
+    }
+}
+
 /// Rules, the most specific first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules(Vec<Arc<Route>>);

@@ -123,60 +123,38 @@ const OWN: [&str; 4] = ["x-csrf", "x-request-id", "traceparent", "tracestate"];
 const OWN_BEGINNINGS: [&str; 3] = ["x-auth-", "x-rewrite-", "x-vestibule-"];
 
 /// These say who may do something by a secret, or keep it.
-const CREDENTIALS: [&str; 8] = [
+const CREDENTIALS: [&str; 5] = [
     "authorization",
-    "authentication-info",
     "cookie",
-    "cookie2",
     "dpop",
     "set-cookie",
-    "set-cookie2",
     "www-authenticate",
 ];
 
 /// These address a message, or say what it means to its readers and to caches. So do all that belong to one connection.
-const MEANING: [&str; 28] = [
-    "content",
+const MEANING: [&str; 12] = [
     "host",
-    "max-forwards",
     "via",
     "accept",
-    "age",
-    "allow",
-    "alt-svc",
     "cache-control",
     "clear-site-data",
-    "date",
-    "etag",
-    "expires",
-    "from",
     "location",
     "origin",
-    "pragma",
-    "priority",
     "range",
     "referer",
-    "referrer-policy",
     "refresh",
-    "retry-after",
-    "server",
-    "strict-transport-security",
     "user-agent",
     "vary",
-    "last-modified",
 ];
 
 /// What begins so frames a message or says what it means.
-const MEANING_BEGINNINGS: [&str; 13] = [
+const MEANING_BEGINNINGS: [&str; 10] = [
     "accept-",
     "access-control-",
     "content-",
-    "cross-origin-",
     "if-",
-    "permissions-",
     "proxy-",
     "sec-",
-    "surrogate-",
     "upgrade-",
     "x-accel-",
     "x-http-method",

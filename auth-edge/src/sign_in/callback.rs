@@ -321,5 +321,6 @@ fn person_cookie(sign_in: &SignIn, session: &CachedSession) -> Option<HeaderValu
             .people
             .remember(&HeaderMap::new(), person, sign_in.clock.now_ms())
     };
-    sign_in.routes.keep_forms().then(set).flatten()
+    let keeps_forms = sign_in.routes.with(|table| table.facts.keeps_forms);
+    keeps_forms.then(set).flatten()
 }

@@ -192,15 +192,8 @@ mod tests {
 
     fn route(demands: &[(&str, &str)]) -> Route {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let around = RouteFileContext {
-            signs: false,
-            binds: true,
-            hosts: None,
-            connections: None,
-            own_paths: &[],
-        };
         let table = "[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"dir:.\"\n";
-        let table = file::parse(table, around).unwrap();
+        let table = file::parse(table, &RouteFileContext::default()).unwrap();
         Route {
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
             ..Route::clone(&table.routes.all()[0])

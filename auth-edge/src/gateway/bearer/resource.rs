@@ -19,7 +19,7 @@ use crate::gateway::{self, Gateway};
 use crate::http::errors::HttpError;
 use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
-use crate::route_table::{Match, Route};
+use crate::route_table::{Requested, Route};
 use crate::values::path::RequestPath;
 
 /// How long clients may keep the metadata: a changed route table is told within it.
@@ -42,11 +42,13 @@ fn route_of(gateway: &Gateway, request: &Request) -> Option<(Arc<Route>, String)
     let path = path.to_encoded(METADATA_SEGMENTS);
     let resource = RequestPath::parse(&path).ok()?;
     let by = |method| {
-        let host = || gateway.sites.of(request.headers()).host();
-        match gateway.routes.find(method, &resource, host) {
-            Match::Route(route) => route.bearer.is_some().then_some(route),
-            Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,
-        }
+        let requested = Requested {
+            host: gateway.sites.of(request.headers()).host(),
+            method,
+            path: &resource,
+        };
+        let found = gateway.routes.with(|table| table.routes.find(requested));
+        found.route().filter(|route| route.bearer.is_some())
     };
     // Where rules tell methods apart, that of reading; else that of calling.
     let route = by(&Method::GET).or_else(|| by(&Method::POST))?;

@@ -38,7 +38,7 @@ impl<'a> Passed<'a> {
             gateway,
             response: StatusCode::OK.into_response(),
             application: ForApplication {
-                names: gateway.routes.told_names(),
+                names: gateway.routes.with(|table| table.facts.told.clone()),
                 ..ForApplication::default()
             },
             most: (!from_inside).then_some(gateway.check_head_bytes),

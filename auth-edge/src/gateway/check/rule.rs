@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Method};
 use crate::gateway::Gateway;
 use crate::gateway::headers::overrides_method;
 use crate::http::errors::HttpError;
-use crate::route_table::{Match, Route};
+use crate::route_table::{Route, RouteTable};
 use crate::values::forwarded::{self, OriginalRequest};
 use crate::values::path::RequestPath;
 
@@ -46,7 +46,7 @@ pub(super) fn find(
     headers: &HeaderMap,
     original: &OriginalRequest,
 ) -> Result<Option<CheckRule>, HttpError> {
-    if !gateway.routes.has_checks() {
+    if gateway.routes.with(|table| table.checks.all().is_empty()) {
         return Ok(None);
     }
     let Some(url) = &original.url else {
@@ -55,7 +55,7 @@ pub(super) fn find(
         );
         return Err(UNKNOWN_REQUEST);
     };
-    if gateway.routes.checks_by_method() && overrides_method(headers) {
+    if gateway.routes.with(|table| table.checks_by_method) && overrides_method(headers) {
         tracing::info!(
             "a check does not pass: [[check]] tells methods apart, and a header names another one"
         );
@@ -77,15 +77,14 @@ fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<Check
     let path = target.split('?').next().filter(|path| !path.contains('#'))?;
     let came = if path.is_empty() { "/" } else { path };
     let path = RequestPath::read(came).ok()?;
-    match gateway.routes.find_check(authority, method, &path) {
-        Match::Route(route) => Some(CheckRule {
-            resource_origin: origin(scheme, route.host_named_by(authority).unwrap_or(authority)),
-            route,
-            origin: origin(scheme, authority),
-            path: came.to_owned(),
-        }),
-        Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,
-    }
+    let find = |table: &RouteTable| table.find_check(authority, method, &path);
+    let route = gateway.routes.with(find).route()?;
+    Some(CheckRule {
+        resource_origin: origin(scheme, route.host_named_by(authority).unwrap_or(authority)),
+        route,
+        origin: origin(scheme, authority),
+        path: came.to_owned(),
+    })
 }
 
 /// As browsers write it: in lower case, without the scheme's own port.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use chassis::tls::{self, PemError};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -141,7 +141,7 @@ impl Clients {
             "https" if by_address => &self.negotiated,
             _ if server.prior_knowledge && by_address => &self.http2,
             _ => {
-                if let Some(host) = server.host() {
+                if let Ok(host) = HeaderValue::from_str(server.authority()) {
                     headers.entry(header::HOST).or_insert(host);
                 }
                 if switches { &self.switching } else { &self.http1 }

@@ -198,7 +198,10 @@ mod tests {
     // conformance: B-038
     #[test]
     fn the_target_is_the_normalised_path_at_the_configured_server() {
-        let server = Server::new(Url::parse("http://orders:8080").unwrap(), false);
+        let server = Server {
+            url: Url::parse("http://orders:8080").unwrap(),
+            prior_knowledge: false,
+        };
         let path = RequestPath::parse("/api/./orders/a%20b").unwrap();
         let uri = target(&server, &path, 0, Some("q=http://evil.example/")).unwrap();
         assert_eq!(

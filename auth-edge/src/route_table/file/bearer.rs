@@ -14,7 +14,7 @@ const MAX_AUDIENCE_BYTES: usize = 512;
 pub(super) fn bearer(
     table: &Table<'_>,
     requirements: &Requirements,
-    around: RouteFileContext<'_>,
+    around: &RouteFileContext,
 ) -> Option<BearerRule> {
     let rule = table.table("bearer", |table| BearerRule {
         audience: table.get("audience").and_then(audience),
@@ -28,8 +28,10 @@ pub(super) fn bearer(
         pass_authorization: table.flag("pass_authorization"),
         ignore_authorization_details: table.flag("ignore_authorization_details"),
     })?;
-    let several = around.connections.is_some_and(|known| known.len() > 1);
-    if several && rule.introspection != Introspection::Never && requirements.connection.is_none() {
+    if around.connections.len() > 1
+        && rule.introspection != Introspection::Never
+        && requirements.connection.is_none()
+    {
         table.wrong(
             "introspection with several providers needs connection = \"ID\": an opaque token does not tell whose it is, and is shown to nobody else",
         );
@@ -67,16 +69,12 @@ mod tests {
     use crate::route_table::file::{RouteFileContext, parse};
 
     fn read(lines: &str, connections: &[&str]) -> Result<Option<BearerRule>, String> {
-        let connections: Vec<String> = connections.iter().map(|id| (*id).to_owned()).collect();
         let around = RouteFileContext {
-            signs: false,
-            binds: true,
-            hosts: None,
-            connections: Some(&connections),
-            own_paths: &[],
+            connections: connections.iter().map(|id| (*id).to_owned()).collect(),
+            ..RouteFileContext::default()
         };
         let text = format!("[[route]]\npath = \"/orders/*\"\nupstream = \"http://orders\"\n{lines}\n");
-        let table = parse(&text, around).map_err(|mistakes| mistakes.to_string())?;
+        let table = parse(&text, &around).map_err(|mistakes| mistakes.to_string())?;
         Ok(table.routes.all()[0].bearer.clone())
     }
 
@@ -157,15 +155,8 @@ mod tests {
             assert!(mistakes.contains(told), "{lines}: {mistakes}");
         }
         let checks = |lines: &str| {
-            let around = RouteFileContext {
-                signs: false,
-                binds: true,
-                hosts: None,
-                connections: None,
-                own_paths: &[],
-            };
             let text = format!("[[check]]\nguard = \"api\"\n{lines}\n");
-            parse(&text, around).map_err(|mistakes| mistakes.to_string())
+            parse(&text, &RouteFileContext::default()).map_err(|mistakes| mistakes.to_string())
         };
         let told = "line 1: bearer of a check needs host";
         for nobodys in ["[check.bearer]", "host = []\n[check.bearer]"] {

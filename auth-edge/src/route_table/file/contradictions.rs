@@ -6,39 +6,9 @@ use super::context::RouteFileContext;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Csrf, Guard, Route, Upstream};
 
-/// A key, and whether a rule has it.
-type Key = (&'static str, fn(&Route) -> bool);
-
-/// Keys that say something of the person whose session a guard has found.
-const OF_GUARDS: [Key; 4] = [
-    ("rolls", |rule| !rule.rolls),
-    ("bearer", |rule| rule.bearer.is_some()),
-    ("upstream_jwt", |rule| rule.upstream_jwt.is_some()),
-    ("headers", |rule| !rule.headers.all.is_empty()),
-];
-
-/// Keys for people who are sent to sign in.
-const OF_PAGES: [Key; 2] = [
-    ("redirect", |rule| rule.redirect),
-    ("keep_form", |rule| rule.keep_form),
-];
-
-/// Keys for what a folder of files does not have.
-const OF_SERVERS: [Key; 7] = [
-    ("encoded_path", |rule| rule.encoded_path),
-    ("pass_authorization", passes_authorization),
-    ("upstream_jwt", |rule| rule.upstream_jwt.is_some()),
-    ("keep_form", |rule| rule.keep_form),
-    ("access_token", |rule| rule.requirements.access_token),
-    ("headers", |rule| !rule.headers.all.is_empty()),
-    ("preserve_host", |rule| rule.preserve_host),
-];
-
-fn passes_authorization(rule: &Route) -> bool {
-    rule.bearer
-        .as_ref()
-        .is_some_and(|bearer| bearer.pass_authorization)
-}
+const GUARD: &str = "guard = \"page\" or \"api\"";
+const PAGE: &str = "guard = \"page\"";
+const SERVER: &str = "an http upstream";
 
 /// Names every contradiction within a rule as a mistake of its table; `csrf` is what the table says itself.
 pub(super) fn name_all(
@@ -46,36 +16,50 @@ pub(super) fn name_all(
     rule: &Route,
     csrf: Option<Csrf>,
     is_check: bool,
-    around: RouteFileContext<'_>,
+    around: &RouteFileContext,
 ) {
-    let (guard, is_folder) = (rule.guard, matches!(rule.upstream, Upstream::Directory(_)));
-    for (keys, is_met, needs) in [
-        (
-            &OF_GUARDS[..],
-            guard != Guard::Open,
-            "guard = \"page\" or \"api\"",
-        ),
-        (&OF_PAGES, guard == Guard::Page, "guard = \"page\""),
-        (&OF_SERVERS, !is_folder, "an http upstream"),
+    let open = rule.guard == Guard::Open;
+    let is_page = rule.guard == Guard::Page;
+    let is_folder = matches!(rule.upstream, Upstream::Directory(_));
+    let requirements = &rule.requirements;
+    let bearer = rule.bearer.as_ref();
+    let (headers, asserts) = (!rule.headers.all.is_empty(), rule.upstream_jwt.is_some());
+    let passes_authorization = bearer.is_some_and(|bearer| bearer.pass_authorization);
+    // Whether the rule has a key, and whether it lacks what the key needs.
+    for (has, key, lacks, needs) in [
+        (!rule.rolls, "rolls", open, GUARD),
+        (bearer.is_some(), "bearer", open, GUARD),
+        (asserts, "upstream_jwt", open, GUARD),
+        (headers, "headers", open, GUARD),
+        (rule.redirect, "redirect", !is_page, PAGE),
+        (rule.keep_form, "keep_form", !is_page, PAGE),
+        (rule.encoded_path, "encoded_path", is_folder, SERVER),
+        (passes_authorization, "pass_authorization", is_folder, SERVER),
+        (asserts, "upstream_jwt", is_folder, SERVER),
+        (rule.keep_form, "keep_form", is_folder, SERVER),
+        (requirements.access_token, "access_token", is_folder, SERVER),
+        (headers, "headers", is_folder, SERVER),
+        (rule.preserve_host, "preserve_host", is_folder, SERVER),
     ] {
-        for (key, _) in keys.iter().filter(|(_, has)| !is_met && has(rule)) {
+        if has && lacks {
             table.wrong(format!("{key} needs {needs}"));
         }
     }
     for (_, text) in others(rule, csrf, is_check, around)
-        .into_iter()
+        .iter()
         .filter(|(contradicts, _)| *contradicts)
     {
-        table.wrong(text);
+        table.wrong(*text);
     }
 }
 
+/// Whether a rule contradicts itself otherwise, and how.
 fn others(
     rule: &Route,
     csrf: Option<Csrf>,
     is_check: bool,
-    around: RouteFileContext<'_>,
-) -> [(bool, &'static str); 12] {
+    around: &RouteFileContext,
+) -> [(bool, &'static str); 13] {
     let open = rule.guard == Guard::Open;
     let requirements = &rule.requirements;
     let over_h2c = matches!(&rule.upstream, Upstream::Http(server) if server.prior_knowledge);
@@ -110,7 +94,7 @@ fn others(
             "keep_form needs another csrf than \"header\": a plain form sends no header",
         ),
         (
-            requirements.token_for().names_api() && !requirements.access_token && !is_check,
+            requirements.token.names_api() && !requirements.access_token && !is_check,
             "audience and resource name the API whose token goes to the upstream: write access_token = true beside them",
         ),
         (
@@ -122,13 +106,12 @@ fn others(
             "preserve_host needs \"http://\" or \"https://\": over h2c the host is part of the address",
         ),
         (
-            requirements.device_bound
-                && (!around.binds || bearer.is_some_and(|bearer| !bearer.dpop_required)),
-            if around.binds {
-                "device_bound beside bearer needs dpop_required = true there: a copied token would pass where a copied cookie does not"
-            } else {
-                "device_bound needs sessions that are bound: set EDGE_DEVICE_BOUND to offer or require, with an https EDGE_BASE_URL and no EDGE_COOKIE_DOMAIN"
-            },
+            requirements.device_bound && !around.binds,
+            "device_bound needs sessions that are bound: set EDGE_DEVICE_BOUND to offer or require, with an https EDGE_BASE_URL and no EDGE_COOKIE_DOMAIN",
+        ),
+        (
+            requirements.device_bound && around.binds && bearer.is_some_and(|bearer| !bearer.dpop_required),
+            "device_bound beside bearer needs dpop_required = true there: a copied token would pass where a copied cookie does not",
         ),
         (
             rule.denied_message.is_some() && requirements.claims.is_empty(),

@@ -7,17 +7,20 @@ use chassis::settings::toml_file::{Table, Value};
 use super::context::RouteFileContext;
 use crate::route_table::claims::ClaimRequirement;
 use crate::route_table::requirements::Requirements;
+use crate::sessions::TokenFor;
 use crate::values::allowed_parameters::{self, CONNECTION};
 use crate::values::claim_path::ClaimPath;
 
-pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> Requirements {
+pub(super) fn requirements(table: &Table<'_>, around: &RouteFileContext) -> Requirements {
     let tokens = |key| table.get(key).map(tokens).unwrap_or_default();
     Requirements {
         access_token: table.flag("access_token"),
         require_token: table.flag("require_token"),
-        scopes: tokens("scopes"),
-        audience: table.get("audience").and_then(audience).unwrap_or_default(),
-        resource: table.get("resource").and_then(resource).unwrap_or_default(),
+        token: TokenFor {
+            scopes: tokens("scopes"),
+            audience: table.get("audience").and_then(audience).unwrap_or_default(),
+            resource: table.get("resource").and_then(resource).unwrap_or_default(),
+        },
         max_age_secs: table.get("max_age").and_then(seconds),
         acr: tokens("acr"),
         organization: table.get("organization").and_then(Value::string),
@@ -52,7 +55,7 @@ fn resource(value: Value<'_>) -> Option<String> {
 }
 
 /// Parameters of the authorization request; `max_age` is a number, the others are texts.
-pub(super) fn sign_in(value: Value<'_>, around: RouteFileContext<'_>) -> BTreeMap<String, String> {
+pub(super) fn sign_in(value: Value<'_>, around: &RouteFileContext) -> BTreeMap<String, String> {
     let Some(parameters) = value.as_entries() else {
         value.wrong("expected a table of parameters: { acr_values = \"gold\" }");
         return BTreeMap::new();
@@ -84,9 +87,9 @@ fn parameter(name: &str, text: Option<String>, value: Value<'_>) -> Option<Strin
 }
 
 /// The id of a provider.
-fn connection(value: Value<'_>, around: RouteFileContext<'_>) -> Option<String> {
+fn connection(value: Value<'_>, around: &RouteFileContext) -> Option<String> {
     let id = value.string()?;
-    if around.connections.is_some_and(|known| !known.contains(&id)) {
+    if !around.connections.contains(&id) {
         value.wrong(format!(
             "connection {id:?} is the id of no provider in OIDC_PROVIDERS"
         ));

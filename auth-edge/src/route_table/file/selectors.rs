@@ -17,7 +17,7 @@ const METHODS: [Method; 7] = [
 ];
 
 /// The hosts of a rule, one or several, as they are compared.
-pub(super) fn hosts(table: &Table<'_>, own: Option<&[String]>) -> Vec<String> {
+pub(super) fn hosts(table: &Table<'_>, own: &[String]) -> Vec<String> {
     let Some(value) = table.get("host") else {
         return Vec::new();
     };
@@ -31,14 +31,14 @@ pub(super) fn hosts(table: &Table<'_>, own: Option<&[String]>) -> Vec<String> {
     hosts
 }
 
-fn host(value: Value<'_>, own: Option<&[String]>) -> Option<String> {
+fn host(value: Value<'_>, own: &[String]) -> Option<String> {
     let text = value.string()?;
     let host = host_name::parse(&text).filter(|_| !has_port(&text));
     match &host {
         None => value.wrong(format!(
             "host {text:?} has to be a name alone: \"app.example.com\", without scheme, port, path or \"*\""
         )),
-        Some(host) if own.is_some_and(|own| !own.contains(host)) => value.wrong(format!(
+        Some(host) if !own.is_empty() && !own.contains(host) => value.wrong(format!(
             "host {host:?} is none of the edge's: add it to EDGE_HOSTS, or nobody could sign in there"
         )),
         Some(_) => {}
@@ -74,13 +74,10 @@ pub(super) fn methods(table: &Table<'_>) -> Vec<Method> {
 mod tests {
     use super::super::{RouteFileContext, parse};
 
-    fn around(hosts: Option<&[String]>) -> RouteFileContext<'_> {
+    fn around(hosts: &[&str]) -> RouteFileContext {
         RouteFileContext {
-            signs: false,
-            binds: true,
-            hosts,
-            connections: None,
-            own_paths: &[],
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            ..RouteFileContext::default()
         }
     }
 
@@ -115,15 +112,15 @@ mod tests {
             ),
         ] {
             let table = rule("/a", first) + &rule("/a", second);
-            assert_eq!(parse(&table, around(None)).is_ok(), fits, "{first} | {second}");
+            assert_eq!(parse(&table, &around(&[])).is_ok(), fits, "{first} | {second}");
         }
         let both = rule("/*", "") + "[[check]]\nguard = \"page\"\n";
         assert!(
-            parse(&both, around(None)).is_ok(),
+            parse(&both, &around(&[])).is_ok(),
             "rules of either kind are apart"
         );
         let checks = "[[check]]\nguard = \"page\"\n[[check]]\nguard = \"api\"\npath = \"/*\"\n";
-        assert!(parse(checks, around(None)).is_err());
+        assert!(parse(checks, &around(&[])).is_err());
     }
 
     #[test]
@@ -140,14 +137,14 @@ mod tests {
             "methods = [\"get\"]",
             "methods = [\"TRACE\"]",
         ] {
-            assert!(parse(&rule("/a", more), around(None)).is_err(), "{more}");
+            assert!(parse(&rule("/a", more), &around(&[])).is_err(), "{more}");
         }
-        let own = ["a.example".to_owned()];
-        assert!(parse(&rule("/a", "host = \"a.example\""), around(Some(&own))).is_ok());
-        let wrong = parse(&rule("/a", "host = \"b.example\""), around(Some(&own))).unwrap_err();
+        let own = ["a.example"];
+        assert!(parse(&rule("/a", "host = \"a.example\""), &around(&own)).is_ok());
+        let wrong = parse(&rule("/a", "host = \"b.example\""), &around(&own)).unwrap_err();
         assert!(wrong[0].text.contains("EDGE_HOSTS"), "{wrong:?}");
         let check = "[[check]]\nguard = \"page\"\nhost = \"b.example\"\n";
-        assert!(parse(check, around(Some(&own))).is_ok(), "another proxy's");
+        assert!(parse(check, &around(&own)).is_ok(), "another proxy's");
     }
 
     #[test]
@@ -161,7 +158,7 @@ mod tests {
             "access_token = true",
         ] {
             let check = format!("[[check]]\nguard = \"page\"\n{more}\n");
-            assert!(parse(&check, around(None)).is_err(), "{more}");
+            assert!(parse(&check, &around(&[])).is_err(), "{more}");
         }
     }
 }

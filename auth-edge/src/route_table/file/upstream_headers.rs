@@ -85,11 +85,11 @@ mod tests {
         let claims = |value: &str| {
             let around = RouteFileContext {
                 signs: true,
-                ..AROUND
+                ..RouteFileContext::default()
             };
             let table = parse(
                 &rule("api", "http://a", &format!("upstream_jwt = {value}")),
-                around,
+                &around,
             );
             table.map(|table| table.routes.all()[0].upstream_jwt.clone())
         };
@@ -104,14 +104,6 @@ mod tests {
         }
     }
 
-    const AROUND: RouteFileContext<'_> = RouteFileContext {
-        signs: false,
-        binds: true,
-        hosts: None,
-        connections: None,
-        own_paths: &[],
-    };
-
     fn rule(guard: &str, upstream: &str, more: &str) -> String {
         format!("[[route]]\npath = \"/a\"\nguard = \"{guard}\"\nupstream = \"{upstream}\"\n{more}\n")
     }
@@ -119,7 +111,7 @@ mod tests {
     #[test]
     fn headers_are_read_with_their_sources_and_their_encoding() {
         let more = "headers = { Remote-User = \"subject\", Remote-Roles = \"claim:a.b\" }\nheader_encoding = \"percent\"";
-        let table = parse(&rule("api", "http://a", more), AROUND).unwrap();
+        let table = parse(&rule("api", "http://a", more), &RouteFileContext::default()).unwrap();
         let headers = &table.routes.all()[0].headers;
         assert_eq!(
             (headers.all.len(), headers.encoding),
@@ -153,14 +145,14 @@ mod tests {
                 "is unknown",
             ),
         ] {
-            let wrong = parse(&rule("api", "http://a", more), AROUND).expect_err(more);
+            let wrong = parse(&rule("api", "http://a", more), &RouteFileContext::default()).expect_err(more);
             assert!(wrong[0].text.contains(reason), "{more}: {wrong:?}");
         }
         let many: Vec<String> = (0..=MAX_HEADERS)
             .map(|at| format!("Remote-{at} = \"subject\""))
             .collect();
         let many = format!("headers = {{ {} }}", many.join(", "));
-        assert!(parse(&rule("api", "http://a", &many), AROUND).is_err());
+        assert!(parse(&rule("api", "http://a", &many), &RouteFileContext::default()).is_err());
     }
 
     #[test]
@@ -183,7 +175,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                parse(&rule(guard, upstream, more), AROUND).is_ok(),
+                parse(&rule(guard, upstream, more), &RouteFileContext::default()).is_ok(),
                 fits,
                 "{guard} {upstream} {more}"
             );

@@ -105,7 +105,7 @@ impl SignIn {
         proved_anew: bool,
     ) -> Option<String> {
         // Where no route of ours is, a check without a rule demands what the session owes.
-        let route = self.routes.route_of(return_to);
+        let route = self.routes.load().route_of(return_to);
         let none = Requirements::default();
         let requirements = route.as_deref().map_or(&none, |route| &route.requirements);
         let missing = requirements
@@ -126,7 +126,7 @@ impl SignIn {
         transaction: &Transaction,
         is_undated: bool,
     ) -> Option<String> {
-        let route = self.routes.route_of(transaction.return_to.as_ref()?);
+        let route = self.routes.load().route_of(transaction.return_to.as_ref()?);
         let mut requirements = route.map_or_else(Requirements::default, |route| route.requirements.clone());
         if transaction.record.max_age == Some(0) {
             // As a session demands it that owes a sign-in.
