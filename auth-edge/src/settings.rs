@@ -28,7 +28,6 @@ use std::time::Duration;
 use chassis::files::Snapshot;
 use chassis::secret::Secret;
 use ipnet::IpNet;
-use provider_settings::checkup::Part;
 use provider_settings::{ConfiguredProvider, ConfiguredProviders};
 use url::Url;
 
@@ -39,13 +38,15 @@ use crate::http::pages::look::Look;
 use crate::providers::sites;
 use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
+use crate::route_table::file::RouteFileContext;
 use crate::sessions::cookie_rotation::CookieRotation;
 use crate::sessions::cookies::CookieSettings;
-use crate::sessions::device_binding::{DeviceBound, DeviceBoundSettings};
+use crate::sessions::device_binding::DeviceBoundSettings;
 use crate::sign_in::SignInSettings;
 
 pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
+pub use session_service::SessionServiceSettings;
 pub use tables::SERVICE;
 pub(crate) use upstreams::{AssertionSettings, STREAMS_MAX};
 
@@ -66,18 +67,16 @@ pub struct EdgeSettings {
     pub secrets: Vec<Secret<String>>,
     /// The file the secrets came from as it was then, to follow its changes.
     pub(crate) secrets_file: Option<Snapshot>,
-    /// Addresses of the session service.
-    pub session_service: Vec<String>,
-    /// Authority that the session service's certificate has to come from.
-    pub(crate) session_service_ca: Option<PathBuf>,
-    /// Our certificate and key towards the session service.
-    pub(crate) session_service_identity: Option<(PathBuf, PathBuf)>,
+    /// Where the session service is and how to speak to it.
+    pub session_service: SessionServiceSettings,
     /// How long a session is remembered; zero is not at all.
     pub(crate) session_cache: Duration,
     /// The route table's file.
     pub(crate) routes_file: Option<PathBuf>,
     /// The route table as it was at the start; empty without a file.
     pub(crate) routes: RouteTable,
+    /// What that table may name.
+    pub(crate) around_routes: RouteFileContext,
     /// Keys of assertions for upstreams.
     pub(crate) assertions: Option<AssertionSettings>,
     /// How requests are passed on.
@@ -121,24 +120,6 @@ impl EdgeSettings {
         providers::callback_path(&self.providers, provider)
     }
 
-    /// Where signing in begins and comes back to: no route can be there.
-    #[must_use]
-    pub(crate) fn own_paths(&self) -> Vec<String> {
-        providers::own_paths(&self.providers, &self.sign_in.login_path)
-    }
-
-    /// Whether sessions are bound to devices, so that a route may ask for it.
-    #[must_use]
-    pub(crate) fn binds(&self) -> bool {
-        binds(self.device_bound)
-    }
-
-    /// The hosts of the edge, as rules of the route table name them.
-    #[must_use]
-    pub(crate) fn rule_hosts(&self) -> Vec<String> {
-        hosts::of_rules(&self.base_url, &self.hosts, &self.providers)
-    }
-
     /// The addresses of the product, with the hosts that belong to a provider.
     #[must_use]
     pub(crate) fn sites(&self) -> Sites {
@@ -146,16 +127,8 @@ impl EdgeSettings {
             &self.providers,
             &self.base_url,
             &self.hosts,
-            (&self.sign_in.login_path, self.own_paths()),
+            (&self.sign_in.login_path, self.around_routes.own_paths.clone()),
         )
-    }
-
-    /// What the edge needs a provider for.
-    #[must_use]
-    pub(crate) fn part(&self) -> Part {
-        Part::SignIn {
-            userinfo: self.sign_in.userinfo_at_login,
-        }
     }
 
     /// Whether browsers reach the edge by https.
@@ -163,9 +136,4 @@ impl EdgeSettings {
     pub(crate) fn https(&self) -> bool {
         self.base_url.scheme() == "https"
     }
-}
-
-/// Whether some sessions are bound to devices.
-fn binds(device_bound: Option<DeviceBoundSettings>) -> bool {
-    device_bound.is_some_and(|bound| bound.mode != DeviceBound::Off)
 }

@@ -19,7 +19,7 @@ use chassis::tls::{CertificateMetrics, ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
 use prometheus::Registry;
-use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
+use session_proto::client::{ClientSettings, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -33,8 +33,7 @@ use crate::http::protect::load::connections_of_address;
 use crate::http::protect::slow_client::SEND_TIMEOUT;
 use crate::http::shared::Shared;
 use crate::providers::IdentityProviders;
-use crate::route_table::Routes;
-use crate::route_table::file::{self, RouteFileContext};
+use crate::route_table::file;
 use crate::routes;
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
@@ -215,21 +214,8 @@ pub fn build(
     }
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
-        let signs = settings.assertions.is_some();
-        let binds = settings.binds();
-        let ids = settings.providers.ids();
-        let own_paths = settings.own_paths();
-        let hosts = settings.rule_hosts();
-        routes.follow("EDGE_ROUTES", path, move |text| {
-            let around = RouteFileContext {
-                signs,
-                binds,
-                hosts: Some(&hosts),
-                connections: Some(&ids),
-                own_paths: &own_paths,
-            };
-            file::parse(text, around)
-        });
+        let around = settings.around_routes.clone();
+        routes.follow("EDGE_ROUTES", path, move |text| file::parse(text, &around));
     }
     let pages = Pages::new(settings.look.clone());
     let metrics = Metrics::new(registry)?;
@@ -272,7 +258,6 @@ pub fn build(
         metrics,
         pages,
     };
-    let routes = Routes::new(routes);
     let proxy = Proxy::new(&settings.upstreams, UpstreamDurations::new(registry)?)?;
     let assertions = assertions(&settings);
     let app = App::new(settings, shared, bindings, records, routes, proxy, assertions);
@@ -310,20 +295,11 @@ fn session_client(
     settings: &EdgeSettings,
     certificates: &CertificateMetrics,
 ) -> Result<SessionClient, StartError> {
-    let tls = match &settings.session_service_ca {
-        Some(ca) => {
-            let identity = settings.session_service_identity.clone();
-            let tls = ClientTls::from_files(ca.clone(), identity);
-            Some(tls.map_err(StartError::Certificates)?)
-        }
-        None => None,
-    };
-    let path = settings.session_service_ca.clone();
-    let own = settings.session_service_identity.clone().map(|(own, _key)| own);
+    let path = settings.session_service.ca.clone();
+    let own = settings.session_service.identity.clone().map(|(own, _key)| own);
     let shown = certificates.of("session_service", "");
     shown.loaded(own.as_deref());
     let client = ClientSettings {
-        tls,
         on_renewal: Some(Arc::new(move |outcome| {
             if outcome.is_ok() {
                 shown.loaded(own.as_deref());
@@ -332,7 +308,10 @@ fn session_client(
         })),
         annotate: Some(Arc::new(annotate)),
         watch_silence: SILENCE_MAX,
-        ..ClientSettings::new(settings.session_service.clone())
+        ..settings
+            .session_service
+            .client()
+            .map_err(StartError::Certificates)?
     };
     Ok(SessionClient::new(client)?)
 }

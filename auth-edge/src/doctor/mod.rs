@@ -16,7 +16,7 @@ use chassis::findings::{Check, Finding, Report, Section};
 use chassis::tool::ReportTool;
 use oidc::RedirectUrl;
 use provider_settings::ConfiguredProvider;
-use provider_settings::checkup::{self, SignInUris};
+use provider_settings::checkup::{self, Part, SignInUris};
 
 use crate::providers::sites::Site;
 use crate::settings::{self, EdgeSettings};
@@ -41,8 +41,11 @@ async fn examine(settings: &EdgeSettings) -> Report {
         sections.push(addresses::to_register(settings, at, provider));
     }
     sections.push(Section {
-        title: format!("Session service {}", settings.session_service.join(", ")),
-        checks: session_service::examine(settings).await,
+        title: format!(
+            "Session service {}",
+            settings.session_service.addresses.join(", ")
+        ),
+        checks: session_service::examine(&settings.session_service).await,
     });
     let head_of_answers = Finding::information(format!(
         "at most {} bytes (EDGE_CHECK_HEAD_BYTES); a longer header for an application is left out, and the audit log says which (header_left_out)",
@@ -86,7 +89,10 @@ fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[Str
 
 async fn examine_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Check> {
     let now = SystemClock.now_secs();
-    let (mut checks, party) = checkup::examine(&provider.settings, settings.part(), now).await;
+    let part = Part::SignIn {
+        userinfo: settings.sign_in.userinfo_at_login,
+    };
+    let (mut checks, party) = checkup::examine(&provider.settings, part, now).await;
     let Some(party) = party else {
         return checks;
     };

@@ -8,11 +8,11 @@ use chassis::findings::{Check, Finding, chain};
 use chassis::tls::{TlsFault, names_in};
 use futures_util::StreamExt as _;
 use provider_settings::checkup::{ConnectionSettings, describe_fault, root};
-use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError, WatchItem};
+use session_proto::client::{ClientSettings, SessionClient, SessionError, WatchItem};
 use session_proto::v1::{ErrorReason, GetSessionRequest, WatchSessionsRequest, get_session_request};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use crate::settings::EdgeSettings;
+use crate::settings::SessionServiceSettings;
 
 /// How long a call may take: a service that is well answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -24,7 +24,7 @@ const SETTINGS: ConnectionSettings = ConnectionSettings {
 };
 
 /// Calls it, and says what was found.
-pub(super) async fn examine(settings: &EdgeSettings) -> Vec<Check> {
+pub(super) async fn examine(settings: &SessionServiceSettings) -> Vec<Check> {
     let id = "session_service";
     let client = match client(settings) {
         Ok(client) => client,
@@ -39,7 +39,7 @@ pub(super) async fn examine(settings: &EdgeSettings) -> Vec<Check> {
         }
         Some(error) if error.is_unavailable() => {
             let mut checks = Vec::new();
-            for address in &settings.session_service {
+            for address in &settings.addresses {
                 let (found, advice) = find_fault(settings, address).await;
                 checks.push((id, Finding::problem(format!("{address}: {found}"), advice)));
             }
@@ -55,14 +55,10 @@ pub(super) async fn examine(settings: &EdgeSettings) -> Vec<Check> {
     ]
 }
 
-fn client(settings: &EdgeSettings) -> Result<SessionClient, String> {
-    let identity = settings.session_service_identity.clone();
-    let ca = settings.session_service_ca.clone();
-    let tls = ca.map(|ca| ClientTls::from_files(ca, identity)).transpose();
+fn client(settings: &SessionServiceSettings) -> Result<SessionClient, String> {
     let client = ClientSettings {
-        tls: tls.map_err(|error| error.to_string())?,
         deadline: DEADLINE,
-        ..ClientSettings::new(settings.session_service.clone())
+        ..settings.client().map_err(|error| error.to_string())?
     };
     SessionClient::new(client).map_err(|error| chain(&error))
 }
@@ -75,7 +71,7 @@ async fn ask_for_nobody(client: &SessionClient) -> Option<SessionError> {
 }
 
 /// What is wrong with an address that does not answer, and what mends it.
-async fn find_fault(settings: &EdgeSettings, address: &str) -> (String, String) {
+async fn find_fault(settings: &SessionServiceSettings, address: &str) -> (String, String) {
     match (connect(settings, address).await, address.starts_with("https://")) {
         (Err(error), _) => match TlsFault::of(&error) {
             Some(fault) => describe_fault(fault, SETTINGS),
@@ -96,13 +92,13 @@ async fn find_fault(settings: &EdgeSettings, address: &str) -> (String, String) 
 }
 
 /// A connection like those of calls, for its error.
-async fn connect(settings: &EdgeSettings, address: &str) -> Result<(), tonic::transport::Error> {
+async fn connect(settings: &SessionServiceSettings, address: &str) -> Result<(), tonic::transport::Error> {
     let read = |path: &Path| read_bounded(path).unwrap_or_default();
     let mut tls = ClientTlsConfig::new();
-    if let Some(ca) = &settings.session_service_ca {
+    if let Some(ca) = &settings.ca {
         tls = tls.ca_certificate(Certificate::from_pem(read(ca)));
     }
-    if let Some((certificate, key)) = &settings.session_service_identity {
+    if let Some((certificate, key)) = &settings.identity {
         tls = tls.identity(Identity::from_pem(read(certificate), read(key)));
     }
     let mut endpoint = Endpoint::from_shared(address.to_owned())?
@@ -115,12 +111,12 @@ async fn connect(settings: &EdgeSettings, address: &str) -> Result<(), tonic::tr
 }
 
 /// By which names the service may know us.
-fn identity(settings: &EdgeSettings) -> Finding {
-    let mut addresses = settings.session_service.iter();
+fn identity(settings: &SessionServiceSettings) -> Finding {
+    let mut addresses = settings.addresses.iter();
     if !addresses.all(|address| address.starts_with("https://")) {
         return Finding::information("plain http: the service knows us as anybody its network lets in");
     }
-    let Some((certificate, _)) = &settings.session_service_identity else {
+    let Some((certificate, _)) = &settings.identity else {
         return Finding::information(
             "no certificate of ours: the service knows us as anybody its network lets in",
         );

@@ -15,9 +15,10 @@ use super::addresses::{allowed, base_url, post_logout_redirect, provider_logout}
 use super::cookies::{cookie, cookie_rotation, device_bound, secrets};
 use super::paths::is_plain_path;
 use super::upstreams::{BODY_SILENCE, assertions, requests, routes, upstreams};
-use super::{analytics, binds, hosts, look, providers, route_warnings, session_service};
+use super::{analytics, hosts, look, providers, route_warnings, session_service};
 use crate::browser::profile::refetch::ProfileRefetch;
 use crate::route_table::file::RouteFileContext;
+use crate::sessions::device_binding::DeviceBound;
 use crate::sign_in::SignInSettings;
 use crate::values::allowed_parameters::AllowedParameter;
 use crate::values::forwarded::TrustedProxies;
@@ -41,9 +42,6 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let login_path = auth_path(reader, "EDGE_LOGIN_PATH");
     providers::judge(reader, &providers, &base_url, &login_path);
     let hosts = hosts::hosts(reader, &base_url, &providers);
-    let rule_hosts = hosts::of_rules(&base_url, &hosts, &providers);
-    let ids = providers.ids();
-    let own_paths = providers::own_paths(&providers, &login_path);
     let ext_authz_listen = reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN");
     let trusted_proxies = trusted_proxies(reader);
     let check_authorization = reader.flag("EDGE_CHECK_AUTHORIZATION");
@@ -53,30 +51,26 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: nobody else is given the access token",
         );
     }
-    let session_service = session_service::read(reader);
     let cookie = cookie(reader, secure);
     let device_bound = device_bound(reader, &cookie);
+    let around_routes = RouteFileContext {
+        signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
+        binds: device_bound.is_some_and(|bound| bound.mode != DeviceBound::Off),
+        hosts: hosts::of_rules(&base_url, &hosts, &providers),
+        connections: providers.ids(),
+        own_paths: providers::own_paths(&providers, &login_path),
+    };
     let settings = EdgeSettings {
         listen: listen(reader),
         ext_authz_listen,
         tls: tls::read_pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
         secrets: secrets(reader),
         secrets_file: reader.secret_snapshot("EDGE_SECRET"),
-        session_service: session_service.addresses,
-        session_service_ca: session_service.ca,
-        session_service_identity: session_service.identity,
+        session_service: session_service::read(reader),
         session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),
-        routes: routes(
-            reader,
-            RouteFileContext {
-                hosts: Some(&rule_hosts),
-                connections: Some(&ids),
-                own_paths: &own_paths,
-                signs: false,
-                binds: binds(device_bound),
-            },
-        ),
+        routes: routes(reader, &around_routes),
+        around_routes,
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         max_concurrent_requests: requests(),

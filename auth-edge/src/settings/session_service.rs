@@ -1,5 +1,6 @@
 //! Settings of the way to the session service: its addresses, whom to trust there, and who we are.
 
+use std::io;
 use std::path::PathBuf;
 
 use chassis::findings::chain;
@@ -16,10 +17,28 @@ const CERTIFICATE: &str = "EDGE_SESSION_SVC_CERT_FILE";
 const KEY: &str = "EDGE_SESSION_SVC_KEY_FILE";
 
 /// Where the session service is and how to speak to it.
-pub(super) struct SessionServiceSettings {
-    pub(super) addresses: Vec<String>,
-    pub(super) ca: Option<PathBuf>,
-    pub(super) identity: Option<(PathBuf, PathBuf)>,
+#[derive(Clone, Debug)]
+pub struct SessionServiceSettings {
+    /// Its addresses.
+    pub addresses: Vec<String>,
+    /// Authority that its certificate has to come from.
+    pub(crate) ca: Option<PathBuf>,
+    /// Our certificate and key.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl SessionServiceSettings {
+    /// A client of it, as far as settings say.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn client(&self) -> io::Result<ClientSettings> {
+        let tls = |ca: &PathBuf| ClientTls::from_files(ca.clone(), self.identity.clone());
+        Ok(ClientSettings {
+            tls: self.ca.as_ref().map(tls).transpose()?,
+            ..ClientSettings::new(self.addresses.clone())
+        })
+    }
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> SessionServiceSettings {
@@ -47,16 +66,8 @@ fn addresses(reader: &mut Reader<'_>) -> Vec<String> {
 
 /// Makes a client once, as the start does: what it refuses is a mistake too and not a crash later.
 fn try_out(reader: &mut Reader<'_>, settings: &SessionServiceSettings) {
-    let tls = settings
-        .ca
-        .clone()
-        .map(|ca| ClientTls::from_files(ca, settings.identity.clone()));
-    // They were read a moment ago.
-    let Ok(tls) = tls.transpose() else { return };
-    let client = ClientSettings {
-        tls,
-        ..ClientSettings::new(settings.addresses.clone())
-    };
+    // Its files were read a moment ago.
+    let Ok(client) = settings.client() else { return };
     match SessionClient::new(client) {
         Ok(_) => {}
         Err(InvalidSettings::NobodyToTrust(address)) => reader.wrong(

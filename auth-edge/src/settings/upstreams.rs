@@ -10,7 +10,6 @@ use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use oidc::ClientKeys;
 
-use super::paths::file;
 use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::read_keys;
 use crate::route_table::RouteTable;
@@ -63,7 +62,7 @@ fn requests_within(memory: Option<u64>) -> usize {
 
 pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
     const FILE: &str = "EDGE_UPSTREAM_JWT_KEY_FILE";
-    let file = file(reader, FILE)?;
+    let file = reader.path(FILE)?;
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) => {
@@ -81,14 +80,9 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 }
 
 /// The route table; its mistakes are mistakes of the setting.
-/// Whether there are keys to sign with is read here, whatever `around` says.
-pub(super) fn routes(reader: &mut Reader<'_>, around: RouteFileContext<'_>) -> RouteTable {
+pub(super) fn routes(reader: &mut Reader<'_>, around: &RouteFileContext) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
-    };
-    let around = RouteFileContext {
-        signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
-        ..around
     };
     reader
         .toml_file("EDGE_ROUTES", &path, |text| file::parse(text, around))

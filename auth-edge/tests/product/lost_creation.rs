@@ -67,7 +67,7 @@ async fn a_callback_that_was_answered_503_leaves_no_session_that_nobody_has() {
     let (gate, open) = watch::channel(true);
     let url = relay(stack.sessions.url(), open).await;
     let mut browser = stack
-        .beside_with_settings(|settings| settings.session_service = vec![url])
+        .beside_with_settings(|settings| settings.session_service.addresses = vec![url])
         .await;
     let callback = browser.until_callback("/api/auth/login").await;
     let tokens = stack.provider.hold(Endpoint::Token);

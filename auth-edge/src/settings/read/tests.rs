@@ -82,7 +82,7 @@ fn sessions_are_bound_to_devices_where_browsers_can() {
             .map(|bound| (bound.mode, bound.duration_secs));
         assert_eq!(found, bound, "{changes:?}");
         let binds = bound.is_some_and(|(mode, _)| mode != DeviceBound::Off);
-        assert_eq!(settings.binds(), binds, "{changes:?}");
+        assert_eq!(settings.around_routes.binds, binds, "{changes:?}");
     }
     for (changes, named) in [
         (&[mode("always")][..], "must be one of off, offer, require"),

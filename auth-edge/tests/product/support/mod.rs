@@ -241,7 +241,7 @@ impl Stack {
 
     /// A browser that goes to another edge, whose session service is `sessions`.
     pub(crate) async fn beside_at(&self, sessions: &SessionService) -> Browser {
-        self.beside_with_settings(|settings| settings.session_service = vec![sessions.url()])
+        self.beside_with_settings(|settings| settings.session_service.addresses = vec![sessions.url()])
             .await
     }
 
