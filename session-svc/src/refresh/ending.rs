@@ -1,7 +1,6 @@
 //! The ending of one session: what outlives it is noted before the removal, and done after it.
 //!
 //! Invariant: revocations and events for other systems are done even if this process dies, or an answer of the store is lost.
-//! The exception is a refresh whose tokens are of another session or user: these are noted after the removal.
 
 use std::time::Duration;
 
@@ -20,12 +19,12 @@ const MAX_ENDING: Duration = Duration::from_secs(30);
 const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
-    /// Ends a session that was just read, and revokes its tokens or does not. While the store is away the removal is tried for
-    /// `tried_for`.
+    /// Ends a session that was just read, and revokes these tokens unless it has expired. While the store is away the removal is
+    /// tried for `tried_for`.
     pub(crate) async fn end(
         &self,
         ending: SessionEnding<'_>,
-        revokes: bool,
+        tokens: Vec<RevocableToken>,
         tried_for: Duration,
     ) -> Result<Removed, KeeperError> {
         let SessionEnding { session, cause, .. } = ending;
@@ -36,11 +35,7 @@ impl Refresher {
                 signals.note_ending(ending).await;
             }
         };
-        let tokens = if revokes && is_valid {
-            session.tokens.revocable(now_ms)
-        } else {
-            Vec::new()
-        };
+        let tokens = if is_valid { tokens } else { Vec::new() };
         let note_revocation = self.note(&session.issuer, tokens, Some(session.handle));
         let mark = self.keeper.mark_young(session, cause);
         let (note, (), ()) = tokio::join!(note_revocation, mark, note_signal);
@@ -52,8 +47,9 @@ impl Refresher {
         if let Some((name, mut note)) = note {
             // A grant may have come between. If another call was faster both revoke the tokens, which does no harm.
             if let Removed::Session(last) = &removed {
-                let last = last.tokens.revocable(self.keeper.now_ms());
-                note.tokens = if last.is_empty() { note.tokens } else { last };
+                let seen = session.tokens.revocable(now_ms);
+                let last = last.tokens.revocable(now_ms).into_iter();
+                note.tokens.extend(last.filter(|token| !seen.contains(token)));
             }
             self.revoke_later(name, note);
         }
@@ -65,14 +61,14 @@ impl Refresher {
         &self,
         session: &Session,
         cause: Cause,
-        revokes: bool,
+        tokens: Vec<RevocableToken>,
     ) -> Result<(), TokenRefreshError> {
         let ending = SessionEnding {
             session,
             cause,
             replaced_by: None,
         };
-        let removed = self.end(ending, revokes, MAX_ENDING).await;
+        let removed = self.end(ending, tokens, MAX_ENDING).await;
         removed.map(|_removed| ()).map_err(refresh_error)
     }
 
@@ -94,8 +90,12 @@ impl Refresher {
         }
         tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
         // Access without the user is what offline tokens are for (Back-Channel Logout, section 2.7).
-        let revokes = !session.tokens.scope.is_offline();
-        self.end_at_last(&session, Cause::BackChannelLogout, revokes)
+        let tokens = if session.tokens.scope.is_offline() {
+            Vec::new()
+        } else {
+            session.tokens.revocable(self.keeper.now_ms())
+        };
+        self.end_at_last(&session, Cause::BackChannelLogout, tokens)
             .await?;
         Err(TokenRefreshError::Missing)
     }

@@ -132,8 +132,9 @@ impl RefreshFlight {
         });
         if is_ours && self.refresher.revalidates {
             // Saved first: the refresh token is not used again whatever becomes of the ending.
-            let removed = self.refresher.end_at_last(&session, Cause::Refused, false);
-            removed.await?;
+            self.refresher
+                .end_at_last(&session, Cause::Refused, Vec::new())
+                .await?;
         }
         self.wanted
             .outcome_in(session)

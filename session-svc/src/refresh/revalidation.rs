@@ -47,7 +47,7 @@ impl Refresher {
         }
         if self.revalidates && seen.needs_sign_in {
             // It was refused before sessions were revalidated, or by a process that died before it ended the session.
-            return match self.end_at_last(seen, Cause::Refused, false).await {
+            return match self.end_at_last(seen, Cause::Refused, Vec::new()).await {
                 Ok(()) => "refreshed",
                 Err(_) => "failed",
             };

@@ -147,10 +147,9 @@ impl RefreshFlight {
         let tokens = session
             .tokens
             .revocable_with(rotated, self.refresher.keeper.now_ms());
-        let removed = self.refresher.end_at_last(&session, Cause::TokenMismatch, false);
-        let removed = removed.await;
-        self.refresher.revoke_in_background(&session.issuer, tokens);
-        removed?;
+        self.refresher
+            .end_at_last(&session, Cause::TokenMismatch, tokens)
+            .await?;
         Err(TokenRefreshError::Refused)
     }
 }

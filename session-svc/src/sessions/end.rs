@@ -321,11 +321,16 @@ impl Sessions {
             Some(by) => (&session.issuer, &session.subject) != (&by.issuer, &by.subject),
             None => offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline(),
         };
+        let tokens = if revokes {
+            session.tokens.revocable(self.now_ms())
+        } else {
+            Vec::new()
+        };
         let ending = SessionEnding {
             session,
             cause,
             replaced_by,
         };
-        Ok(self.refresher.end(ending, revokes, Duration::ZERO).await?)
+        Ok(self.refresher.end(ending, tokens, Duration::ZERO).await?)
     }
 }

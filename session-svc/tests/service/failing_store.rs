@@ -36,6 +36,8 @@ pub(crate) enum Loses {
     RemoveAnswer,
     /// Those of all insertions after so many.
     InsertAnswers(u8),
+    /// That of the next removal, whose caller dies before it.
+    Caller,
     /// None: no other server has the next removal, which is not confirmed, and one of these is the master when it is asked again.
     Removal,
 }
@@ -128,7 +130,7 @@ impl SessionStore for FailingStore {
                 *loses = Loses::InsertAnswers(left - 1);
                 inserted
             }
-            Loses::RemoveAnswer | Loses::Removal | Loses::Nothing => inserted,
+            Loses::RemoveAnswer | Loses::Caller | Loses::Removal | Loses::Nothing => inserted,
         }
     }
 
@@ -151,6 +153,9 @@ impl SessionStore for FailingStore {
             return Err(StoreError::Unavailable("as the test wants".into()));
         }
         let removed = self.inner.remove(name, event).await;
+        if *self.loses.lock().unwrap() == Loses::Caller {
+            std::future::pending::<()>().await;
+        }
         let mut loses = self.loses.lock().unwrap();
         if *loses == Loses::RemoveAnswer {
             *loses = Loses::Nothing;

@@ -188,6 +188,33 @@ async fn a_new_id_token_brings_claims_up_to_date_and_becomes_the_hint() {
     );
 }
 
+#[tokio::test]
+async fn tokens_of_somebody_else_are_revoked_though_the_process_dies_with_the_removal() {
+    let (world, id) = signed_in().await;
+    let (store, mut dying) = failing(&world).await;
+    store.loses(Loses::Caller);
+    world.provider.refuses_id_token(IdTokenError::Subject);
+    let answer = RefreshedTokens {
+        id_token: Some("{}".to_owned()),
+        ..tokens(1, START_MS / 1000)
+    };
+    world.provider.says(Says::Tokens(answer));
+    let call = tokio::spawn(async move { dying.get_access_token(forced(&id)).await });
+    let revoked = world.provider.wait_for_revoked("refresh-1");
+    // Another replica acts on a note that is older than its writer needs.
+    let time_passes = async {
+        loop {
+            world.clock.advance_ms(1_000);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::select! {
+        () = revoked => {}
+        () = time_passes => {}
+    }
+    call.abort();
+}
+
 // conformance: B-096
 #[tokio::test]
 async fn an_id_token_of_somebody_else_ends_the_session() {
