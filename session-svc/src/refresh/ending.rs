@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flight::refresh_error;
 use super::ports::{SessionEnding, TokenRefreshError};
-use crate::keeper::{KeeperError, Removed};
+use crate::keeper::{Keeper, KeeperError, Removed};
 use crate::session::{Cause, RevocableToken, Session, index};
 
 /// How long the ending of a session is tried while the store is out of reach.
@@ -19,27 +19,28 @@ const MAX_ENDING: Duration = Duration::from_secs(30);
 const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
-    /// Ends a session that was just read, and revokes these tokens unless it has expired. While the store is away the removal is
-    /// tried for `tried_for`.
+    /// Ends a session that was just read from `keeper`, and revokes these tokens unless it has expired. While the store is away the
+    /// removal is tried for `tried_for`.
     pub(crate) async fn end(
         &self,
+        keeper: &Keeper,
         ending: SessionEnding<'_>,
         tokens: Vec<RevocableToken>,
         tried_for: Duration,
     ) -> Result<Removed, KeeperError> {
         let SessionEnding { session, cause, .. } = ending;
-        let now_ms = self.keeper.now_ms();
-        let is_valid = session.is_valid(self.keeper.lifetime(), now_ms);
+        let now_ms = keeper.now_ms();
+        let is_valid = session.is_valid(keeper.lifetime(), now_ms);
         let note_signal = async {
             if let Some(signals) = self.signals.as_ref().filter(|_| is_valid) {
                 signals.note_ending(ending).await;
             }
         };
         let tokens = if is_valid { tokens } else { Vec::new() };
-        let note_revocation = self.note(&session.issuer, tokens, Some(session.handle));
-        let mark = self.keeper.mark_young(session, cause);
+        let note_revocation = self.note(keeper, &session.issuer, tokens, Some(session.handle));
+        let mark = keeper.mark_young(session, cause);
         let (note, (), ()) = tokio::join!(note_revocation, mark, note_signal);
-        let remove = || self.keeper.remove_seen(session.handle, Some(session), cause);
+        let remove = || keeper.remove_seen(session.handle, Some(session), cause);
         let removed = retry(tried_for, remove).await?;
         if let Some(signals) = &self.signals {
             signals.wake();
@@ -68,7 +69,7 @@ impl Refresher {
             cause,
             replaced_by: None,
         };
-        let removed = self.end(ending, tokens, MAX_ENDING).await;
+        let removed = self.end(&self.keeper, ending, tokens, MAX_ENDING).await;
         removed.map(|_removed| ()).map_err(refresh_error)
     }
 
@@ -103,7 +104,8 @@ impl Refresher {
     /// Revokes the tokens of a session that ended before it was there: whoever ended it may have found nothing.
     pub(crate) async fn take_back(&self, session: &Session) {
         let tokens = session.tokens.revocable(self.keeper.now_ms());
-        if let Some((name, note)) = self.note(&session.issuer, tokens, Some(session.handle)).await {
+        let note = self.note(&self.keeper, &session.issuer, tokens, Some(session.handle));
+        if let Some((name, note)) = note.await {
             self.revoke_later(name, note);
         }
     }
@@ -112,7 +114,7 @@ impl Refresher {
     pub(super) fn revoke_in_background(&self, issuer: &str, tokens: Vec<RevocableToken>) {
         let (refresher, issuer) = (self.clone(), issuer.to_owned());
         self.work.spawn(async move {
-            if let Some((name, note)) = refresher.note(&issuer, tokens, None).await {
+            if let Some((name, note)) = refresher.note(&refresher.keeper, &issuer, tokens, None).await {
                 refresher.revoke_and_forget(name, note).await;
             }
         });

@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Refresher;
-use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
+use crate::keeper::{Keeper, KeeperError};
 use crate::session::{Handle, Name, RevocableToken, SessionId, index};
 use crate::store::{Listing, LoadedRecord, Record};
 
@@ -64,6 +64,7 @@ impl Refresher {
     /// its name. A note that cannot be written is logged: its revocation is tried all the same.
     pub(super) async fn note(
         &self,
+        keeper: &Keeper,
         issuer: &str,
         tokens: Vec<RevocableToken>,
         session: Option<Handle>,
@@ -79,22 +80,11 @@ impl Refresher {
             tokens,
             session: session.map(|handle| handle.to_string()).unwrap_or_default(),
         };
-        if let Err(error) = self.insert_note(name, &note).await {
+        if let Err(error) = insert_note(keeper, name, &note).await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "a revocation could not be noted: it is tried once");
         }
         Some((name, note))
-    }
-
-    async fn insert_note(&self, name: Name, note: &RevocationNote) -> Result<(), KeeperError> {
-        let text = note.encode_to_vec();
-        let record = Record {
-            indexes: vec![list()],
-            ..self.keeper.note(REVOCATION, name, &text, KEPT_MS)?
-        };
-        // An empty event: watchers pass it over. One that is there already says the same.
-        self.keeper.store().insert(record, Vec::new()).await?;
-        Ok(())
     }
 
     /// Revokes what was noted, later and in the background.
@@ -218,6 +208,17 @@ impl Refresher {
         }
         Ok(())
     }
+}
+
+async fn insert_note(keeper: &Keeper, name: Name, note: &RevocationNote) -> Result<(), KeeperError> {
+    let text = note.encode_to_vec();
+    let record = Record {
+        indexes: vec![list()],
+        ..keeper.note(REVOCATION, name, &text, KEPT_MS)?
+    };
+    // An empty event: watchers pass it over. One that is there already says the same.
+    keeper.store().insert(record, Vec::new()).await?;
+    Ok(())
 }
 
 /// The list all notes are found by.

@@ -331,6 +331,7 @@ impl Sessions {
             cause,
             replaced_by,
         };
-        Ok(self.refresher.end(ending, tokens, Duration::ZERO).await?)
+        let ended = self.refresher.end(&self.keeper, ending, tokens, Duration::ZERO);
+        Ok(ended.await?)
     }
 }

@@ -63,7 +63,7 @@ impl Sessions {
     }
 
     /// The same use cases for one worker, with store connections of its own: reads and writes of different workers
-    /// contend for no lock and no reference count. Endings use the connection of the main runtime.
+    /// contend for no lock and no reference count.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             keeper: self.keeper.for_worker(),

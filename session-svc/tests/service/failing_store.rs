@@ -48,6 +48,10 @@ pub(crate) struct FailingStore {
     fails: Arc<Mutex<Fails>>,
     loses: Arc<Mutex<Loses>>,
     refuses_removals: Arc<AtomicBool>,
+    /// Whether this is a worker's own way to the store.
+    is_of_worker: bool,
+    /// Records that were removed by a way that is no worker's.
+    removed_elsewhere: Arc<Mutex<Vec<Name>>>,
     /// What other servers have still.
     elsewhere: Arc<Mutex<Option<Record>>>,
 }
@@ -60,6 +64,8 @@ impl FailingStore {
             fails: Arc::new(Mutex::new(Fails::Nothing)),
             loses: Arc::new(Mutex::new(Loses::Nothing)),
             refuses_removals: Arc::default(),
+            is_of_worker: false,
+            removed_elsewhere: Arc::default(),
             elsewhere: Arc::default(),
         }
     }
@@ -103,6 +109,13 @@ impl FailingStore {
 
 #[async_trait]
 impl SessionStore for FailingStore {
+    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+        Some(Arc::new(Self {
+            is_of_worker: true,
+            ..self.clone()
+        }))
+    }
+
     fn now_ms(&self) -> u64 {
         self.inner.now_ms()
     }
@@ -151,6 +164,9 @@ impl SessionStore for FailingStore {
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         if self.refuses_removals.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("as the test wants".into()));
+        }
+        if !self.is_of_worker {
+            self.removed_elsewhere.lock().unwrap().push(name);
         }
         let removed = self.inner.remove(name, event).await;
         if *self.loses.lock().unwrap() == Loses::Caller {
@@ -270,6 +286,21 @@ async fn a_session_that_cannot_be_read_is_not_said_to_be_missing() {
     store.fails(Fails::Load(0));
     assert_eq!(reason(client.get_access_token(token(&id)).await), unavailable);
     client.get_session(by_id(&id)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_ending_uses_the_connection_of_its_worker() {
+    let (mut world, id) = signed_in().await;
+    let (store, mut client) = failing(&world).await;
+    let first = client.get_session(by_id(&id)).await.unwrap().into_inner();
+    client.end_session(end(&id)).await.unwrap();
+    let second = world.create(alice()).await.session;
+    client.end_sessions(end_all("alice", "")).await.unwrap();
+    let handles = [first.session.map(|session| *session), second].map(Option::unwrap);
+    let removed = store.removed_elsewhere.lock().unwrap().clone();
+    for handle in handles.map(|session| Name::parse(session.handle).unwrap()) {
+        assert!(!removed.contains(&handle));
+    }
 }
 
 #[tokio::test]

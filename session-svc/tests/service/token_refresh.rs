@@ -1,5 +1,7 @@
 //! Refreshing: every answer of the provider, and what it does to the session.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use oidc::{IdTokenError, RefreshedTokens};
@@ -7,6 +9,7 @@ use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
 use tonic::Code;
 
+use crate::failing_store::{Loses, failing};
 use crate::support::*;
 
 // conformance: B-031 B-054
