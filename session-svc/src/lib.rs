@@ -9,6 +9,7 @@ pub mod callers;
 #[cfg(test)]
 #[path = "../tests/support/certificates.rs"]
 mod certificates;
+mod error;
 pub mod grpc;
 pub mod keeper;
 pub mod operator;

@@ -5,8 +5,10 @@ use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
 use crate::callers::AccessDenied;
+use crate::keeper::{KeyId, SealError};
 use crate::session::TokenRefusal;
-use crate::sessions::SessionsError;
+use crate::sessions::{SessionsError, TokenRefreshError};
+use crate::store::StoreError;
 
 /// What callers read of a fault of the service: its log has the causes.
 const FAULT: &str = "the session service is at fault; its log says why";
@@ -17,12 +19,8 @@ fn describe(error: &SessionsError) -> (ErrorReason, String, Option<(&'static str
     let words = error.to_string();
     match error {
         SessionsError::Missing => (ErrMissingSession, words, None),
+        SessionsError::Tokens(error) => describe_tokens(*error),
         SessionsError::Refused(refusal) => describe_refusal(refusal),
-        SessionsError::RefreshRefused => (ErrFailedRefreshGrant, words, None),
-        SessionsError::TargetRefused => (ErrInvalidTarget, words, None),
-        // A use case reports as a refusal which scopes it is.
-        SessionsError::ScopeRefused => (ErrInsufficientScope, words, None),
-        SessionsError::ExchangeRefused => (ErrFailedTokenExchange, words, None),
         SessionsError::Invalid { field, .. } => {
             (ErrInvalidArgument, words, Some(("field", (*field).to_owned())))
         }
@@ -33,15 +31,37 @@ fn describe(error: &SessionsError) -> (ErrorReason, String, Option<(&'static str
             (ErrSessionTooLarge, words, Some(("limitBytes", limit.to_string())))
         }
         SessionsError::ListensToNobody => (ErrUnimplemented, words, None),
-        SessionsError::StoreUnavailable(_) => (ErrStoreUnavailable, words, None),
-        SessionsError::ProviderUnavailable => (ErrProviderUnavailable, words, None),
-        SessionsError::Full => (ErrOverloaded, words, None),
-        SessionsError::UnknownKey(key) => (ErrUnknownEncryptionKey, words, Some(("key", key.to_string()))),
-        SessionsError::Unreadable(_)
-        | SessionsError::CorruptStore(_)
+        SessionsError::Store(StoreError::Unavailable(_)) => (ErrStoreUnavailable, words, None),
+        SessionsError::Store(StoreError::Full) => (ErrOverloaded, words, None),
+        SessionsError::Seal(SealError::UnknownKey(key)) => describe_unknown_key(*key),
+        SessionsError::Seal(_)
+        | SessionsError::Store(StoreError::Corrupt)
         | SessionsError::NoRandomness(_)
         | SessionsError::Internal => (ErrInternal, FAULT.to_owned(), None),
     }
+}
+
+fn describe_tokens(error: TokenRefreshError) -> (ErrorReason, String, Option<(&'static str, String)>) {
+    use ErrorReason::*;
+    let reason = match error {
+        TokenRefreshError::Missing => ErrMissingSession,
+        TokenRefreshError::Refused | TokenRefreshError::Rejected => ErrFailedRefreshGrant,
+        TokenRefreshError::TargetRefused => ErrInvalidTarget,
+        // A use case reports as a refusal which scopes it is.
+        TokenRefreshError::ScopeRefused => ErrInsufficientScope,
+        TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused => ErrFailedTokenExchange,
+        TokenRefreshError::ProviderUnavailable => ErrProviderUnavailable,
+        TokenRefreshError::StoreUnavailable => ErrStoreUnavailable,
+        TokenRefreshError::UnknownKey(key) => return describe_unknown_key(key),
+        TokenRefreshError::Internal => return (ErrInternal, FAULT.to_owned(), None),
+    };
+    (reason, error.to_string(), None)
+}
+
+fn describe_unknown_key(key: KeyId) -> (ErrorReason, String, Option<(&'static str, String)>) {
+    let words = format!("a stored record needs key {key}, which this replica does not have");
+    let key = ("key", key.to_string());
+    (ErrorReason::ErrUnknownEncryptionKey, words, Some(key))
 }
 
 fn describe_refusal(refusal: &TokenRefusal) -> (ErrorReason, String, Option<(&'static str, String)>) {

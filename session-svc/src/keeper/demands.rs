@@ -9,8 +9,9 @@
 
 use prost::Message as _;
 
+use super::Keeper;
 use super::sealed_notes::DEMAND;
-use super::{Keeper, KeeperError};
+use crate::error::SessionsError;
 use crate::session::{Name, Session, SignInDemand, index};
 use crate::store::{LoadedRecord, Record};
 
@@ -19,7 +20,11 @@ const DEMAND_KEPT_MS: u64 = 30 * 86_400_000;
 
 impl Keeper {
     /// Keeps a demand for sessions of a list that are yet to come.
-    pub(crate) async fn demand_sign_in(&self, list: Name, demand: &SignInDemand) -> Result<(), KeeperError> {
+    pub(crate) async fn demand_sign_in(
+        &self,
+        list: Name,
+        demand: &SignInDemand,
+    ) -> Result<(), SessionsError> {
         let merge = |there: &Record| {
             let Some(known) = self.open_demand(there) else {
                 return Some(demand.encode_to_vec());
@@ -32,7 +37,10 @@ impl Keeper {
     }
 
     /// What a new session owes that its sign-in does not meet. One round trip.
-    pub(crate) async fn owed_sign_in(&self, session: &Session) -> Result<Option<SignInDemand>, KeeperError> {
+    pub(crate) async fn owed_sign_in(
+        &self,
+        session: &Session,
+    ) -> Result<Option<SignInDemand>, SessionsError> {
         let lists = self.lists_to_come(&session.issuer, &session.subject, session.sids(), &session.user);
         let names: Vec<Name> = lists.into_iter().map(demand_name).collect();
         let loaded = self.store().load_many(&names).await?.into_iter();

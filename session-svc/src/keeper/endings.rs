@@ -13,9 +13,10 @@
 //! - An ending waits for no mark: what a full store refuses is written later.
 //! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.
 
+use super::Keeper;
 use super::records::young_name;
 use super::sealed_notes::MARK;
-use super::{Keeper, KeeperError};
+use crate::error::SessionsError;
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
 use crate::store::{LoadedRecord, Record, StoreError};
 
@@ -56,7 +57,7 @@ impl Keeper {
         list: Name,
         subject: Option<&str>,
         told_at_ms: u64,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<(), SessionsError> {
         let name = mark_name(list);
         self.write_mark(name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
             .await
@@ -99,19 +100,19 @@ impl Keeper {
     }
 
     /// Leaves a mark under the name of a session that ended young, or never began.
-    pub(crate) async fn mark_ended_young(&self, handle: Handle) -> Result<(), KeeperError> {
+    pub(crate) async fn mark_ended_young(&self, handle: Handle) -> Result<(), SessionsError> {
         let now_ms = self.now_ms();
         self.write_mark(young_name(handle), now_ms, "", REQUEST_KEPT_MS)
             .await
     }
 
     /// Whether a session of this name ended while it was young.
-    pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, KeeperError> {
+    pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, SessionsError> {
         Ok(self.store().load(young_name(handle)).await?.is_some())
     }
 
     /// Leaves a mark for the next sign-in of a person: a session of theirs ended by theft now.
-    pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), KeeperError> {
+    pub(crate) async fn note_theft(&self, issuer: &str, subject: &str) -> Result<(), SessionsError> {
         let name = theft_name(issuer, subject);
         self.write_mark(name, self.now_ms(), subject, THEFT_KEPT_MS).await
     }
@@ -121,7 +122,7 @@ impl Keeper {
         &self,
         issuer: &str,
         subject: &str,
-    ) -> Result<Option<Theft>, KeeperError> {
+    ) -> Result<Option<Theft>, SessionsError> {
         let mark = self.read_mark(theft_name(issuer, subject)).await?;
         let news = mark.filter(|mark| mark.subject == subject);
         Ok(news.map(|mark| Theft {
@@ -136,7 +137,7 @@ impl Keeper {
         issuer: &str,
         subject: &str,
         theft: &Theft,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<(), SessionsError> {
         let name = theft_name(issuer, subject);
         let told = Record {
             version: theft.version.saturating_add(1),
@@ -152,7 +153,7 @@ impl Keeper {
         lists: &[Name],
         subject: &str,
         since_ms: u64,
-    ) -> Result<bool, KeeperError> {
+    ) -> Result<bool, SessionsError> {
         let marks = self.marks(lists).await?;
         Ok(marks
             .iter()
@@ -161,7 +162,7 @@ impl Keeper {
     }
 
     /// The marks of these lists, in their order. One round trip.
-    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Vec<Option<Mark>>, KeeperError> {
+    pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Vec<Option<Mark>>, SessionsError> {
         let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
         let loaded = self.store().load_many(&names).await?;
         let marks = names.into_iter().zip(loaded).map(|(name, loaded)| match loaded {
@@ -172,7 +173,7 @@ impl Keeper {
         marks.collect()
     }
 
-    async fn read_mark(&self, name: Name) -> Result<Option<Mark>, KeeperError> {
+    async fn read_mark(&self, name: Name) -> Result<Option<Mark>, SessionsError> {
         let record = self.store().load(name).await?;
         Ok(record.map(|record| self.open_mark(name, &record)))
     }
@@ -199,7 +200,7 @@ impl Keeper {
         at_ms: u64,
         subject: &str,
         kept_ms: u64,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<(), SessionsError> {
         let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
         let merge = |there: &Record| {
             // A request that was delayed for long changes nothing of a younger one.
@@ -208,7 +209,7 @@ impl Keeper {
         };
         match self.write_note(MARK, name, &note, kept_ms, merge).await {
             // As many younger marks are there.
-            Err(KeeperError::StaleVersion) => Ok(()),
+            Err(SessionsError::StaleVersion) => Ok(()),
             written => written,
         }
     }

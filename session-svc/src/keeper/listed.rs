@@ -5,7 +5,8 @@
 //! - What cannot be read is listed and not skipped, so that it can be seen and ended.
 //! - However many sessions there are, and however large, a part of a list takes a bounded number of bytes.
 
-use super::{Keeper, KeeperError};
+use super::Keeper;
+use crate::error::SessionsError;
 use crate::session::index::{self, Whose};
 use crate::session::{Handle, Name, Session};
 use crate::store::{Entry, LoadedRecord};
@@ -89,7 +90,7 @@ impl Keeper {
         after: Option<&Entry>,
         limit: usize,
         budget: &mut usize,
-    ) -> Result<(Vec<Shown>, Option<Entry>), KeeperError> {
+    ) -> Result<(Vec<Shown>, Option<Entry>), SessionsError> {
         let listing = self.store().list(whose.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
@@ -109,7 +110,7 @@ impl Keeper {
         whose: Whose<'_>,
         entries: &[Entry],
         listed: &mut Vec<Shown>,
-    ) -> Result<usize, KeeperError> {
+    ) -> Result<usize, SessionsError> {
         let (index, now_ms) = (whose.index(), self.now_ms());
         let names: Vec<Name> = entries.iter().map(|entry| entry.name).collect();
         let mut bytes = 0;

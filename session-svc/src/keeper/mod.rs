@@ -8,7 +8,6 @@
 mod counts;
 pub(crate) mod demands;
 pub(crate) mod endings;
-mod error;
 pub(crate) mod listed;
 mod making_up;
 mod records;
@@ -18,7 +17,6 @@ pub(crate) mod sealed_notes;
 pub use crate::vault::{KeyId, SealError};
 pub use counts::SessionCounts;
 pub(crate) use endings::REQUEST_KEPT_MS;
-pub use error::KeeperError;
 pub use listed::Shown;
 pub use records::Keeper;
 pub use removing::Removed;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::counts::SessionCounts;
-use super::error::KeeperError;
+use crate::error::SessionsError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Handle, Lifetime, Name, Session, index};
 use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
@@ -90,9 +90,9 @@ impl Keeper {
     }
 
     /// Reads a session; `Missing` if there is none that is valid now.
-    pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
+    pub async fn load(&self, handle: Handle) -> Result<Session, SessionsError> {
         let record = self.store.load(handle).await?;
-        self.valid(&record.ok_or(KeeperError::Missing)?)
+        self.valid(&record.ok_or(SessionsError::Missing)?)
     }
 
     /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
@@ -100,21 +100,21 @@ impl Keeper {
     pub(crate) async fn load_many(
         &self,
         handles: &[Handle],
-    ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
+    ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
         let loaded = self.store.load_many(handles).await?;
         Ok(loaded.into_iter().map(|loaded| match loaded {
             LoadedRecord::Record(record) => self.valid(&record),
             LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
-            LoadedRecord::Gone => Err(KeeperError::Missing),
+            LoadedRecord::Gone => Err(SessionsError::Missing),
         }))
     }
 
-    fn valid(&self, record: &Record) -> Result<Session, KeeperError> {
+    fn valid(&self, record: &Record) -> Result<Session, SessionsError> {
         let session = self.open(record)?;
         if session.is_valid(&self.lifetime, self.now_ms()) {
             Ok(session)
         } else {
-            Err(KeeperError::Missing)
+            Err(SessionsError::Missing)
         }
     }
 
@@ -125,7 +125,7 @@ impl Keeper {
         session: &Session,
         max_bytes: usize,
         may_be_repeated: bool,
-    ) -> Result<Inserted, KeeperError> {
+    ) -> Result<Inserted, SessionsError> {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, ChangeKind::Created)?;
         let ended = may_be_repeated.then(|| young_name(session.handle));
@@ -144,7 +144,7 @@ impl Keeper {
         kind: ChangeKind,
         max_bytes: Option<usize>,
         mut edit: F,
-    ) -> Result<(Session, bool), KeeperError>
+    ) -> Result<(Session, bool), SessionsError>
     where
         F: FnMut(&mut Session) -> bool + Send,
     {
@@ -165,15 +165,15 @@ impl Keeper {
                     return Ok((edited, true));
                 }
                 Replaced::Stale => current = self.load(current.handle).await?,
-                Replaced::Missing => return Err(KeeperError::Missing),
+                Replaced::Missing => return Err(SessionsError::Missing),
             }
         }
-        Err(KeeperError::StaleVersion)
+        Err(SessionsError::StaleVersion)
     }
 
     /// Writes a session that was just read once more as it is, version and all, which publishes nothing: whether the
     /// store takes it now. False if another one has written it, or removed it, meanwhile.
-    pub(crate) async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
+    pub(crate) async fn rewrite(&self, read: &Session) -> Result<bool, SessionsError> {
         let record = self.record(read, None)?;
         let written = self.store.replace(record, read.version, None).await?;
         Ok(written == Replaced::Done)
@@ -184,12 +184,16 @@ impl Keeper {
             .open_session(record.name, record.version, &record.payload)
     }
 
-    pub(super) fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, KeeperError> {
+    pub(super) fn record(
+        &self,
+        session: &Session,
+        max_bytes: Option<usize>,
+    ) -> Result<Record, SessionsError> {
         let payload = self.vault.seal_session(session)?;
         if let Some(limit) = max_bytes
             && payload.len() > limit
         {
-            return Err(KeeperError::TooLarge { limit });
+            return Err(SessionsError::TooLarge { limit });
         }
         let by_subject = index::by_subject(&session.issuer, &session.subject);
         let by_sid = session

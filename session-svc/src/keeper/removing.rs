@@ -5,7 +5,8 @@
 
 use chassis::audit::{AuditRecord, Event, Outcome};
 
-use super::{Keeper, KeeperError, Shown};
+use super::{Keeper, Shown};
+use crate::error::SessionsError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
@@ -13,7 +14,7 @@ use crate::store::StoreError;
 impl Keeper {
     /// Removes the session of a handle and publishes why. Gives it as it was last, or `Nothing` if there was none to end.
     /// A record that cannot be read is removed all the same.
-    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, KeeperError> {
+    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, SessionsError> {
         match self.find(handle).await? {
             Some(seen) => self.remove_seen(handle, seen.session(), cause).await,
             None => Ok(Removed::Nothing),
@@ -21,7 +22,7 @@ impl Keeper {
     }
 
     /// What there is of a handle, valid or not, before it is removed.
-    pub(crate) async fn find(&self, handle: Handle) -> Result<Option<Shown>, KeeperError> {
+    pub(crate) async fn find(&self, handle: Handle) -> Result<Option<Shown>, SessionsError> {
         let opened = match self.store().load(handle).await {
             Ok(Some(record)) => self.open(&record).ok(),
             Ok(None) => return Ok(None),
@@ -45,7 +46,7 @@ impl Keeper {
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Removed, KeeperError> {
+    ) -> Result<Removed, SessionsError> {
         let removed = self.removed(handle, seen, cause).await?;
         match &removed {
             Removed::Session(session) => record(handle, Some((&session.issuer, &session.subject)), cause),
@@ -63,7 +64,7 @@ impl Keeper {
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Removed, KeeperError> {
+    ) -> Result<Removed, SessionsError> {
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
         let change = SessionChange {
             kind: ChangeKind::Ended,
@@ -84,7 +85,7 @@ impl Keeper {
             };
         }
         let opened = match removed {
-            Ok(Some(removed)) => self.open(&removed).map_err(KeeperError::from),
+            Ok(Some(removed)) => self.open(&removed).map_err(SessionsError::from),
             Ok(None) => return Ok(Removed::Nothing),
             Err(StoreError::Corrupt) => Err(StoreError::Corrupt.into()),
             Err(error) => return Err(error.into()),

@@ -1,6 +1,7 @@
 //! Notes that are kept sealed next to the sessions. The purpose keeps one kind of note apart from another.
 
-use super::{Keeper, KeeperError};
+use super::Keeper;
+use crate::error::SessionsError;
 use crate::session::Name;
 use crate::store::{Inserted, Record, Replaced};
 
@@ -33,7 +34,7 @@ impl Keeper {
         name: Name,
         note: &[u8],
         kept_ms: u64,
-    ) -> Result<Record, KeeperError> {
+    ) -> Result<Record, SessionsError> {
         let now_ms = self.now_ms();
         Ok(Record {
             name,
@@ -53,7 +54,7 @@ impl Keeper {
         note: &[u8],
         kept_ms: u64,
         merge: F,
-    ) -> Result<(), KeeperError>
+    ) -> Result<(), SessionsError>
     where
         F: Fn(&Record) -> Option<Vec<u8>> + Send + Sync,
     {
@@ -78,6 +79,6 @@ impl Keeper {
                 return Ok(());
             }
         }
-        Err(KeeperError::StaleVersion)
+        Err(SessionsError::StaleVersion)
     }
 }

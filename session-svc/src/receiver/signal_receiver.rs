@@ -11,7 +11,7 @@ use super::metrics::{EventCounts, EventResult};
 use super::policy::EventPolicy;
 use super::settings::{ConfiguredTransmitter, TransmittersFile};
 use super::subjects::SubjectNames;
-use crate::sessions::{EventOrder, Sessions, SessionsError};
+use crate::sessions::{EventOrder, Sessions, SessionsError, TokenRefreshError};
 
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
@@ -131,7 +131,8 @@ impl SignalReceiver {
         }
         self.0.counts.count(transmitter, None, result);
         // Its transmitter's keys cannot be had, or lack the token's.
-        refusal.map(Some).ok_or(SessionsError::ProviderUnavailable)
+        let unavailable = TokenRefreshError::ProviderUnavailable;
+        refusal.map(Some).ok_or(unavailable.into())
     }
 
     async fn act(

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flight::refresh_error;
 use super::ports::{SessionEnding, TokenRefreshError};
-use crate::keeper::{Keeper, KeeperError, Removed};
+use crate::error::SessionsError;
+use crate::keeper::{Keeper, Removed};
 use crate::session::{Cause, RevocableToken, Session, index};
 
 /// How long the ending of a session is tried while the store is out of reach.
@@ -27,7 +28,7 @@ impl Refresher {
         ending: SessionEnding<'_>,
         tokens: Vec<RevocableToken>,
         tried_for: Duration,
-    ) -> Result<Removed, KeeperError> {
+    ) -> Result<Removed, SessionsError> {
         let SessionEnding { session, cause, .. } = ending;
         let now_ms = keeper.now_ms();
         let is_valid = session.is_valid(keeper.lifetime(), now_ms);
@@ -122,9 +123,9 @@ impl Refresher {
 }
 
 /// Does what an ending needs, again and again while the store is away.
-async fn retry<T, W>(tried_for: Duration, work: impl Fn() -> W) -> Result<T, KeeperError>
+async fn retry<T, W>(tried_for: Duration, work: impl Fn() -> W) -> Result<T, SessionsError>
 where
-    W: Future<Output = Result<T, KeeperError>>,
+    W: Future<Output = Result<T, SessionsError>>,
 {
     let deadline = Instant::now() + tried_for;
     loop {

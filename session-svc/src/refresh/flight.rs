@@ -12,7 +12,8 @@ use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
 use super::record::RefreshRecord;
 use super::wanted::Wanted;
-use crate::keeper::{KeeperError, SealError};
+use crate::error::SessionsError;
+use crate::keeper::SealError;
 use crate::session::{Handle, Session};
 use crate::store::{Lease, StoreError};
 
@@ -66,8 +67,8 @@ impl From<TokenRefreshError> for LeadError {
     }
 }
 
-impl From<KeeperError> for LeadError {
-    fn from(error: KeeperError) -> Self {
+impl From<SessionsError> for LeadError {
+    fn from(error: SessionsError) -> Self {
         Self::Failed(refresh_error(error))
     }
 }
@@ -99,7 +100,7 @@ struct WaitLimit {
 
 impl WaitLimit {
     /// Tolerates a store that is unavailable, for a while.
-    async fn tolerate(&mut self, entry: &FlightEntry, error: KeeperError) -> Result<(), TokenRefreshError> {
+    async fn tolerate(&mut self, entry: &FlightEntry, error: SessionsError) -> Result<(), TokenRefreshError> {
         let error = refresh_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
         if error != TokenRefreshError::StoreUnavailable || since.elapsed() >= STORE_OUTAGE_MAX {
@@ -327,14 +328,14 @@ impl RefreshFlight {
 }
 
 /// What a failure to read or write a session means to whoever wants tokens.
-pub(super) fn refresh_error(error: KeeperError) -> TokenRefreshError {
+pub(super) fn refresh_error(error: SessionsError) -> TokenRefreshError {
     match error {
-        KeeperError::Missing => TokenRefreshError::Missing,
-        KeeperError::Store(StoreError::Unavailable(_) | StoreError::Full) | KeeperError::StaleVersion => {
+        SessionsError::Missing => TokenRefreshError::Missing,
+        SessionsError::Store(StoreError::Unavailable(_) | StoreError::Full) | SessionsError::StaleVersion => {
             TokenRefreshError::StoreUnavailable
         }
-        KeeperError::Seal(SealError::UnknownKey(key)) => TokenRefreshError::UnknownKey(key),
-        KeeperError::Store(StoreError::Corrupt) | KeeperError::Seal(_) | KeeperError::TooLarge { .. } => {
+        SessionsError::Seal(SealError::UnknownKey(key)) => TokenRefreshError::UnknownKey(key),
+        error => {
             tracing::error!(error = &error as &dyn std::error::Error, "a refresh failed");
             TokenRefreshError::Internal
         }

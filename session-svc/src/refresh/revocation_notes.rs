@@ -16,8 +16,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Refresher;
+use crate::error::SessionsError;
+use crate::keeper::Keeper;
 use crate::keeper::sealed_notes::REVOCATION;
-use crate::keeper::{Keeper, KeeperError};
 use crate::session::{Handle, Name, RevocableToken, SessionId, index};
 use crate::store::{Listing, LoadedRecord, Record};
 
@@ -132,7 +133,7 @@ impl Refresher {
         holder: &str,
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<(), SessionsError> {
         let store = self.keeper.store();
         let page = store.list(list(), None, PAGE).await?;
         if page.entries.is_empty() {
@@ -156,7 +157,7 @@ impl Refresher {
         mut page: Listing,
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
-    ) -> Result<(), KeeperError> {
+    ) -> Result<(), SessionsError> {
         let until = Instant::now() + LEASE / 2;
         while Instant::now() < until && !shutdown.is_cancelled() {
             let names: Vec<Name> = page.entries.iter().map(|entry| entry.name).collect();
@@ -171,7 +172,7 @@ impl Refresher {
         Ok(())
     }
 
-    async fn revoke_record(&self, record: &Record, pauses: &mut Pauses) -> Result<(), KeeperError> {
+    async fn revoke_record(&self, record: &Record, pauses: &mut Pauses) -> Result<(), SessionsError> {
         let age_ms = self.keeper.now_ms().saturating_sub(record.created_at_ms);
         if age_ms < OWN_MS {
             return Ok(());
@@ -210,7 +211,7 @@ impl Refresher {
     }
 }
 
-async fn insert_note(keeper: &Keeper, name: Name, note: &RevocationNote) -> Result<(), KeeperError> {
+async fn insert_note(keeper: &Keeper, name: Name, note: &RevocationNote) -> Result<(), SessionsError> {
     let text = note.encode_to_vec();
     let record = Record {
         indexes: vec![list()],

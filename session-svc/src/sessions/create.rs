@@ -11,9 +11,9 @@ use chassis::secret::Secret;
 
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
+use crate::keeper::REQUEST_KEPT_MS;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
-use crate::keeper::{KeeperError, REQUEST_KEPT_MS};
 use crate::session::change::ChangeKind;
 use crate::session::{
     AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionTokens, SessionValues, StoredToken,
@@ -97,10 +97,10 @@ impl NewSession {
 
 /// The session without its ID token, where it is too large with it: the token repeats the claims and only hints at sign-out whom
 /// the provider signs out.
-fn smaller(mut session: Session, error: KeeperError) -> Result<Session, SessionsError> {
-    let is_too_large = matches!(error, KeeperError::TooLarge { .. });
+fn smaller(mut session: Session, error: SessionsError) -> Result<Session, SessionsError> {
+    let is_too_large = matches!(error, SessionsError::TooLarge { .. });
     if !is_too_large || session.tokens.id_token.take().is_none() {
-        return Err(error.into());
+        return Err(error);
     }
     tracing::warn!(
         session = %session.handle,
@@ -251,7 +251,7 @@ impl Sessions {
         };
         match inserted {
             Inserted::Done => Ok(session),
-            Inserted::Taken if may_be_repeated => Ok(self.keeper.load(session.handle).await?),
+            Inserted::Taken if may_be_repeated => self.keeper.load(session.handle).await,
             // 128 random bits do not repeat.
             Inserted::Taken => Err(SessionsError::Internal),
             Inserted::Barred => {
@@ -262,7 +262,7 @@ impl Sessions {
     }
 
     pub(super) fn random_id(&self) -> Result<SessionId, SessionsError> {
-        SessionId::random(&self.random).map_err(SessionsError::NoRandomness)
+        Ok(SessionId::random(&self.random)?)
     }
 
     fn begin(&self, id: &SessionId, new: &NewSession, theft_at_ms: Option<u64>) -> Session {

@@ -17,7 +17,7 @@ use crate::keeper::{Removed, Shown};
 use crate::refresh::ports::SessionEnding;
 use crate::session::index::Whose;
 use crate::session::{Cause, Handle, Session};
-use crate::store::Entry;
+use crate::store::{Entry, StoreError};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -206,7 +206,7 @@ impl Sessions {
         let count = self.end_listed(all, ending).await?;
         match marked {
             Ok(()) => Ok(count),
-            Err(SessionsError::Full) => {
+            Err(SessionsError::Store(StoreError::Full)) => {
                 self.mark_later(all, ending);
                 Ok(count)
             }

@@ -37,7 +37,7 @@ impl Sessions {
         let most = limit.saturating_add(LOOKED_BEYOND);
         let Ok(entries) = timeout(LOOK_TIMEOUT, self.entries(index, most)).await else {
             let source = "the sessions of a person were not listed in time".into();
-            return Err(SessionsError::StoreUnavailable(StoreError::Unavailable(source)));
+            return Err(StoreError::Unavailable(source).into());
         };
         let mut entries: Vec<Entry> = entries?;
         entries.sort_unstable_by(|one, other| {

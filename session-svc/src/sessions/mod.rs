@@ -12,7 +12,7 @@ mod api_token;
 mod bind;
 mod create;
 mod end;
-mod error;
+
 mod limit;
 mod list;
 mod once;
@@ -25,11 +25,12 @@ mod update;
 mod use_cases;
 mod watch;
 
+pub use crate::error::SessionsError;
+pub(crate) use crate::error::TokenRefreshError;
 pub(crate) use create::FINGERPRINT_BYTES;
 pub use create::{Created, NewSession, SESSION_BYTES_MAX};
 pub(crate) use end::Once;
 pub use end::{EndAll, OfflineTokens};
-pub use error::SessionsError;
 pub(crate) use list::Page;
 pub(crate) use security_event::{EventAction, EventOrder, Selector};
 pub(crate) use sign_in::holder_hash;

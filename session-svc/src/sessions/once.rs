@@ -139,22 +139,24 @@ impl Sessions {
         let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
         let noted = loop {
             match self.note(&record, once).await {
-                Err(SessionsError::StoreUnavailable(_)) if Instant::now() < until => sleep(PAUSE).await,
+                Err(SessionsError::Store(StoreError::Unavailable(_))) if Instant::now() < until => {
+                    sleep(PAUSE).await
+                }
                 noted => break noted,
             }
         };
         match noted {
             Ok(()) if Instant::now() < until => Ok(()),
-            Err(SessionsError::Full) => {
+            Err(SessionsError::Store(StoreError::Full)) => {
                 self.note_later(record, once);
                 Ok(())
             }
             Ok(()) => {
                 self.take_note_back(record);
                 let source = "the use was noted too late for its caller".into();
-                Err(SessionsError::StoreUnavailable(StoreError::Unavailable(source)))
+                Err(StoreError::Unavailable(source).into())
             }
-            Err(error @ SessionsError::StoreUnavailable(_)) => {
+            Err(error @ SessionsError::Store(StoreError::Unavailable(_))) => {
                 self.take_note_back(record);
                 Err(error)
             }

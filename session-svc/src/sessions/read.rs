@@ -1,14 +1,13 @@
 //! Reading a session, and extending it by use.
 
 use super::{Sessions, SessionsError};
-use crate::keeper::KeeperError;
 use crate::session::change::ChangeKind;
 use crate::session::{Device, Handle, Session};
 
 impl Sessions {
     /// Reads a session without touching it.
     pub async fn get(&self, handle: Handle) -> Result<Session, SessionsError> {
-        Ok(self.keeper.load(handle).await?)
+        self.keeper.load(handle).await
     }
 
     /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its
@@ -17,8 +16,7 @@ impl Sessions {
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
-        let loaded = self.keeper.load_many(handles).await?;
-        Ok(loaded.map(|loaded| loaded.map_err(SessionsError::from)))
+        self.keeper.load_many(handles).await
     }
 
     /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens
@@ -65,7 +63,7 @@ impl Sessions {
                 let moved = rolled.expires_at_ms(&lifetime) > before_ms;
                 Ok((rolled, moved))
             }
-            Err(KeeperError::Missing) => Err(SessionsError::Missing),
+            Err(SessionsError::Missing) => Err(SessionsError::Missing),
             Err(error) => {
                 tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "the session could not be extended");
                 Ok((session, false))

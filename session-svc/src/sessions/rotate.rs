@@ -1,7 +1,6 @@
 //! Rotating the cookie of a session, and ending it where a copy of it is used.
 
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::keeper::KeeperError;
 use crate::session::change::ChangeKind;
 use crate::session::cookie_generation::Judged;
 use crate::session::{Cause, CookieGeneration, Handle, Session, ShownGeneration};
@@ -39,7 +38,7 @@ impl Sessions {
         let session = match edited {
             Ok((session, _)) => session,
             // A store that is full keeps nobody out: a later use is written down.
-            Err(KeeperError::Store(StoreError::Full)) => {
+            Err(SessionsError::Store(StoreError::Full)) => {
                 tracing::warn!(session = %handle, "the store is full: which cookie of a session counts is not written down");
                 return Ok(session);
             }

@@ -15,12 +15,13 @@ use serde_json::{Map, Value};
 
 use super::end::REPLICAS_APART_MS;
 use super::{OfflineTokens, Sessions, SessionsError};
+use crate::keeper::Shown;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::MARK;
-use crate::keeper::{KeeperError, Shown};
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
 use crate::session::{Cause, Handle, Name, Session, SignInDemand};
+use crate::store::StoreError;
 
 /// How far the clock of whoever tells of an event may be from the store's, in milliseconds. It widens what an event is about only where
 /// nothing tells when somebody signed in by the provider's own clock.
@@ -198,7 +199,7 @@ impl Sessions {
         }
         let is_full = match self.reach_those_to_come(order).await {
             // First of all it acts, for which there is always room.
-            Err(SessionsError::Full) => true,
+            Err(SessionsError::Store(StoreError::Full)) => true,
             reached => {
                 reached?;
                 false
@@ -209,7 +210,7 @@ impl Sessions {
             self.apply_to(order, selector, &mut progress).await?;
         }
         if is_full && order.action != EventAction::End {
-            return Err(SessionsError::Full);
+            return Err(SessionsError::Store(StoreError::Full));
         }
         if !progress.done.is_empty() {
             self.remember_event(order).await?;
@@ -312,12 +313,12 @@ impl Sessions {
         };
         match acted {
             // It has ended meanwhile.
-            Err(KeeperError::Missing) => Ok(false),
-            acted => Ok(acted?),
+            Err(SessionsError::Missing) => Ok(false),
+            acted => acted,
         }
     }
 
-    async fn owe(&self, session: Session, demand: SignInDemand) -> Result<bool, KeeperError> {
+    async fn owe(&self, session: Session, demand: SignInDemand) -> Result<bool, SessionsError> {
         let edit = |session: &mut Session| session.owe(&demand);
         let (_, wrote) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
         Ok(wrote)
@@ -328,7 +329,7 @@ impl Sessions {
         session: Session,
         order: &EventOrder,
         told: &Map<String, Value>,
-    ) -> Result<bool, KeeperError> {
+    ) -> Result<bool, SessionsError> {
         let can_refresh = session.tokens.refresh.is_some() && !session.needs_sign_in;
         let (session, has_news) = if told.is_empty() && can_refresh {
             self.expire_access_token(session).await?
@@ -346,7 +347,7 @@ impl Sessions {
     }
 
     /// Has whoever needs the access token next refresh it first, which brings the claims, if nobody has before.
-    async fn expire_access_token(&self, session: Session) -> Result<(Session, bool), KeeperError> {
+    async fn expire_access_token(&self, session: Session) -> Result<(Session, bool), SessionsError> {
         let now_ms = self.now_ms();
         let edit = |session: &mut Session| {
             if let Some(access) = &mut session.tokens.access {
@@ -365,7 +366,7 @@ impl Sessions {
         session: Session,
         order: &EventOrder,
         told: &Map<String, Value>,
-    ) -> Result<(Session, bool), KeeperError> {
+    ) -> Result<(Session, bool), SessionsError> {
         let at_ms = order.occurred_at_ms;
         let edit = |session: &mut Session| {
             if session.created_at_ms > at_ms.saturating_add(TRANSMITTER_APART_MS) {
@@ -380,7 +381,7 @@ impl Sessions {
             .edit(session.clone(), ChangeKind::Changed, max_bytes, edit)
             .await;
         match edited {
-            Err(KeeperError::TooLarge { .. }) => {
+            Err(SessionsError::TooLarge { .. }) => {
                 let owes = self
                     .owe(session.clone(), order.demand(None, self.now_ms()))
                     .await?;
@@ -403,7 +404,7 @@ impl Sessions {
             .await
             .map_err(SessionsError::from)
         {
-            Err(SessionsError::Full) => {
+            Err(SessionsError::Store(StoreError::Full)) => {
                 tracing::warn!("a security event is not remembered, since the store is full");
                 Ok(())
             }

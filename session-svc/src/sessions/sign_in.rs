@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;
 use super::{Created, OfflineTokens, Sessions, SessionsError};
-use crate::keeper::{KeeperError, REQUEST_KEPT_MS};
+use crate::keeper::REQUEST_KEPT_MS;
 use crate::session::id::ID_BYTES;
 use crate::session::{Cause, SessionId};
 use crate::store::StoreError;
@@ -144,8 +144,8 @@ impl Sessions {
                     })));
                 }
                 Ok(_) => return Ok(BeginSignInOutcome::Failed),
-                Err(KeeperError::Missing) => {}
-                Err(error) => return Err(error.into()),
+                Err(SessionsError::Missing) => {}
+                Err(error) => return Err(error),
             }
             let is_under_way = theirs
                 .began_at_ms
@@ -178,11 +178,11 @@ impl Sessions {
         self.end(handle, None, Cause::Abandoned, OfflineTokens::TakeBack)
             .await?;
         match marked {
-            Err(KeeperError::Store(StoreError::Full)) => {
+            Err(SessionsError::Store(StoreError::Full)) => {
                 self.keeper.mark_young_later(handle, Cause::Abandoned);
                 Ok(())
             }
-            marked => Ok(marked?),
+            marked => marked,
         }
     }
 }

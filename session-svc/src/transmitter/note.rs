@@ -8,8 +8,9 @@ use prost::Message as _;
 
 use super::event;
 use super::receiver::Receiver;
+use crate::error::SessionsError;
 use crate::keeper::sealed_notes::SIGNAL;
-use crate::keeper::{Keeper, KeeperError, SealError};
+use crate::keeper::{Keeper, SealError};
 use crate::refresh::ports::SessionEnding;
 use crate::session::{Handle, Name, index};
 use crate::store::Record;
@@ -68,7 +69,7 @@ impl SignalNote {
     }
 
     /// Sealed for the store.
-    pub(super) fn record(&self, receiver: &Receiver, keeper: &Keeper) -> Result<Record, KeeperError> {
+    pub(super) fn record(&self, receiver: &Receiver, keeper: &Keeper) -> Result<Record, SessionsError> {
         let name = index::hashed(&[b"signal note", receiver.id.as_bytes(), self.jti.as_bytes()]);
         Ok(Record {
             indexes: vec![list_of(receiver)],

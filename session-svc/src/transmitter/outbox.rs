@@ -15,7 +15,8 @@ use tokio::time::timeout;
 use super::measures::{Measures, SignalOutcome};
 use super::note::SignalNote;
 use super::receiver::{Receiver, Receivers};
-use crate::keeper::{Keeper, KeeperError};
+use crate::error::SessionsError;
+use crate::keeper::Keeper;
 use crate::refresh::ports::{SessionEnding, SignalOutbox};
 use crate::store::StoreError;
 
@@ -53,7 +54,7 @@ impl Outbox {
     }
 
     /// Writes a note. A note that is there already is of an earlier try to end the same session.
-    async fn keep(&self, receiver: &Receiver, note: &SignalNote) -> Result<(), KeeperError> {
+    async fn keep(&self, receiver: &Receiver, note: &SignalNote) -> Result<(), SessionsError> {
         let record = note.record(receiver, &self.keeper)?;
         // An empty event: watchers ignore it.
         let written = timeout(NOTE_TIMEOUT, self.keeper.store().insert(record, Vec::new())).await;
@@ -84,7 +85,7 @@ impl Outbox {
                 outbox.keep(&unwritten.receiver, &unwritten.note).await?;
                 unwritten.is_written.store(true, Ordering::Relaxed);
                 outbox.wake();
-                Ok::<(), KeeperError>(())
+                Ok::<(), SessionsError>(())
             }
         });
     }

@@ -7,7 +7,8 @@ use prost::Message;
 
 use super::tests::{NEW, session, vault};
 use super::*;
-use crate::keeper::{Keeper, KeeperError, Removed};
+use crate::error::SessionsError;
+use crate::keeper::{Keeper, Removed};
 use crate::session::{Cause, Claims, Device, Lifetime, SessionTokens, SessionValues};
 use crate::store::embedded::EmbeddedStore;
 use crate::store::{Record, SessionStore as _};
@@ -152,7 +153,7 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
     let refused = keeper.load(session().handle).await;
     assert!(matches!(
         refused,
-        Err(KeeperError::Seal(SealError::UnknownFormat))
+        Err(SessionsError::Seal(SealError::UnknownFormat))
     ));
     let kept = keeper.store().load(session().handle).await.unwrap().unwrap();
     assert_eq!(kept.payload, sealed);

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
-use session_svc::keeper::{KeeperError, Removed, SealError};
+use session_svc::keeper::{Removed, SealError};
 use session_svc::session::change::ChangeKind;
 use session_svc::session::{Cause, Claims};
+use session_svc::sessions::SessionsError;
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{Inserted, Record, SessionStore};
 use tokio::runtime::Runtime;
@@ -51,7 +52,10 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
                 keeper.remove(one.handle, Cause::Logout).await.unwrap(),
                 Removed::Unreadable
             ));
-            prop_assert!(matches!(keeper.load(one.handle).await, Err(KeeperError::Missing)));
+            prop_assert!(matches!(
+                keeper.load(one.handle).await,
+                Err(SessionsError::Missing)
+            ));
             prop_assert_eq!(keeper.load(other.handle).await.unwrap(), other);
             Ok(())
         })
@@ -102,7 +106,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         plant(&*store, planted.clone()).await;
         let read = keeper_one.load(one.handle).await;
         assert!(
-            matches!(read, Err(KeeperError::Seal(SealError::NotReadable))),
+            matches!(read, Err(SessionsError::Seal(SealError::NotReadable))),
             "{read:?} of {planted:?}"
         );
     }
@@ -111,7 +115,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     let elsewhere = keeper(Arc::clone(&store), "cd").load(one.handle).await;
     assert!(matches!(
         elsewhere,
-        Err(KeeperError::Seal(SealError::UnknownKey(_)))
+        Err(SessionsError::Seal(SealError::UnknownKey(_)))
     ));
 
     // A whole record put back as it once was can not be told from one that was never changed: whoever can write to the

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chassis::clock::SystemClock;
 use proptest::prelude::*;
 use redis::aio::MultiplexedConnection;
-use session_svc::keeper::KeeperError;
 use session_svc::session::Cause;
 use session_svc::session::change::ChangeKind;
+use session_svc::sessions::SessionsError;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open};
 use tokio::runtime::Runtime;
@@ -120,7 +120,10 @@ fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
                 .await;
             prop_assert!(!matches!(&edited, Ok((session, _)) if session.subject != one.subject));
             keeper.remove(one.handle, Cause::Logout).await.unwrap();
-            prop_assert!(matches!(keeper.load(one.handle).await, Err(KeeperError::Missing)));
+            prop_assert!(matches!(
+                keeper.load(one.handle).await,
+                Err(SessionsError::Missing)
+            ));
             prop_assert_eq!(&keeper.load(other.handle).await.unwrap(), &other);
             keeper.remove(other.handle, Cause::Logout).await.unwrap();
             server.is_sane().await

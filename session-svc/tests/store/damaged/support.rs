@@ -5,13 +5,14 @@ use std::sync::Arc;
 use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use session_svc::keeper::Keeper;
 pub(crate) use session_svc::keeper::Shown;
-use session_svc::keeper::{Keeper, KeeperError};
 use session_svc::session::change::ChangeKind;
 pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, SessionTokens, SessionValues, StoredToken,
 };
+use session_svc::sessions::SessionsError;
 use session_svc::store::{Inserted, SessionStore, StoreError};
 use session_svc::vault::{KeyRing, Vault};
 
@@ -130,9 +131,9 @@ pub(crate) fn cases(count: u32) -> TestRunner {
     })
 }
 
-pub(crate) fn is_told(error: &KeeperError) -> bool {
+pub(crate) fn is_told(error: &SessionsError) -> bool {
     matches!(
         error,
-        KeeperError::Seal(_) | KeeperError::Store(StoreError::Corrupt)
+        SessionsError::Seal(_) | SessionsError::Store(StoreError::Corrupt)
     )
 }

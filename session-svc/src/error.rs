@@ -1,0 +1,127 @@
+//! Why sessions could not be read, written, or given tokens.
+
+use chassis::random::NoRandomness;
+
+use crate::session::TokenRefusal;
+use crate::store::StoreError;
+use crate::vault::{KeyId, SealError};
+
+/// Why a use case failed; what it means on the wire is said in `grpc::status` alone.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionsError {
+    /// There is no such session: it never was, it expired or it was ended.
+    #[error("there is no such session")]
+    Missing,
+    /// No access token can be handed out.
+    #[error("no access token can be handed out")]
+    Refused(TokenRefusal),
+    /// The tokens were not refreshed.
+    #[error(transparent)]
+    Tokens(#[from] TokenRefreshError),
+    /// A field of the request is malformed or out of range.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// The field's name on the wire.
+        field: &'static str,
+        /// What is wrong and what is expected, without the value.
+        problem: &'static str,
+    },
+    /// Another write came first.
+    #[error("the session has changed since it was read")]
+    StaleVersion,
+    /// The session is bound to another key.
+    #[error("the session is bound to another key of a device")]
+    BoundToAnotherKey,
+    /// The request id was used with another payload.
+    #[error("the request_id was used before with another request")]
+    RequestIdReused,
+    /// The session would be larger than the service stores.
+    #[error("the session would take more than {limit} bytes")]
+    TooLarge {
+        /// The bound, in bytes.
+        limit: usize,
+    },
+    /// No transmitter of security events is listened to.
+    #[error("the service listens to no transmitter of security events: set SESSION_SIGNALS")]
+    ListensToNobody,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A stored record cannot be opened, or nothing can be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// There is no randomness.
+    #[error("no session ID can be made")]
+    NoRandomness(#[from] NoRandomness),
+    /// The service itself is at fault, and has logged why.
+    #[error("the service is at fault")]
+    Internal,
+}
+
+impl SessionsError {
+    /// Whether another try may succeed: the store is away, or another replica has written with a key that this one receives soon.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::Unavailable(_) | StoreError::Full)
+                | Self::StaleVersion
+                | Self::Seal(SealError::UnknownKey(_))
+        )
+    }
+}
+
+/// Why tokens were not refreshed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRefreshError {
+    /// The session ended meanwhile.
+    #[error("the session ended")]
+    Missing,
+    /// The provider refused the refresh token for good.
+    #[error("the provider refused to refresh the tokens")]
+    Refused,
+    /// The provider refused the request, this client for one, or gave nothing usable: the refresh token may still be good.
+    #[error("the provider refused the request for new tokens")]
+    Rejected,
+    /// The provider issues no token for this audience or resource.
+    #[error("the provider issues no token for this audience or resource")]
+    TargetRefused,
+    /// The provider issues no token with this scope.
+    #[error("the provider issues no token with this scope")]
+    ScopeRefused,
+    /// The provider refused to exchange the access token, or gave nothing usable.
+    #[error("the provider refused to exchange the access token")]
+    ExchangeRefused,
+    /// The provider does not take the session's access token for an exchange.
+    #[error("the provider does not take the access token for an exchange")]
+    SubjectRefused,
+    /// The provider could not be reached this time, or has not answered yet; nothing is lost.
+    #[error("the identity provider cannot be reached")]
+    ProviderUnavailable,
+    /// The store could not be reached, or is full; nothing is lost.
+    #[error("the session store cannot be reached")]
+    StoreUnavailable,
+    /// The session is sealed with a key this replica does not have; nothing is lost.
+    #[error("the session needs key {0}, which this replica does not have")]
+    UnknownKey(KeyId),
+    /// A fault of ours; the log has it.
+    #[error("the refresh failed on a fault of the service")]
+    Internal,
+}
+
+impl TokenRefreshError {
+    /// Whether the provider refused the API, the scope or the exchange, and not the session.
+    pub(crate) fn is_about_target(self) -> bool {
+        matches!(
+            self,
+            Self::TargetRefused | Self::ScopeRefused | Self::ExchangeRefused | Self::SubjectRefused
+        )
+    }
+
+    /// Whether the tokens of before are as good as they were: they are served while they have not expired.
+    pub(crate) fn keeps_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::Rejected | Self::ProviderUnavailable | Self::StoreUnavailable
+        )
+    }
+}
