@@ -33,7 +33,9 @@ impl Keeper {
             (both != known).then(|| both.encode_to_vec())
         };
         let (name, note) = (demand_name(list), demand.encode_to_vec());
-        self.write_note(DEMAND, name, &note, DEMAND_KEPT_MS, merge).await
+        self.write_note(DEMAND, name, &note, DEMAND_KEPT_MS, merge)
+            .await
+            .map(|_| ())
     }
 
     /// What a new session owes that its sign-in does not meet. One round trip.

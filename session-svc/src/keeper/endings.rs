@@ -210,7 +210,7 @@ impl Keeper {
         match self.write_note(MARK, name, &note, kept_ms, merge).await {
             // As many younger marks are there.
             Err(SessionsError::StaleVersion) => Ok(()),
-            written => written,
+            written => written.map(|_| ()),
         }
     }
 }

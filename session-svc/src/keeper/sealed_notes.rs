@@ -5,7 +5,7 @@ use crate::error::SessionsError;
 use crate::session::Name;
 use crate::store::{Inserted, Record, Replaced};
 
-/// Marks of endings (`endings`), and of what is good once.
+/// Marks of endings (`endings`).
 pub(crate) const MARK: &str = "mark";
 
 /// Notes of revocations (`refresh`).
@@ -20,8 +20,8 @@ pub(crate) const SIGNAL: &str = "signal";
 /// Requests that may be repeated.
 pub(crate) const REQUEST: &str = "request";
 
-/// When what is good once arrived first, or an event acted first.
-pub(crate) const ARRIVAL: &str = "arrival";
+/// What is known of what is good once (`sessions::once`).
+pub(crate) const ONCE: &str = "once";
 
 /// Writes of one note; losing more often means that as many others were written.
 const NOTE_ATTEMPTS: usize = 8;
@@ -46,15 +46,15 @@ impl Keeper {
         })
     }
 
-    /// Writes a note. If there is one, `merge` gives the note to write in its place; `None` leaves it.
-    pub(super) async fn write_note<F>(
+    /// Writes a note. If there is one, `merge` gives the note to write in its place; `None` leaves it, and gives its record.
+    pub(crate) async fn write_note<F>(
         &self,
         purpose: &str,
         name: Name,
         note: &[u8],
         kept_ms: u64,
         merge: F,
-    ) -> Result<(), SessionsError>
+    ) -> Result<Option<Record>, SessionsError>
     where
         F: Fn(&Record) -> Option<Vec<u8>> + Send + Sync,
     {
@@ -62,13 +62,13 @@ impl Keeper {
         for _ in 0..NOTE_ATTEMPTS {
             // An empty event: watchers pass it over.
             if self.store().insert(first.clone(), Vec::new()).await? == Inserted::Done {
-                return Ok(());
+                return Ok(None);
             }
             let Some(there) = self.store().load(name).await? else {
                 continue;
             };
             let Some(merged) = merge(&there) else {
-                return Ok(());
+                return Ok(Some(there));
             };
             let record = Record {
                 version: there.version.saturating_add(1),
@@ -76,7 +76,7 @@ impl Keeper {
                 ..self.note(purpose, name, &merged, kept_ms)?
             };
             if self.store().replace(record, there.version, None).await? == Replaced::Done {
-                return Ok(());
+                return Ok(None);
             }
         }
         Err(SessionsError::StaleVersion)

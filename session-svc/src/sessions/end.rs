@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::once::FirstUse;
 use super::permits::permit;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
@@ -189,13 +188,12 @@ impl Sessions {
         let Some(once) = &all.once else {
             return self.end_since(all, ending).await;
         };
-        let ending = match self.first_use(&all.issuer, once, ending).await? {
-            FirstUse::End(ending) => ending,
-            FirstUse::Done => return Ok(0),
-            FirstUse::Used => return Err(SessionsError::RequestIdReused),
+        let using = self.begin_use(&all.issuer, once, ending)?;
+        let Some(ending) = self.first_use(&using, ending).await? else {
+            return Ok(0);
         };
         let count = self.end_since(all, ending).await?;
-        self.note_use(&all.issuer, once, all.answer_by).await?;
+        self.note_use(using, all.answer_by).await?;
         Ok(count)
     }
 
@@ -315,7 +313,7 @@ impl Sessions {
         offline_tokens: OfflineTokens,
     ) -> Result<Removed, SessionsError> {
         let Some(session) = seen.session() else {
-            return Ok(self.keeper.remove_seen(seen.handle(), None, cause).await?);
+            return self.keeper.remove_seen(seen.handle(), None, cause).await;
         };
         let revokes = match replaced_by {
             Some(by) => (&session.issuer, &session.subject) != (&by.issuer, &by.subject),
@@ -331,7 +329,8 @@ impl Sessions {
             cause,
             replaced_by,
         };
-        let ended = self.refresher.end(&self.keeper, ending, tokens, Duration::ZERO);
-        Ok(ended.await?)
+        self.refresher
+            .end(&self.keeper, ending, tokens, Duration::ZERO)
+            .await
     }
 }

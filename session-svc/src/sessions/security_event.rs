@@ -9,15 +9,14 @@
 //! - Of an event that concerns nobody no memory is kept, but what it demands of sessions that are yet to come: one record for whoever it names.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::end::REPLICAS_APART_MS;
+use super::once::{OnceNote, Use};
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::Shown;
 use crate::keeper::endings::MARK_KEPT_MS;
-use crate::keeper::sealed_notes::MARK;
 use crate::session::change::ChangeKind;
 use crate::session::index::{self, Whose};
 use crate::session::{Cause, Handle, Name, Session, SignInDemand};
@@ -79,7 +78,6 @@ pub(crate) struct EventOutcome {
 }
 
 /// How far a call has come with an event.
-#[derive(Debug, Default)]
 struct EventProgress {
     /// What it has changed or ended.
     done: HashSet<Handle>,
@@ -191,7 +189,8 @@ impl Sessions {
         if order.action == EventAction::Note {
             return Ok(EventOutcome::default());
         }
-        if self.keeper.store().load(order.name()).await?.is_some() {
+        let known = self.once_note(order.name()).await?;
+        if known.as_ref().is_some_and(|known| !known.used_by.is_empty()) {
             return Ok(EventOutcome {
                 is_repeated: true,
                 ..EventOutcome::default()
@@ -205,15 +204,18 @@ impl Sessions {
                 false
             }
         };
-        let mut progress = EventProgress::default();
+        let mut progress = EventProgress {
+            done: HashSet::new(),
+            first_ms: known.map(|known| known.arrived_at_ms),
+        };
         for selector in &order.subjects {
             self.apply_to(order, selector, &mut progress).await?;
         }
         if is_full && order.action != EventAction::End {
             return Err(SessionsError::Store(StoreError::Full));
         }
-        if !progress.done.is_empty() {
-            self.remember_event(order).await?;
+        if let (Some(first_ms), false) = (progress.first_ms, progress.done.is_empty()) {
+            self.remember_event(order, first_ms).await?;
         }
         Ok(EventOutcome {
             sessions: u32::try_from(progress.done.len()).unwrap_or(u32::MAX),
@@ -287,11 +289,9 @@ impl Sessions {
     /// When the event acted first, which is now unless a call before has come so far. Remembered before anything is done, for a call may die
     /// of what it has done, and for as long as that it is done. A store that is too full to remember it holds nothing up.
     async fn first_acted(&self, order: &EventOrder) -> Result<u64, SessionsError> {
-        let (name, now_ms) = (order.name(), self.now_ms());
-        let sealed = self.sealed_arrival(name, now_ms)?;
-        let kept = Duration::from_millis(self.lifetime().absolute_ms);
-        let first_ms = self.remember_arrival(name, &sealed, kept).await?;
-        Ok(first_ms.unwrap_or(now_ms))
+        let (now_ms, kept_ms) = (self.now_ms(), self.lifetime().absolute_ms);
+        let known = self.note_arrival(order.name(), now_ms, kept_ms).await?;
+        Ok(known.map_or(now_ms, |known| known.arrived_at_ms))
     }
 
     /// Acts on one session; false where that changes nothing.
@@ -393,22 +393,21 @@ impl Sessions {
 
     /// Remembers that an event has acted for as long as any session lives that it could act on. One that cannot be remembered because the
     /// store is full has acted all the same.
-    async fn remember_event(&self, order: &EventOrder) -> Result<(), SessionsError> {
-        let kept_ms = self.lifetime().absolute_ms;
-        let record = self.keeper.note(MARK, order.name(), &[], kept_ms)?;
-        // An empty event: watchers pass it over. One that is there already says the same.
-        match self
-            .keeper
-            .store()
-            .insert(record, Vec::new())
-            .await
-            .map_err(SessionsError::from)
-        {
+    async fn remember_event(&self, order: &EventOrder, first_ms: u64) -> Result<(), SessionsError> {
+        let done = Use {
+            name: order.name(),
+            note: OnceNote {
+                arrived_at_ms: first_ms,
+                used_by: "event".to_owned(),
+            },
+            kept_ms: self.lifetime().absolute_ms,
+        };
+        match self.write_once(&done, true).await {
             Err(SessionsError::Store(StoreError::Full)) => {
                 tracing::warn!("a security event is not remembered, since the store is full");
                 Ok(())
             }
-            remembered => remembered.map(|_| ()),
+            remembered => remembered,
         }
     }
 }

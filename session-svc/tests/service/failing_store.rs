@@ -34,8 +34,10 @@ pub(crate) enum Loses {
     Nothing,
     /// That of the next removal.
     RemoveAnswer,
-    /// Those of all insertions after so many.
-    InsertAnswers(u8),
+    /// That of the next replacement.
+    ReplaceAnswer,
+    /// Those of all replacements.
+    ReplaceAnswers,
     /// That of the next removal, whose caller dies before it.
     Caller,
     /// None: no other server has the next removal, which is not confirmed, and one of these is the master when it is asked again.
@@ -135,16 +137,7 @@ impl SessionStore for FailingStore {
             Fails::Insert(left) => Some((left, Fails::Insert(left.saturating_sub(1)))),
             Fails::Load(_) | Fails::Lists | Fails::Records(_) | Fails::Nothing => None,
         })?;
-        let inserted = self.inner.insert(record, event).await;
-        let mut loses = self.loses.lock().unwrap();
-        match *loses {
-            Loses::InsertAnswers(0) => Err(StoreError::Unavailable("as the test wants".into())),
-            Loses::InsertAnswers(left) => {
-                *loses = Loses::InsertAnswers(left - 1);
-                inserted
-            }
-            Loses::RemoveAnswer | Loses::Caller | Loses::Removal | Loses::Nothing => inserted,
-        }
+        self.inner.insert(record, event).await
     }
 
     async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
@@ -158,7 +151,14 @@ impl SessionStore for FailingStore {
         expected: u64,
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
-        self.inner.replace(record, expected, event).await
+        let replaced = self.inner.replace(record, expected, event).await;
+        let mut loses = self.loses.lock().unwrap();
+        match *loses {
+            Loses::ReplaceAnswer => *loses = Loses::Nothing,
+            Loses::ReplaceAnswers => {}
+            _ => return replaced,
+        }
+        Err(StoreError::Unavailable("as the test wants".into()))
     }
 
     async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
@@ -325,8 +325,8 @@ async fn a_replay_that_cannot_be_looked_up_ends_nothing() {
 async fn a_use_that_cannot_be_noted_is_no_success_and_may_be_repeated() {
     let world = world().await;
     let (store, mut client) = failing(&world).await;
-    // The mark of the ending is written, the note of the use as well, but nobody hears of it while the caller waits.
-    store.loses(Loses::InsertAnswers(1));
+    // The note of the use is written, but the service does not learn of it while the caller waits.
+    store.loses(Loses::ReplaceAnswers);
     let mut first = tonic::Request::new(once(CALL));
     first.set_timeout(Duration::from_millis(300));
     client.end_sessions(first).await.unwrap_err();
@@ -349,7 +349,7 @@ async fn a_use_that_cannot_be_noted_is_no_success_and_may_be_repeated() {
 async fn a_use_whose_note_s_answer_is_lost_once_is_a_success() {
     let world = world().await;
     let (store, mut client) = failing(&world).await;
-    store.fails(Fails::Insert(1));
+    store.loses(Loses::ReplaceAnswer);
     client.end_sessions(once(CALL)).await.unwrap();
     assert_eq!(
         reason(client.end_sessions(once(REPLAY)).await),
@@ -362,7 +362,8 @@ async fn a_repeated_ending_ends_what_began_before_its_first_arrival_and_nothing_
     let mut world = world().await;
     let before = world.create(alice()).await.session_id;
     let (store, mut client) = failing(&world).await;
-    store.fails(Fails::Insert(0));
+    // Its arrival is noted, the mark of the ending is not.
+    store.fails(Fails::Insert(1));
     assert_eq!(
         reason(client.end_sessions(once(CALL)).await),
         ErrorReason::ErrStoreUnavailable
