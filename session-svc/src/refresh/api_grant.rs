@@ -7,69 +7,23 @@
 //! - A session grows by these tokens to the size a session may have and no further; what has no room is handed out and
 //!   not kept.
 
-use oidc::{GrantError, IdToken, RefreshedTokens, TokenTarget};
-use tokio::time::{Instant, timeout};
+use oidc::{GrantError, RefreshedTokens};
 
-use super::RefreshProvider;
-use super::flight::{LeadOutcome, LeaseExpiry, RefreshFlight};
-use super::grant::{Saved, access_token, apply_id_token, rotate};
+use super::flight::{LeadError, LeadOutcome, RefreshFlight};
+use super::grant::access_token;
 use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
-use super::validation::{UNSAVED_MAX, validate};
-use crate::session::access::still_good;
-use crate::session::change::ChangeKind;
-use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Scope, Session, StoredToken};
+use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Scope, Session};
 
 impl RefreshFlight {
-    /// Requests a token for an API and saves it before anyone sees it.
-    pub(super) async fn grant_for(
-        &self,
-        session: Session,
-        target: &ApiTarget,
-        source: ApiTokenSource,
-        held: &LeaseExpiry,
-    ) -> LeadOutcome {
-        let provider = self.provider_of(&session)?;
-        let shown = match source {
-            ApiTokenSource::AccessToken => {
-                still_good(&session, self.refresher.keeper.now_ms()).map(|access| access.value.text())
-            }
-            ApiTokenSource::RefreshToken => session.tokens.refresh.as_ref().map(StoredToken::text),
-        };
-        let Some(shown) = shown else {
-            // It expired or went since the caller looked: the next call finds that first.
-            self.record_outcome(FlightOutcome::Transient);
-            return Err(TokenRefreshError::ProviderUnavailable.into());
-        };
-        self.check_lease(held)?;
-        let scope = target.scopes().join(" ");
-        let named = |text| Some(text).filter(|text: &&str| !text.is_empty());
-        let named = TokenTarget {
-            audience: named(target.audience()),
-            resource: named(target.resource()),
-            scope: named(&scope),
-        };
-        let sent_at = Instant::now();
-        let (shown, now) = (shown.expose(), self.now_secs());
-        let answer = provider.api_token(source, shown, &named, now).await;
-        self.refresher.measures.provider_took(sent_at.elapsed());
-        Ok(match answer {
-            Ok(tokens) => {
-                self.validate_and_keep(provider.as_ref(), session, target, tokens)
-                    .await
-            }
-            Err(error) => self.refused_for(session, target, source, error).await,
-        }?)
-    }
-
     /// What a failed grant for an API means.
-    async fn refused_for(
+    pub(super) async fn fail_for(
         &self,
         session: Session,
         target: &ApiTarget,
         source: ApiTokenSource,
         error: GrantError,
-    ) -> Result<Session, TokenRefreshError> {
+    ) -> LeadOutcome {
         let by_exchange = source == ApiTokenSource::AccessToken;
         let (outcome, meaning, hint) = match &error {
             GrantError::Refused(refusal) if refusal.is_about_target() => (
@@ -117,89 +71,12 @@ impl RefreshFlight {
             error = &error as &dyn std::error::Error },
             "the provider issues no token for this API: {hint}"
         );
-        self.record_outcome(outcome);
-        Err(meaning)
-    }
-
-    /// Keeps the token of an answer whose ID token, if it has one, is this session's. While that cannot be said the rotated
-    /// refresh token alone is kept.
-    async fn validate_and_keep(
-        &self,
-        provider: &dyn RefreshProvider,
-        session: Session,
-        target: &ApiTarget,
-        tokens: RefreshedTokens,
-    ) -> Result<Session, TokenRefreshError> {
-        let Some(raw) = &tokens.id_token else {
-            return self.keep(session, target, &tokens, None).await;
-        };
-        let now_ms = self.refresher.keeper.now_ms();
-        let validated = validate(provider, &session, raw, &tokens.access_token, now_ms);
-        match timeout(UNSAVED_MAX, validated).await {
-            Ok(Ok(id_token)) => {
-                let sid_before = session.provider_sid.clone();
-                let kept = self.keep(session, target, &tokens, Some(&id_token)).await?;
-                if kept.provider_sid == sid_before {
-                    return Ok(kept);
-                }
-                self.refresher.unless_logged_out(kept, now_ms).await
-            }
-            Ok(Err(error)) if !error.is_undecided() => {
-                self.end_mismatched(session, Some(&tokens), &error).await
-            }
-            Ok(Err(_)) | Err(_) => {
-                let edit = |session: &mut Session| rotate_alone(session, &tokens);
-                let saved = self
-                    .save_answer(session, ChangeKind::Changed, &tokens, edit)
-                    .await?;
-                if !saved.is_ours {
-                    return Ok(saved.session);
-                }
-                self.record_outcome(FlightOutcome::Unjudged);
-                Err(TokenRefreshError::ProviderUnavailable)
-            }
-        }
-    }
-
-    /// Saves an answer. The session given has the token, also where there was no room to keep it.
-    async fn keep(
-        &self,
-        session: Session,
-        target: &ApiTarget,
-        tokens: &RefreshedTokens,
-        id_token: Option<&IdToken>,
-    ) -> Result<Session, TokenRefreshError> {
-        let now_ms = self.refresher.keeper.now_ms();
-        let edit = |session: &mut Session| {
-            if self.wanted.rotates() {
-                rotate_alone(session, tokens);
-            }
-            if let Some(id_token) = id_token {
-                apply_id_token(session, tokens, id_token);
-            }
-            let token = granted(session, target, tokens);
-            self.put_bounded(session, token, now_ms);
-        };
-        let Saved { mut session, is_ours } = self
-            .save_answer(session, ChangeKind::Refreshed, tokens, edit)
-            .await?;
-        if !is_ours {
-            return Ok(session);
-        }
-        self.check_valid(&session)?;
-        let token = granted(&session, target, tokens);
-        let held = session.tokens.api.get(target);
-        if held.is_none_or(|held| held.access.value != token.access.value) {
-            tracing::warn!(session = %session.handle, "a session has no room for a token for an API: each call requests one");
-            session.tokens.api.put(token, now_ms);
-        }
-        self.record_outcome(FlightOutcome::Refreshed);
-        Ok(session)
+        Err(LeadError::Concluded(outcome, Err(meaning)))
     }
 
     /// Puts a token into a session, without the oldest others where the session would be too large; not at all where it would be
     /// too large all the same. The one before for the same target goes in any case.
-    fn put_bounded(&self, session: &mut Session, token: ApiToken, now_ms: u64) {
+    pub(super) fn put_bounded(&self, session: &mut Session, token: ApiToken, now_ms: u64) {
         session.tokens.api.remove(&token.target);
         let before = session.tokens.api.clone();
         session.tokens.api.put(token, now_ms);
@@ -212,8 +89,17 @@ impl RefreshFlight {
     }
 }
 
+/// Puts a token into a session that had no room for it, to be handed out.
+pub(super) fn show_unsaved(session: &mut Session, token: ApiToken, now_ms: u64) {
+    let held = session.tokens.api.get(&token.target);
+    if held.is_none_or(|held| held.access.value != token.access.value) {
+        tracing::warn!(session = %session.handle, "a session has no room for a token for an API: each call requests one");
+        session.tokens.api.put(token, now_ms);
+    }
+}
+
 /// The token of an answer, as the session holds it that is written next.
-fn granted(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> ApiToken {
+pub(super) fn api_token(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> ApiToken {
     let scope = match &tokens.scope {
         Some(scope) => Scope::parse(scope),
         // As requested (RFC 6749, section 5.1).
@@ -225,10 +111,4 @@ fn granted(session: &Session, target: &ApiTarget, tokens: &RefreshedTokens) -> A
         scope,
         version: session.version.saturating_add(1),
     }
-}
-
-/// Counts a grant that leaves the session's own access token as it was.
-fn rotate_alone(session: &mut Session, tokens: &RefreshedTokens) {
-    rotate(session, tokens);
-    session.tokens.other_grants = session.tokens.other_grants.saturating_add(1);
 }

@@ -7,7 +7,7 @@ use chassis::random;
 use tokio::time::{Instant, sleep};
 
 use super::Refresher;
-use super::flights::FlightEntry;
+use super::flights::{FlightEntry, FlightResult};
 use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
 use super::record::RefreshRecord;
@@ -47,14 +47,14 @@ const POLLS_OFTEN: Duration = Duration::from_secs(2);
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
 
-/// What came of an attempt: the session with newer tokens, or why there are none.
+/// What came of an attempt: the session with the tokens that this attempt has brought, or something else.
 pub(super) type LeadOutcome = Result<Session, LeadError>;
 
-/// Why an attempt gave no session.
+/// Why an attempt brought no tokens itself.
 #[derive(Debug)]
 pub(super) enum LeadError {
-    /// This is what the callers get.
-    Failed(TokenRefreshError),
+    /// This is recorded, and what the callers get.
+    Concluded(FlightOutcome, FlightResult),
     /// The lease may have run out before the request to the provider, and another replica may be sending one.
     LeaseLost,
     /// No caller waits any more, and nothing was begun.
@@ -63,13 +63,24 @@ pub(super) enum LeadError {
 
 impl From<TokenRefreshError> for LeadError {
     fn from(error: TokenRefreshError) -> Self {
-        Self::Failed(error)
+        let outcome = match error {
+            TokenRefreshError::Missing => FlightOutcome::Ended,
+            TokenRefreshError::Refused => FlightOutcome::Refused,
+            TokenRefreshError::Rejected
+            | TokenRefreshError::ExchangeRefused
+            | TokenRefreshError::SubjectRefused => FlightOutcome::Rejected,
+            TokenRefreshError::TargetRefused | TokenRefreshError::ScopeRefused => FlightOutcome::Target,
+            TokenRefreshError::ProviderUnavailable => FlightOutcome::Transient,
+            TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_) => FlightOutcome::Store,
+            TokenRefreshError::Internal => FlightOutcome::Fault,
+        };
+        Self::Concluded(outcome, Err(error))
     }
 }
 
 impl From<SessionsError> for LeadError {
     fn from(error: SessionsError) -> Self {
-        Self::Failed(refresh_error(error))
+        refresh_error(error).into()
     }
 }
 
@@ -141,34 +152,17 @@ impl RefreshFlight {
 
     /// Wakes all who wait with the session that has newer tokens, or why there are none.
     pub(super) async fn run(self) {
-        let outcome = match self.lead_or_wait().await {
-            Ok(session) => Ok(Arc::new(session)),
-            Err(LeadError::Failed(error)) => Err(error),
+        let (outcome, result) = match self.lead_or_wait().await {
+            Ok(session) => (FlightOutcome::Refreshed, Ok(Arc::new(session))),
+            Err(LeadError::Concluded(outcome, result)) => (outcome, result),
             Err(LeadError::Abandoned | LeadError::LeaseLost) => return,
         };
-        match &outcome {
-            Err(TokenRefreshError::Missing) => self.record_outcome(FlightOutcome::Ended),
-            Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_)) => {
-                self.record_outcome(FlightOutcome::Store);
-            }
-            Err(TokenRefreshError::Internal) => self.record_outcome(FlightOutcome::Fault),
-            // Counted where it is clear which of several it is.
-            Ok(_)
-            | Err(
-                TokenRefreshError::Refused
-                | TokenRefreshError::Rejected
-                | TokenRefreshError::TargetRefused
-                | TokenRefreshError::ScopeRefused
-                | TokenRefreshError::ExchangeRefused
-                | TokenRefreshError::SubjectRefused
-                | TokenRefreshError::ProviderUnavailable,
-            ) => {}
-        }
-        self.entry.publish(outcome);
+        self.record_outcome(outcome);
+        self.entry.publish(result);
     }
 
     /// Counts and records what the attempt came to.
-    pub(super) fn record_outcome(&self, outcome: FlightOutcome) {
+    fn record_outcome(&self, outcome: FlightOutcome) {
         let target = self.wanted.target().map(|(target, _)| target);
         match target {
             None => self.refresher.measures.flight(outcome),
@@ -191,11 +185,7 @@ impl RefreshFlight {
         loop {
             if waits {
                 match keeper.load(self.handle).await {
-                    Ok(session) => {
-                        if let Some(outcome) = self.outcome_of_another(session) {
-                            return Ok(outcome?);
-                        }
-                    }
+                    Ok(session) => self.join_another(session)?,
                     Err(error) => wait_limit.tolerate(&self.entry, error).await?,
                 }
             }
@@ -224,7 +214,6 @@ impl RefreshFlight {
             };
             if Instant::now() >= wait_limit.until {
                 tracing::warn!(session = %self.handle, "another replica has been refreshing for too long");
-                self.record_outcome(FlightOutcome::Transient);
                 return Err(TokenRefreshError::ProviderUnavailable.into());
             }
             if waits {
@@ -282,15 +271,10 @@ impl RefreshFlight {
         let keeper = &self.refresher.keeper;
         for _ in 0..READS {
             let session = keeper.load(self.handle).await?;
-            if let Some(outcome) = self.outcome_of_another(session.clone()) {
-                return Ok(outcome?);
-            }
+            self.join_another(session.clone())?;
             // Another write may come between: then it is read once more.
             if keeper.rewrite(&session).await? {
-                return match self.wanted.target() {
-                    None => self.grant(session, held).await,
-                    Some((target, source)) => self.grant_for(session, target, source, held).await,
-                };
+                return self.grant(session, held).await;
             }
         }
         Err(TokenRefreshError::StoreUnavailable.into())
@@ -320,10 +304,12 @@ impl RefreshFlight {
         }
     }
 
-    fn outcome_of_another(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
-        let outcome = self.wanted.outcome_in(session)?;
-        self.record_outcome(FlightOutcome::Joined);
-        Some(outcome)
+    /// Ends the attempt with the outcome of another one, if the session shows one.
+    fn join_another(&self, session: Session) -> Result<(), LeadError> {
+        match self.wanted.outcome_in(session) {
+            None => Ok(()),
+            Some(result) => Err(LeadError::Concluded(FlightOutcome::Joined, result.map(Arc::new))),
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oidc::{GrantError, IdToken, PROTOCOL_CLAIMS, RefreshedTokens};
+use oidc::{GrantError, IdToken, PROTOCOL_CLAIMS, RefreshedTokens, TokenTarget};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::RefreshProvider;
+use super::api_grant::{api_token, show_unsaved};
 use super::flight::{LeadError, LeadOutcome, LeaseExpiry, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
 use super::pauses::Paused;
@@ -17,49 +18,60 @@ use crate::session::access::still_good;
 use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
-use crate::session::{AccessToken, Cause, Claims, RevocableToken, Scope, Session, StoredToken};
+use crate::session::{
+    AccessToken, ApiTokenSource, Cause, Claims, RevocableToken, Scope, Session, StoredToken,
+};
 
 /// Pauses between two tries to save: the first, and the longest.
 const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_SAVE_PAUSE: Duration = Duration::from_millis(500);
 
-/// What came of saving an outcome.
-pub(super) struct Saved {
-    /// The session as it is now.
-    pub(super) session: Session,
-    /// Whether it has the outcome. If not, another one was saved before.
-    pub(super) is_ours: bool,
-}
-
 impl RefreshFlight {
-    /// Asks the provider for new tokens and saves them before anyone sees them. A pending answer is the outcome, until it is
-    /// not worth waiting for any more.
+    /// Requests what is wanted from the provider and saves it before anyone sees it. A pending answer is the outcome, until it
+    /// is not worth waiting for any more.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LeadOutcome {
         let provider = self.provider_of(&session)?;
-        if let Some(answer) = session.tokens.pending.clone() {
+        let now_ms = || self.refresher.keeper.now_ms();
+        if let (None, Some(answer)) = (self.wanted.target(), session.tokens.pending.clone()) {
             match self.validate_pending(provider.as_ref(), &session, &answer).await {
                 // Good, and too late to be of use.
-                Some(Ok(validated)) if still_good(&validated, self.refresher.keeper.now_ms()).is_none() => {
-                    session = validated
-                }
-                Some(outcome) => return Ok(outcome?),
-                None if answer.may_be_replaced(self.refresher.keeper.now_ms()) => {}
-                None => {
-                    self.record_outcome(FlightOutcome::Unjudged);
-                    return Err(TokenRefreshError::ProviderUnavailable.into());
-                }
+                Some(Ok(validated)) if still_good(&validated, now_ms()).is_none() => session = validated,
+                Some(outcome) => return outcome,
+                None if answer.may_be_replaced(now_ms()) => {}
+                None => return Err(unjudged()),
             }
         }
-        let refresh_token = session.tokens.refresh.as_ref().map(StoredToken::text);
-        let refresh_token = refresh_token.ok_or(TokenRefreshError::Refused)?;
+        let shown = match self.wanted.target() {
+            // If it has expired since the caller looked, the next call finds that first.
+            Some((_, ApiTokenSource::AccessToken)) => still_good(&session, now_ms())
+                .map(|access| access.value.text())
+                .ok_or(TokenRefreshError::ProviderUnavailable)?,
+            Some((_, ApiTokenSource::RefreshToken)) | None => {
+                let refresh_token = session.tokens.refresh.as_ref().map(StoredToken::text);
+                refresh_token.ok_or(TokenRefreshError::Refused)?
+            }
+        };
         self.check_lease(held)?;
-        let sent_at = Instant::now();
-        let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
+        let (sent_at, now) = (Instant::now(), now_ms() / 1_000);
+        let answer = match self.wanted.target() {
+            None => provider.refresh(shown.expose(), now).await,
+            Some((target, source)) => {
+                let scope = target.scopes().join(" ");
+                let named = |text| Some(text).filter(|text: &&str| !text.is_empty());
+                let named = TokenTarget {
+                    audience: named(target.audience()),
+                    resource: named(target.resource()),
+                    scope: named(&scope),
+                };
+                provider.api_token(source, shown.expose(), &named, now).await
+            }
+        };
         self.refresher.measures.provider_took(sent_at.elapsed());
-        Ok(match answer {
-            Ok(tokens) => self.validate_and_save(provider.as_ref(), session, tokens).await,
-            Err(error) => self.fail(session, error).await,
-        }?)
+        match (answer, self.wanted.target()) {
+            (Ok(tokens), _) => self.validate_and_save(provider.as_ref(), session, tokens).await,
+            (Err(error), None) => self.fail(session, error).await,
+            (Err(error), Some((target, source))) => self.fail_for(session, target, source, error).await,
+        }
     }
 
     /// A process that stood still must not use a token that another replica may be using.
@@ -80,17 +92,12 @@ impl RefreshFlight {
         provider.ok_or_else(|| {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
-            self.record_outcome(FlightOutcome::Rejected);
             TokenRefreshError::Rejected
         })
     }
 
     /// What a failed grant means; a refusal for good is saved.
-    pub(super) async fn fail(
-        &self,
-        session: Session,
-        error: GrantError,
-    ) -> Result<Session, TokenRefreshError> {
+    pub(super) async fn fail(&self, session: Session, error: GrantError) -> LeadOutcome {
         let handle = session.handle;
         let (outcome, meaning, pauses) = match error {
             GrantError::Refused(refusal) if refusal.is_final() => {
@@ -116,55 +123,71 @@ impl RefreshFlight {
             let pauses = &self.refresher.pauses;
             pauses.begin(&session, Paused::Refresh, meaning, now_ms);
         }
-        self.record_outcome(outcome);
-        Err(meaning)
+        Err(LeadError::Concluded(outcome, Err(meaning)))
     }
 
     /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
-    async fn save_refusal(&self, session: Session) -> Result<Session, TokenRefreshError> {
-        let Saved { session, is_ours } = self
+    async fn save_refusal(&self, session: Session) -> LeadOutcome {
+        let (session, is_ours) = self
             .save_outcome(session, ChangeKind::Changed, needs_sign_in)
             .await?;
-        self.record_outcome(if is_ours {
-            FlightOutcome::Refused
-        } else {
-            FlightOutcome::Superseded
-        });
         if is_ours && self.refresher.revalidates {
             // Saved first: the refresh token is not used again whatever becomes of the ending.
             self.refresher
                 .end_at_last(&session, Cause::Refused, Vec::new())
                 .await?;
         }
-        self.wanted
-            .outcome_in(session)
-            .unwrap_or(Err(TokenRefreshError::Refused))
+        let outcome = if is_ours {
+            FlightOutcome::Refused
+        } else {
+            FlightOutcome::Superseded
+        };
+        let refused = || Err(TokenRefreshError::Refused);
+        let result = self.wanted.outcome_in(session).unwrap_or_else(refused);
+        Err(LeadError::Concluded(outcome, result.map(Arc::new)))
     }
 
-    /// Saves the tokens of an answer, and what its ID token says if it has one.
+    /// Saves an answer that came at `received_ms`, and what its ID token says if it has one. Ends the session if the provider's
+    /// session it has moved to was logged out since. A session has its token for an API also where there was no room to save it.
     pub(super) async fn save_tokens(
         &self,
         session: Session,
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
-    ) -> Result<Session, TokenRefreshError> {
+        received_ms: u64,
+    ) -> LeadOutcome {
         let now_ms = self.refresher.keeper.now_ms();
+        let sid_before = session.provider_sid.clone();
+        let target = self.wanted.target().map(|(target, _)| target);
         let edit = |session: &mut Session| {
-            apply(session, tokens, id_token);
-            session.tokens.granted_at_ms = now_ms;
+            match target {
+                None => apply(session, tokens, now_ms),
+                Some(_) if self.wanted.rotates() => rotate_alone(session, tokens),
+                Some(_) => {}
+            }
+            if let Some(id_token) = id_token {
+                apply_id_token(session, tokens, id_token);
+            }
+            if let Some(target) = target {
+                self.put_bounded(session, api_token(session, target, tokens), now_ms);
+            }
         };
-        let saved = self
+        let mut session = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
             .await?;
-        if saved.is_ours {
-            self.check_valid(&saved.session)?;
-            self.record_outcome(FlightOutcome::Refreshed);
+        self.check_valid(&session)?;
+        if let Some(target) = target {
+            let token = api_token(&session, target, tokens);
+            show_unsaved(&mut session, token, now_ms);
         }
-        Ok(saved.session)
+        if session.provider_sid != sid_before {
+            session = self.refresher.unless_logged_out(session, received_ms).await?;
+        }
+        Ok(session)
     }
 
     /// Fails if the ID token of an answer says that the provider's session is over.
-    pub(super) fn check_valid(&self, session: &Session) -> Result<(), TokenRefreshError> {
+    fn check_valid(&self, session: &Session) -> Result<(), TokenRefreshError> {
         let keeper = &self.refresher.keeper;
         let is_valid = session.is_valid(keeper.lifetime(), keeper.now_ms());
         is_valid.then_some(()).ok_or(TokenRefreshError::Missing)
@@ -177,31 +200,30 @@ impl RefreshFlight {
         kind: ChangeKind,
         tokens: &RefreshedTokens,
         edit: F,
-    ) -> Result<Saved, TokenRefreshError>
+    ) -> LeadOutcome
     where
         F: Fn(&mut Session) + Send + Sync,
     {
         let (handle, issuer) = (session.handle, session.issuer.clone());
         let saved = self.save_outcome(session, kind, edit).await;
-        let saved = saved.inspect_err(|error| {
+        let (session, is_ours) = saved.inspect_err(|error| {
             if *error == TokenRefreshError::Missing {
                 // The session ended meanwhile: no caller will use what the provider just gave.
                 let unused = self.unused(tokens);
                 self.refresher.revoke_in_background(&issuer, unused);
             }
         })?;
-        if saved.is_ours {
-            return Ok(saved);
+        if is_ours {
+            return Ok(session);
         }
         // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
         tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
-        self.record_outcome(FlightOutcome::Superseded);
-        let outcome = self.wanted.outcome_in(saved.session);
-        let session = outcome.unwrap_or(Err(TokenRefreshError::ProviderUnavailable))?;
-        Ok(Saved {
-            session,
-            is_ours: false,
-        })
+        let unavailable = || Err(TokenRefreshError::ProviderUnavailable);
+        let result = self.wanted.outcome_in(session).unwrap_or_else(unavailable);
+        Err(LeadError::Concluded(
+            FlightOutcome::Superseded,
+            result.map(Arc::new),
+        ))
     }
 
     /// What of an answer that nobody sees is taken back: a refresh token, and a token for an API.
@@ -218,14 +240,14 @@ impl RefreshFlight {
         refresh.chain(api).collect()
     }
 
-    /// Saves an outcome as an edit, unless another one was saved before that used the refresh token as well. Tries for as long as the session lives: the
-    /// store may be away, or full, for long.
+    /// Saves an outcome as an edit, unless another one was saved before that used the refresh token as well. Gives the session as it
+    /// is now, and whether it has the outcome. Tries for as long as the session lives: the store may be away, or full, for long.
     async fn save_outcome<F>(
         &self,
         session: Session,
         kind: ChangeKind,
         edit: F,
-    ) -> Result<Saved, TokenRefreshError>
+    ) -> Result<(Session, bool), TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -249,7 +271,7 @@ impl RefreshFlight {
                 Ok((session, written)) => {
                     self.entry.set_store_away(false);
                     let is_ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
-                    return Ok(Saved { session, is_ours });
+                    return Ok((session, is_ours));
                 }
                 // A replica that seals with a newer key has written the session: this one receives the key soon.
                 Err(TokenRefreshError::StoreUnavailable | TokenRefreshError::UnknownKey(_))
@@ -267,10 +289,14 @@ impl RefreshFlight {
             }
         }
     }
+}
 
-    pub(super) fn now_secs(&self) -> u64 {
-        self.refresher.keeper.now_ms() / 1_000
-    }
+/// The answer cannot be judged now: nothing is lost.
+pub(super) fn unjudged() -> LeadError {
+    LeadError::Concluded(
+        FlightOutcome::Unjudged,
+        Err(TokenRefreshError::ProviderUnavailable),
+    )
 }
 
 /// The provider refused the refresh token for good: it is removed, and not tried again. The generation moves on, so
@@ -302,7 +328,7 @@ pub(super) fn rotate(session: &mut Session, answer: &RefreshedTokens) {
 }
 
 /// Takes over what the answer says; what it does not say stays.
-fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdToken>) {
+fn apply(session: &mut Session, answer: &RefreshedTokens, now_ms: u64) {
     rotate(session, answer);
     let tokens = &mut session.tokens;
     tokens.access = Some(access_token(answer));
@@ -311,14 +337,18 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
     }
     tokens.other_grants = 0;
     tokens.pending = None;
+    tokens.granted_at_ms = now_ms;
     session.needs_sign_in = false;
-    if let Some(id_token) = id_token {
-        apply_id_token(session, answer, id_token);
-    }
+}
+
+/// Counts a grant that leaves the session's own access token as it was.
+pub(super) fn rotate_alone(session: &mut Session, answer: &RefreshedTokens) {
+    rotate(session, answer);
+    session.tokens.other_grants = session.tokens.other_grants.saturating_add(1);
 }
 
 /// Takes over what the ID token of an answer says.
-pub(super) fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &IdToken) {
+fn apply_id_token(session: &mut Session, answer: &RefreshedTokens, id_token: &IdToken) {
     if let Some(sid) = &id_token.sid {
         session.move_to_sid(sid);
     }

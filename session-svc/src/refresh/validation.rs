@@ -15,8 +15,8 @@ use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::RefreshProvider;
-use super::flight::RefreshFlight;
-use super::grant::{access_token, rotate};
+use super::flight::{LeadError, LeadOutcome, RefreshFlight};
+use super::grant::{access_token, rotate, rotate_alone, unjudged};
 use super::measures::FlightOutcome;
 use super::ports::TokenRefreshError;
 use crate::session::change::ChangeKind;
@@ -38,34 +38,38 @@ const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 const PENDING_MIN_MS: u64 = 60_000;
 
 impl RefreshFlight {
-    /// Saves the tokens of an answer if its ID token is this session's, ends the session if it is not, and stores the
-    /// answer as pending while that cannot be said.
+    /// Saves the tokens of an answer if its ID token is this session's, and ends the session if it is not. While that cannot be said,
+    /// the rotated refresh token is saved, and the answer is pending unless it is for an API.
     pub(super) async fn validate_and_save(
         &self,
         provider: &dyn RefreshProvider,
         session: Session,
         tokens: RefreshedTokens,
-    ) -> Result<Session, TokenRefreshError> {
-        let Some(raw) = &tokens.id_token else {
-            return self.save_tokens(session, &tokens, None).await;
-        };
+    ) -> LeadOutcome {
         let now_ms = self.refresher.keeper.now_ms();
+        let Some(raw) = &tokens.id_token else {
+            return self.save_tokens(session, &tokens, None, now_ms).await;
+        };
         let validated = validate(provider, &session, raw, &tokens.access_token, now_ms);
         match timeout(UNSAVED_MAX, validated).await {
-            Ok(Ok(id_token)) => self.save_validated(session, &tokens, &id_token, now_ms).await,
+            Ok(Ok(id_token)) => self.save_tokens(session, &tokens, Some(&id_token), now_ms).await,
             Ok(Err(error)) if !error.is_undecided() => {
                 self.end_mismatched(session, Some(&tokens), &error).await
             }
             Ok(Err(_)) | Err(_) => {
+                let is_for_api = self.wanted.target().is_some();
                 let answer = pending_answer(&tokens, raw, now_ms);
-                let edit = |session: &mut Session| set_pending(session, &tokens, &answer);
-                let saved = self
+                let edit = |session: &mut Session| match is_for_api {
+                    false => set_pending(session, &tokens, &answer),
+                    true => rotate_alone(session, &tokens),
+                };
+                let session = self
                     .save_answer(session, ChangeKind::Changed, &tokens, edit)
                     .await?;
-                if !saved.is_ours {
-                    return Ok(saved.session);
+                if is_for_api {
+                    return Err(unjudged());
                 }
-                self.retry_pending(provider, saved.session, &answer).await
+                self.retry_pending(provider, session, &answer).await
             }
         }
     }
@@ -75,7 +79,7 @@ impl RefreshFlight {
         provider: &dyn RefreshProvider,
         session: Session,
         answer: &PendingAnswer,
-    ) -> Result<Session, TokenRefreshError> {
+    ) -> LeadOutcome {
         let began = Instant::now();
         while began.elapsed() < RETRIES_MAX {
             sleep(RETRY_PAUSE).await;
@@ -83,8 +87,7 @@ impl RefreshFlight {
                 return outcome;
             }
         }
-        self.record_outcome(FlightOutcome::Unjudged);
-        Err(TokenRefreshError::ProviderUnavailable)
+        Err(unjudged())
     }
 
     /// Validates the pending answer of a session and saves its tokens; nothing while that cannot be done.
@@ -93,7 +96,7 @@ impl RefreshFlight {
         provider: &dyn RefreshProvider,
         session: &Session,
         answer: &PendingAnswer,
-    ) -> Option<Result<Session, TokenRefreshError>> {
+    ) -> Option<LeadOutcome> {
         let tokens = answer.refreshed();
         let raw = tokens.id_token.as_deref()?;
         let validated = validate(
@@ -105,7 +108,8 @@ impl RefreshFlight {
         );
         match validated.await {
             Ok(id_token) => {
-                let saved = self.save_validated(session.clone(), &tokens, &id_token, answer.answered_at_ms);
+                let received_ms = answer.answered_at_ms;
+                let saved = self.save_tokens(session.clone(), &tokens, Some(&id_token), received_ms);
                 Some(saved.await)
             }
             Err(error) if error.is_undecided() => {
@@ -116,23 +120,6 @@ impl RefreshFlight {
         }
     }
 
-    /// Saves the tokens of an answer that came at `received_ms` and whose ID token is this session's. Ends the session
-    /// if the provider's session it has moved to was logged out since.
-    async fn save_validated(
-        &self,
-        session: Session,
-        tokens: &RefreshedTokens,
-        id_token: &IdToken,
-        received_ms: u64,
-    ) -> Result<Session, TokenRefreshError> {
-        let sid_before = session.provider_sid.clone();
-        let saved = self.save_tokens(session, tokens, Some(id_token)).await?;
-        if saved.provider_sid == sid_before {
-            return Ok(saved);
-        }
-        self.refresher.unless_logged_out(saved, received_ms).await
-    }
-
     /// Ends a session the provider gave somebody else's token for, and takes its tokens back, the refresh token that came last
     /// among them.
     pub(super) async fn end_mismatched(
@@ -140,9 +127,8 @@ impl RefreshFlight {
         session: Session,
         answer: Option<&RefreshedTokens>,
         error: &IdTokenError,
-    ) -> Result<Session, TokenRefreshError> {
+    ) -> LeadOutcome {
         tracing::error!(session = %session.handle, error = error as &dyn std::error::Error, "a refreshed ID token is not this session's");
-        self.record_outcome(FlightOutcome::Mismatched);
         let rotated = answer.and_then(|answer| answer.refresh_token.as_deref());
         let tokens = session
             .tokens
@@ -150,7 +136,10 @@ impl RefreshFlight {
         self.refresher
             .end_at_last(&session, Cause::TokenMismatch, tokens)
             .await?;
-        Err(TokenRefreshError::Refused)
+        Err(LeadError::Concluded(
+            FlightOutcome::Mismatched,
+            Err(TokenRefreshError::Refused),
+        ))
     }
 }
 
