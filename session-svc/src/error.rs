@@ -13,8 +13,8 @@ pub enum SessionsError {
     #[error("there is no such session")]
     Missing,
     /// No access token can be handed out.
-    #[error("no access token can be handed out")]
-    Refused(TokenRefusal),
+    #[error(transparent)]
+    Refused(#[from] TokenRefusal),
     /// The tokens were not refreshed.
     #[error(transparent)]
     Tokens(#[from] TokenRefreshError),

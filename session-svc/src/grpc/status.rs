@@ -65,34 +65,17 @@ fn describe_unknown_key(key: KeyId) -> (ErrorReason, String, Option<(&'static st
 }
 
 fn describe_refusal(refusal: &TokenRefusal) -> (ErrorReason, String, Option<(&'static str, String)>) {
-    let (reason, words) = match refusal {
+    use ErrorReason::*;
+    let (reason, metadata) = match refusal {
         TokenRefusal::InsufficientScope(missing) => {
-            let scopes = missing.join(" ");
-            let words = format!("not granted: {scopes}");
-            return (ErrorReason::ErrInsufficientScope, words, Some(("scopes", scopes)));
+            (ErrInsufficientScope, Some(("scopes", missing.join(" "))))
         }
-        TokenRefusal::MissingAccessToken => (
-            ErrorReason::ErrMissingAccessToken,
-            "the session holds no access token",
-        ),
-        TokenRefusal::MissingRefreshToken => (
-            ErrorReason::ErrMissingRefreshToken,
-            "the session holds no refresh token",
-        ),
-        TokenRefusal::ExpiredAccessToken => (
-            ErrorReason::ErrExpiredAccessToken,
-            "the access token has expired and cannot be refreshed",
-        ),
-        TokenRefusal::RefusedBefore => (
-            ErrorReason::ErrFailedRefreshGrant,
-            "the provider refused to refresh the tokens: sign in again",
-        ),
-        TokenRefusal::SignInOwed => (
-            ErrorReason::ErrFailedRefreshGrant,
-            "a security event demands a sign-in: sign in again",
-        ),
+        TokenRefusal::MissingAccessToken => (ErrMissingAccessToken, None),
+        TokenRefusal::MissingRefreshToken => (ErrMissingRefreshToken, None),
+        TokenRefusal::ExpiredAccessToken => (ErrExpiredAccessToken, None),
+        TokenRefusal::RefusedBefore | TokenRefusal::SignInOwed => (ErrFailedRefreshGrant, None),
     };
-    (reason, words.to_owned(), None)
+    (reason, refusal.to_string(), metadata)
 }
 
 /// The reason of a failure.

@@ -1,16 +1,17 @@
 //! What to do when an access token is required: the order of decisions, as a pure function.
 
+use super::tokens::GrantedToken;
 use super::{AccessToken, Session, TokenRefusal};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
     /// Hand out the stored token.
-    Serve(AccessToken),
-    /// Ask the provider for a new one.
+    Serve(GrantedToken),
+    /// Refresh the session's own tokens, and request a token for an API with them if one is required.
     Refresh,
-    /// Neither.
-    Refuse(TokenRefusal),
+    /// Request a token for an API.
+    Request,
 }
 
 /// A token counts as expired when less than this is left, in milliseconds: a call under way may take a minute, and the clocks of the
@@ -18,31 +19,39 @@ pub(crate) enum Decision {
 const EXPIRY_MARGIN_MS: u64 = 60_000;
 
 /// Decides, in this order: token at all, scope, forced, expired, refreshable.
-pub(crate) fn decide(session: &Session, scopes: &[String], force_refresh: bool, now_ms: u64) -> Decision {
-    if session.sign_in_demand.is_some() {
-        return Decision::Refuse(TokenRefusal::SignInOwed);
-    }
+pub(crate) fn decide(
+    session: &Session,
+    scopes: &[String],
+    force_refresh: bool,
+    now_ms: u64,
+) -> Result<Decision, TokenRefusal> {
+    check_tokens(session)?;
     let tokens = &session.tokens;
-    let refused_before = session.needs_sign_in;
-    if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
-        return Decision::Refuse(TokenRefusal::MissingAccessToken);
-    }
-    if let Some(refusal) = tokens.scope.refusal(scopes) {
-        return Decision::Refuse(refusal);
-    }
-    if !force_refresh
-        && let Some(access) = &tokens.access
-        && !is_expired(access, now_ms)
-    {
-        return Decision::Serve(access.clone());
-    }
-    if refused_before {
-        return Decision::Refuse(TokenRefusal::RefusedBefore);
+    tokens.scope.check(scopes)?;
+    let access = tokens.access.as_ref().filter(|_| !force_refresh);
+    if let Some(access) = access.filter(|access| !is_expired(access, now_ms)) {
+        return Ok(Decision::Serve(GrantedToken {
+            access: access.clone(),
+            scope: tokens.scope.clone(),
+        }));
     }
     match (&tokens.refresh, force_refresh) {
-        (Some(_), _) => Decision::Refresh,
-        (None, true) => Decision::Refuse(TokenRefusal::MissingRefreshToken),
-        (None, false) => Decision::Refuse(TokenRefusal::ExpiredAccessToken),
+        _ if session.needs_sign_in => Err(TokenRefusal::RefusedBefore),
+        (Some(_), _) => Ok(Decision::Refresh),
+        (None, true) => Err(TokenRefusal::MissingRefreshToken),
+        (None, false) => Err(TokenRefusal::ExpiredAccessToken),
+    }
+}
+
+/// Fails if a session has no token at all, or owes a sign-in.
+pub(super) fn check_tokens(session: &Session) -> Result<(), TokenRefusal> {
+    let tokens = &session.tokens;
+    if session.sign_in_demand.is_some() {
+        Err(TokenRefusal::SignInOwed)
+    } else if tokens.access.is_none() && tokens.refresh.is_none() && !session.needs_sign_in {
+        Err(TokenRefusal::MissingAccessToken)
+    } else {
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::access::tests::session;
 use super::*;
-use crate::session::api_token::{ApiTokens, MAX_API_TOKENS};
+use crate::session::api_token::{ApiToken, ApiTokens, MAX_API_TOKENS};
 use crate::session::{AccessToken, Scope, StoredToken};
 
 /// When the session's own access token expires.
@@ -35,7 +35,7 @@ fn decided(
     source: ApiTokenSource,
     force: bool,
     now_ms: u64,
-) -> ApiDecision {
+) -> Result<Decision, TokenRefusal> {
     decide_api(session, target, source, force, now_ms)
 }
 
@@ -51,7 +51,7 @@ fn a_token_is_served_for_exactly_what_it_was_requested_for() {
     let serves = |target: &ApiTarget| {
         matches!(
             decided(&session, target, ApiTokenSource::AccessToken, false, 0),
-            ApiDecision::Serve(_)
+            Ok(Decision::Serve(_))
         )
     };
     assert!(serves(&orders) && serves(&same));
@@ -68,58 +68,37 @@ fn a_token_is_served_for_exactly_what_it_was_requested_for() {
 
 #[test]
 fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
-    use ApiDecision as D;
     use ApiTokenSource::{AccessToken, RefreshToken};
+    use Decision as D;
     use TokenRefusal as R;
     let orders = target("orders", &[]);
     let (active, refused) = (false, true);
     for (access, refresh, state, source, now_ms, expected) in [
-        (true, false, active, AccessToken, 0, D::Request),
-        (true, true, active, AccessToken, EXPIRES_MS, D::RefreshThenRequest),
+        (true, false, active, AccessToken, 0, Ok(D::Request)),
+        (true, true, active, AccessToken, EXPIRES_MS, Ok(D::Refresh)),
         (
             true,
             false,
             active,
             AccessToken,
             EXPIRES_MS,
-            D::Refuse(R::ExpiredAccessToken),
+            Err(R::ExpiredAccessToken),
         ),
-        (false, true, active, AccessToken, 0, D::RefreshThenRequest),
-        (true, false, refused, AccessToken, 0, D::Request),
+        (false, true, active, AccessToken, 0, Ok(D::Refresh)),
+        (true, false, refused, AccessToken, 0, Ok(D::Request)),
         (
             true,
             false,
             refused,
             AccessToken,
             EXPIRES_MS,
-            D::Refuse(R::RefusedBefore),
+            Err(R::RefusedBefore),
         ),
-        (true, true, active, RefreshToken, EXPIRES_MS, D::Request),
-        (
-            true,
-            false,
-            active,
-            RefreshToken,
-            0,
-            D::Refuse(R::MissingRefreshToken),
-        ),
-        (true, false, refused, RefreshToken, 0, D::Refuse(R::RefusedBefore)),
-        (
-            false,
-            false,
-            active,
-            RefreshToken,
-            0,
-            D::Refuse(R::MissingAccessToken),
-        ),
-        (
-            false,
-            false,
-            active,
-            AccessToken,
-            0,
-            D::Refuse(R::MissingAccessToken),
-        ),
+        (true, true, active, RefreshToken, EXPIRES_MS, Ok(D::Request)),
+        (true, false, active, RefreshToken, 0, Err(R::MissingRefreshToken)),
+        (true, false, refused, RefreshToken, 0, Err(R::RefusedBefore)),
+        (false, false, active, RefreshToken, 0, Err(R::MissingAccessToken)),
+        (false, false, active, AccessToken, 0, Err(R::MissingAccessToken)),
     ] {
         let session = session(access, refresh, state);
         let decision = decided(&session, &orders, source, false, now_ms);
@@ -136,10 +115,10 @@ fn a_scope_that_was_not_granted_is_not_requested_again_while_the_token_lives() {
     let mut session = session(true, true, false);
     session.tokens.api.put(token(&orders, "read", EXPIRES_MS), 0);
     let decided = |force, now_ms| decided(&session, &orders, ApiTokenSource::AccessToken, force, now_ms);
-    let refused = ApiDecision::Refuse(TokenRefusal::InsufficientScope(vec!["write".to_owned()]));
+    let refused = Err(TokenRefusal::InsufficientScope(vec!["write".to_owned()]));
     assert_eq!(decided(false, GOOD_UNTIL_MS), refused);
-    assert_eq!(decided(false, GOOD_UNTIL_MS + 1), ApiDecision::RefreshThenRequest);
-    assert_eq!(decided(true, 0), ApiDecision::Request);
+    assert_eq!(decided(false, GOOD_UNTIL_MS + 1), Ok(Decision::Refresh));
+    assert_eq!(decided(true, 0), Ok(Decision::Request));
 }
 
 #[test]

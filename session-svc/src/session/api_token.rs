@@ -7,7 +7,7 @@
 
 use prost::Message;
 
-use super::tokens::{AccessToken, Scope, TokenRefusal};
+use super::tokens::{AccessToken, GrantedToken, Scope, TokenRefusal};
 
 /// Most API tokens of one session: more than the APIs one application calls, and bounded whatever a caller requests.
 pub(crate) const MAX_API_TOKENS: usize = 16;
@@ -123,8 +123,12 @@ impl ApiTokens {
 }
 
 impl ApiToken {
-    /// Why it is not handed out: the provider granted less than was requested.
-    pub(crate) fn refusal(&self) -> Option<TokenRefusal> {
-        self.scope.refusal(&self.target.scopes)
+    /// The token to hand out, unless the provider granted less than was requested.
+    pub(crate) fn granted(&self) -> Result<GrantedToken, TokenRefusal> {
+        self.scope.check(&self.target.scopes)?;
+        Ok(GrantedToken {
+            access: self.access.clone(),
+            scope: self.scope.clone(),
+        })
     }
 }

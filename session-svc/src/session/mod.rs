@@ -37,5 +37,5 @@ pub use lifetime::Lifetime;
 pub use name::Name;
 pub use revocable::RevocableToken;
 pub use sign_in_demand::SignInDemand;
-pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken, TokenRefusal};
+pub use tokens::{AccessToken, GrantedToken, PendingAnswer, Scope, SessionTokens, StoredToken, TokenRefusal};
 pub use values::{Session, SessionValues};

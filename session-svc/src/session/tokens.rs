@@ -208,11 +208,15 @@ impl Scope {
         self.has("offline_access")
     }
 
-    /// Why a token of this scope is not handed out: required names are not here.
-    pub(crate) fn refusal(&self, required: &[String]) -> Option<TokenRefusal> {
+    /// Fails if a token of this scope is not handed out: required names are not here.
+    pub(crate) fn check(&self, required: &[String]) -> Result<(), TokenRefusal> {
         let missing = required.iter().filter(|name| !self.has(name));
         let missing: Vec<String> = missing.cloned().collect();
-        (!missing.is_empty()).then_some(TokenRefusal::InsufficientScope(missing))
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(TokenRefusal::InsufficientScope(missing))
+        }
     }
 
     /// The names, space-separated.
@@ -221,20 +225,35 @@ impl Scope {
     }
 }
 
+/// A token that is handed out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantedToken {
+    /// The token.
+    pub access: AccessToken,
+    /// Its scope.
+    pub scope: Scope,
+}
+
 /// Why no token can be handed out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
     /// The session holds neither an access token nor a refresh token.
+    #[error("the session holds no access token")]
     MissingAccessToken,
     /// These scopes were required and not granted.
+    #[error("not granted: {}", .0.join(" "))]
     InsufficientScope(Vec<String>),
     /// A refresh was forced, but there is no refresh token.
+    #[error("the session holds no refresh token")]
     MissingRefreshToken,
     /// The access token has expired and there is no refresh token.
+    #[error("the access token has expired and cannot be refreshed")]
     ExpiredAccessToken,
     /// The provider refused the refresh token before: it is not tried again.
+    #[error("the provider refused to refresh the tokens: sign in again")]
     RefusedBefore,
     /// The person owes a sign-in.
+    #[error("a security event demands a sign-in: sign in again")]
     SignInOwed,
 }
 
@@ -273,6 +292,6 @@ mod tests {
     fn missing_names_are_told_case_sensitively() {
         let required = ["openid".to_owned(), "Email".to_owned()];
         let refusal = TokenRefusal::InsufficientScope(vec!["Email".to_owned()]);
-        assert_eq!(Scope::parse("openid email").refusal(&required), Some(refusal));
+        assert_eq!(Scope::parse("openid email").check(&required), Err(refusal));
     }
 }

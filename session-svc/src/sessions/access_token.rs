@@ -1,18 +1,10 @@
-//! Handing out an access token that works.
+//! Handing out an access token that works: the session's own, or one for a single API.
 
 use super::{Sessions, SessionsError};
-use crate::refresh::ports::WaitingCaller;
+use crate::refresh::ports::{TokenRefreshError, WaitingCaller};
 use crate::session::access::{Decision, decide, is_due_revalidation, still_good};
-use crate::session::{AccessToken, Scope, Session, TokenRefusal};
-
-/// A token that was handed out.
-#[derive(Clone, Debug)]
-pub struct GrantedToken {
-    /// The token.
-    pub access: AccessToken,
-    /// Its scope.
-    pub scope: Scope,
-}
+use crate::session::api_access::decide_api;
+use crate::session::{ApiTarget, ApiToken, GrantedToken, Session, TokenRefusal};
 
 impl Sessions {
     /// Hands out an access token that carries the scopes required, of a session that was read in this call, refreshing it
@@ -24,19 +16,26 @@ impl Sessions {
         force_refresh: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        match decide(&session, scopes, force_refresh, self.keeper.now_ms()) {
-            Decision::Serve(access) => {
-                self.revalidate(&session, waiting_caller.caller);
+        if let Decision::Serve(granted) = decide(&session, scopes, force_refresh, self.now_ms())? {
+            self.revalidate(&session, waiting_caller.caller);
+            return Ok(granted);
+        }
+        match self.refresher.refresh(session.clone(), waiting_caller).await {
+            // Served as it came, however short it lives: another refresh would give one just as short. The provider may have
+            // narrowed its scope.
+            Ok(refreshed) => {
+                let tokens = refreshed.values.tokens;
+                tokens.scope.check(scopes)?;
                 Ok(GrantedToken {
-                    access,
-                    scope: session.values.tokens.scope,
+                    access: tokens.access.ok_or(TokenRefusal::MissingAccessToken)?,
+                    scope: tokens.scope,
                 })
             }
-            Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
-            Decision::Refresh => {
-                self.refreshed(session, scopes, force_refresh, waiting_caller)
-                    .await
-            }
+            Err(error) if error.keeps_tokens() && !force_refresh => Ok(GrantedToken {
+                access: still_good(&session, self.now_ms()).ok_or(error)?,
+                scope: session.values.tokens.scope,
+            }),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -49,40 +48,59 @@ impl Sessions {
 
     /// Whether the provider is to be asked whether it still knows the session.
     pub(super) fn revalidation_is_due(&self, session: &Session) -> bool {
-        is_due_revalidation(session, self.limits.revalidate_ms, self.keeper.now_ms())
+        is_due_revalidation(session, self.limits.revalidate_ms, self.now_ms())
     }
 
-    async fn refreshed(
+    /// Hands out an access token for an API with the scopes of the target: the one held by a session that was read in this call,
+    /// or one that is requested from the provider, for which the session's own may have to be refreshed first. While the provider is
+    /// away the one held is handed out until it expires.
+    pub async fn api_token(
         &self,
-        seen: Session,
-        scopes: &[String],
-        forced: bool,
+        session: &Session,
+        target: &ApiTarget,
+        force: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        match self.refresher.refresh(seen.clone(), waiting_caller).await {
-            // Served as it came, however short it lives: another refresh would give one just as short.
-            Ok(session) => granted(session, scopes),
-            Err(error) if error.keeps_tokens() && !forced => {
-                let access = still_good(&seen, self.keeper.now_ms()).ok_or(error)?;
-                Ok(GrantedToken {
-                    access,
-                    scope: seen.values.tokens.scope,
-                })
+        let source = self.refresher.api_token_source(&session.issuer);
+        let requested = match decide_api(session, target, source, force, self.now_ms())? {
+            Decision::Serve(granted) => return Ok(granted),
+            Decision::Request => self.refresher.api_token(session, target, waiting_caller).await,
+            Decision::Refresh => self.refresh_and_request(session, target, waiting_caller).await,
+        };
+        match requested {
+            Ok(token) => Ok(token.granted()?),
+            Err(TokenRefreshError::ScopeRefused) => {
+                Err(TokenRefusal::InsufficientScope(target.scopes().to_vec()).into())
+            }
+            Err(error) if error.keeps_tokens() && !force => {
+                let held = session.tokens.api.get(target);
+                let held = held.filter(|held| self.now_ms() < held.access.expires_at_ms);
+                Ok(held.ok_or(error)?.granted()?)
             }
             Err(error) => Err(error.into()),
         }
     }
-}
 
-/// The token of a refreshed session, if its scope, which the provider may have narrowed, still suffices.
-fn granted(session: Session, scopes: &[String]) -> Result<GrantedToken, SessionsError> {
-    let tokens = session.values.tokens;
-    if let Some(refusal) = tokens.scope.refusal(scopes) {
-        return Err(SessionsError::Refused(refusal));
+    async fn refresh_and_request(
+        &self,
+        seen: &Session,
+        target: &ApiTarget,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<ApiToken, TokenRefreshError> {
+        let refreshed = match self.refresher.refresh(seen.clone(), waiting_caller).await {
+            Err(error) if error.keeps_tokens() && still_good(seen, self.now_ms()).is_some() => seen.clone(),
+            refreshed => refreshed?,
+        };
+        let before = seen.tokens.api.get(target).map_or(0, |held| held.version);
+        match refreshed
+            .tokens
+            .api
+            .get(target)
+            .filter(|held| held.version > before)
+        {
+            // Another call has requested it meanwhile.
+            Some(token) => Ok(token.clone()),
+            None => self.refresher.api_token(&refreshed, target, waiting_caller).await,
+        }
     }
-    let refused = SessionsError::Refused(TokenRefusal::MissingAccessToken);
-    Ok(GrantedToken {
-        access: tokens.access.ok_or(refused)?,
-        scope: tokens.scope,
-    })
 }

@@ -8,7 +8,6 @@
 //! Deliberately absent: status codes, protobuf, the provider's protocol.
 
 mod access_token;
-mod api_token;
 mod bind;
 mod create;
 mod end;
