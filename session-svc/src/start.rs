@@ -189,15 +189,10 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let condition = StoreCondition::new(&runtime)?;
     let health = Health::new(runtime.readiness.subscribe());
-    let keeper = Keeper::new(Arc::clone(&store), vault(parts.keys, &runtime)?, parts.lifetime)
-        .counted(SessionCounts::new(&runtime.metrics, &parts.lifetime)?)
-        .finding_by_email(
-            parts
-                .transmitters
-                .as_ref()
-                .is_some_and(TransmittersFile::has_email),
-        );
     let receiver = parts.transmitters.as_ref();
+    let mut keeper = Keeper::new(Arc::clone(&store), vault(parts.keys, &runtime)?, parts.lifetime);
+    keeper.counts = Some(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
+    keeper.finds_by_email = receiver.is_some_and(TransmittersFile::has_email);
     let receiver = receiver
         .map(|file| SignalReceiver::new(file, &runtime.metrics))
         .transpose()?;
@@ -211,15 +206,15 @@ pub async fn serve<P: Into<RefreshProviders>>(
     });
     let transmitter = transmitter.transpose()?;
     let outbox = transmitter.as_ref().map(SignalTransmitter::outbox);
-    let refresher = Refresher::new(
+    let mut refresher = Refresher::new(
         keeper.clone(),
         parts.provider,
         parts.limits.refresh_lease,
         parts.limits.max_bytes,
         Measures::new(&runtime.metrics)?,
-    )
-    .revalidating(parts.limits.revalidate_ms > 0)
-    .telling(outbox);
+    );
+    refresher.revalidates = parts.limits.revalidate_ms > 0;
+    refresher.signals = outbox;
     let sessions =
         Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
     if let Some(receiver) = &receiver {

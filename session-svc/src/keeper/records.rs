@@ -24,8 +24,10 @@ pub struct Keeper {
     vault: Arc<Vault>,
     lifetime: Lifetime,
     pub(super) making_up: Arc<Semaphore>,
-    pub(super) counts: Option<SessionCounts>,
-    pub(super) finds_by_email: bool,
+    /// Counts what becomes of sessions.
+    pub(crate) counts: Option<SessionCounts>,
+    /// Whether sessions are also found by the verified email address of their person, from their next write on.
+    pub(crate) finds_by_email: bool,
 }
 
 impl Keeper {
@@ -38,24 +40,6 @@ impl Keeper {
             making_up: Arc::new(Semaphore::new(MAX_MADE_UP)),
             counts: None,
             finds_by_email: false,
-        }
-    }
-
-    /// The same keeper, by which sessions are also found by the verified email address of their person, from their next write on.
-    #[must_use]
-    pub fn finding_by_email(self, finds_by_email: bool) -> Self {
-        Self {
-            finds_by_email,
-            ..self
-        }
-    }
-
-    /// The same keeper, which counts what becomes of sessions.
-    #[must_use]
-    pub fn counted(self, counts: SessionCounts) -> Self {
-        Self {
-            counts: Some(counts),
-            ..self
         }
     }
 

@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep};
 
 use super::Refresher;
 use super::flight::refresh_error;
-use super::ports::{SessionEnding, TokenRefreshError};
+use super::ports::TokenRefreshError;
 use crate::error::SessionsError;
 use crate::keeper::{Keeper, Removed};
+use crate::session::change::SessionEnding;
 use crate::session::{Cause, RevocableToken, Session, index};
 
 /// How long the ending of a session is tried while the store is out of reach.

@@ -55,12 +55,13 @@ pub use provider::{RefreshProvider, RefreshProviders};
 use self::flight::RefreshFlight;
 use self::flights::{FlightResult, FlightWaiter, Flights};
 use self::pauses::{Paused, RefreshPauses};
-use self::ports::{SignalOutbox, TokenRefreshError, WaitingCaller};
+use self::ports::{TokenRefreshError, WaitingCaller};
 use self::record::RefreshRecord;
 use self::revalidation::MAX_REVALIDATIONS;
 use self::wanted::Wanted;
 use crate::keeper::Keeper;
 use crate::session::{ApiTarget, ApiToken, ApiTokenSource, Session, index};
+use crate::transmitter::Outbox;
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
@@ -84,14 +85,14 @@ pub struct Refresher {
     flights: Flights,
     pauses: RefreshPauses,
     /// Whether a session ends whose refresh token the provider refuses.
-    revalidates: bool,
+    pub(crate) revalidates: bool,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
     name: Arc<OnceLock<String>>,
     revalidations: Arc<Semaphore>,
     revocations: Arc<Semaphore>,
     work: TaskTracker,
-    /// None where nobody is told.
-    signals: Option<Arc<dyn SignalOutbox>>,
+    /// Tells other systems of endings.
+    pub(crate) signals: Option<Arc<Outbox>>,
     measures: Measures,
 }
 
@@ -120,18 +121,6 @@ impl Refresher {
             signals: None,
             measures,
         }
-    }
-
-    /// The same refresher, which ends sessions whose refresh token the provider refuses, or does not.
-    #[must_use]
-    pub(crate) fn revalidating(self, revalidates: bool) -> Self {
-        Self { revalidates, ..self }
-    }
-
-    /// The same refresher, of whose endings other systems are told.
-    #[must_use]
-    pub(crate) fn telling(self, signals: Option<Arc<dyn SignalOutbox>>) -> Self {
-        Self { signals, ..self }
     }
 
     /// Waits until what was begun is finished, at most `limit`: a grant that is cut off loses the rotated token.

@@ -1,6 +1,6 @@
 //! What can happen to a session, as watchers see it.
 
-use super::{Cause, Handle};
+use super::{Cause, Handle, Session};
 
 /// What happened. The numbers are those of `session.v1.SessionEvent.Kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,4 +45,15 @@ pub struct SessionChange {
     pub at_ms: u64,
     /// Why it ended; none unless it did.
     pub cause: Option<Cause>,
+}
+
+/// A session that is about to end.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionEnding<'a> {
+    /// As it was last seen.
+    pub session: &'a Session,
+    /// Why.
+    pub cause: Cause,
+    /// The session that takes its place.
+    pub replaced_by: Option<&'a Session>,
 }

@@ -13,7 +13,7 @@ use super::permits::permit;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{Removed, Shown};
-use crate::refresh::ports::SessionEnding;
+use crate::session::change::SessionEnding;
 use crate::session::index::Whose;
 use crate::session::{Cause, Handle, Session};
 use crate::store::{Entry, StoreError};

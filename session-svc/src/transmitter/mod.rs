@@ -25,13 +25,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use delivery::{PUSH_TIMEOUT, QUEUED_MAX};
+pub(crate) use outbox::Outbox;
 pub use receiver::{Receiver, Receivers, SubjectFormat};
 
 use self::delivery::Deliverer;
 use self::measures::Measures;
-use self::outbox::Outbox;
 use crate::keeper::Keeper;
-use crate::refresh::ports::SignalOutbox;
 
 /// The transmitter of a running service.
 pub(crate) struct SignalTransmitter {
@@ -58,8 +57,8 @@ impl SignalTransmitter {
     }
 
     /// Where use cases note events.
-    pub(crate) fn outbox(&self) -> Arc<dyn SignalOutbox> {
-        Arc::clone(&self.outbox) as Arc<dyn SignalOutbox>
+    pub(crate) fn outbox(&self) -> Arc<Outbox> {
+        Arc::clone(&self.outbox)
     }
 
     /// Starts a task for each receiver. The tasks end when the service stops; then the tracker is empty.

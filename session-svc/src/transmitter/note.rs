@@ -11,7 +11,7 @@ use super::receiver::Receiver;
 use crate::error::SessionsError;
 use crate::keeper::sealed_notes::SIGNAL;
 use crate::keeper::{Keeper, SealError};
-use crate::refresh::ports::SessionEnding;
+use crate::session::change::SessionEnding;
 use crate::session::{Handle, Name, index};
 use crate::store::Record;
 

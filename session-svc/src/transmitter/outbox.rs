@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -17,7 +16,7 @@ use super::note::SignalNote;
 use super::receiver::{Receiver, Receivers};
 use crate::error::SessionsError;
 use crate::keeper::Keeper;
-use crate::refresh::ports::{SessionEnding, SignalOutbox};
+use crate::session::change::SessionEnding;
 use crate::store::StoreError;
 
 /// How long an ending waits for a note to be written.
@@ -28,7 +27,7 @@ const RETRIED_MAX: usize = 256;
 
 /// Writes notes; clones share everything.
 #[derive(Clone)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     pub(super) receivers: Receivers,
     pub(super) keeper: Keeper,
     pub(super) measures: Measures,
@@ -63,6 +62,28 @@ impl Outbox {
             Err(StoreError::Unavailable(source))
         });
         Ok(written.map(|_| ())?)
+    }
+
+    /// Stores notes of a session that is about to end, so that another replica can report it if this one dies. A note that cannot be
+    /// written delays nothing.
+    pub(crate) async fn note_ending(&self, ending: SessionEnding<'_>) {
+        let now_ms = self.keeper.now_ms();
+        let receivers = self.receivers.all.iter();
+        let receivers = receivers.filter(|receiver| receiver.receives(&ending.session.issuer));
+        let notes = receivers.map(|receiver| async move {
+            let note = SignalNote::of(receiver, &ending, now_ms);
+            if let Err(error) = self.keep(receiver, &note).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(receiver = receiver.id, session = %ending.session.handle, error, "an event for a receiver could not be noted and is retried");
+                self.retry(receiver, note);
+            }
+        });
+        join_all(notes).await;
+    }
+
+    /// A session that was about to end is gone.
+    pub(crate) fn wake(&self) {
+        self.wakes.send_replace(());
     }
 
     /// Retries to write a note in the background; a note that is never written is counted as lost.
@@ -106,27 +127,5 @@ impl Drop for Unwritten {
             let measures = &self.outbox.measures;
             measures.signal(&self.receiver.id, SignalOutcome::Lost);
         }
-    }
-}
-
-#[async_trait]
-impl SignalOutbox for Outbox {
-    async fn note_ending(&self, ending: SessionEnding<'_>) {
-        let now_ms = self.keeper.now_ms();
-        let receivers = self.receivers.all.iter();
-        let receivers = receivers.filter(|receiver| receiver.receives(&ending.session.issuer));
-        let notes = receivers.map(|receiver| async move {
-            let note = SignalNote::of(receiver, &ending, now_ms);
-            if let Err(error) = self.keep(receiver, &note).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(receiver = receiver.id, session = %ending.session.handle, error, "an event for a receiver could not be noted and is retried");
-                self.retry(receiver, note);
-            }
-        });
-        join_all(notes).await;
-    }
-
-    fn wake(&self) {
-        self.wakes.send_replace(());
     }
 }
