@@ -1,18 +1,18 @@
 //! A CreateSessionRequest, read.
 
-use chassis::secret::Secret;
 use prost::Message as _;
 use ring::digest;
 use session_proto::v1;
 
 use super::arguments::{self, wrong};
-use crate::session::Scope;
+use crate::session::{AccessToken, Scope, SessionTokens, SessionValues, StoredToken};
 use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError, holder_hash};
 
 /// The types of access tokens there are; compared without regard to case (RFC 6749, section 5.1).
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
 
-pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, SessionsError> {
+/// Reads a request of `now_ms`, in milliseconds since the Unix epoch.
+pub(super) fn read(request: &v1::CreateSessionRequest, now_ms: u64) -> Result<NewSession, SessionsError> {
     let user = arguments::claims("user", &request.user)?;
     let subject = user.subject().unwrap_or_default();
     arguments::required_name("user.sub", &subject)?;
@@ -23,21 +23,36 @@ pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, Ses
         "" => None,
         text => Some(arguments::session_id("replaces_session_id", text)?),
     };
-    Ok(NewSession {
+    let expires_at_ms = arguments::time_ms("tokens.expires_at", tokens.expires_at.as_ref())?
+        .unwrap_or_else(|| now_ms.saturating_add(oidc::DEFAULT_TOKEN_LIFETIME_SECS * 1_000));
+    let access = stored(&tokens.access_token).map(|value| AccessToken {
+        value,
+        token_type: token_type.to_owned(),
+        expires_at_ms,
+        lifetime_ms: AccessToken::kept_lifetime_ms(expires_at_ms.saturating_sub(now_ms) / 1_000),
+    });
+    let values = SessionValues {
         issuer: arguments::issuer(&request.issuer)?.to_owned(),
         subject,
         user,
-        access_token: secret(&tokens.access_token).map(|token| (token, token_type.to_owned())),
-        access_token_expires_at_ms: arguments::time_ms("tokens.expires_at", tokens.expires_at.as_ref())?,
-        scope: Scope::parse(&tokens.scope),
-        refresh_token: secret(&tokens.refresh_token),
-        id_token: secret(&tokens.id_token),
+        tokens: SessionTokens {
+            access,
+            scope: Scope::parse(&tokens.scope),
+            refresh: stored(&tokens.refresh_token),
+            id_token: stored(&tokens.id_token),
+            generation: 1,
+            ..SessionTokens::default()
+        },
         provider_sid: arguments::name("provider_sid", &request.provider_sid)?.map(str::to_owned),
         authenticated_at_ms: arguments::time_ms("authenticated_at", request.authenticated_at.as_ref())?,
-        device: arguments::device(request.device.as_ref())?.unwrap_or_default(),
+        created_on: arguments::device(request.device.as_ref())?.unwrap_or_default(),
+        not_after_ms: arguments::time_ms("not_after", request.not_after.as_ref())?,
+        ..SessionValues::default()
+    };
+    Ok(NewSession {
+        values,
         replaces,
         request: named(request)?,
-        not_after_ms: arguments::time_ms("not_after", request.not_after.as_ref())?,
         received_at_ms: arguments::time_ms("tokens_received_at", request.tokens_received_at.as_ref())?,
     })
 }
@@ -67,8 +82,8 @@ fn token_type(text: &str) -> Result<&'static str, SessionsError> {
     known.map_or_else(|| wrong("tokens.token_type", "is neither Bearer nor DPoP"), Ok)
 }
 
-fn secret(text: &str) -> Option<Secret<String>> {
-    (!text.is_empty()).then(|| Secret::new(text.to_owned()))
+fn stored(text: &str) -> Option<StoredToken> {
+    (!text.is_empty()).then(|| StoredToken::new(text.to_owned()))
 }
 
 /// A hash of all the request says.

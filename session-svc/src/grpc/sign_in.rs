@@ -52,8 +52,8 @@ pub(super) async fn create_session(
     call: &Call,
     request: v1::CreateSessionRequest,
 ) -> Result<v1::CreateSessionResponse, SessionsError> {
-    let new = new_session::read(&request)?;
-    call.is_about_person(&new.issuer, &new.subject);
+    let new = new_session::read(&request, api.sessions.now_ms())?;
+    call.is_about_person(&new.values.issuer, &new.values.subject);
     let created = api.sessions.create(new).await?;
     call.is_about(created.session.handle);
     Ok(v1::CreateSessionResponse {

@@ -32,15 +32,6 @@ const THEFT_KEPT_MS: u64 = 30 * 86_400_000;
 /// How long it is kept that they were told.
 const TOLD_KEPT_MS: u64 = 1_000;
 
-/// A session that ended by theft, as it was noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Theft {
-    /// When, in milliseconds since the Unix epoch.
-    pub(crate) at_ms: u64,
-    /// Which note says so.
-    version: u64,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     version: u64,
@@ -117,18 +108,19 @@ impl Keeper {
         self.write_mark(name, self.now_ms(), subject, THEFT_KEPT_MS).await
     }
 
-    /// When a session of a person ended by theft, if nobody was told yet.
+    /// When a session of a person ended by theft, in milliseconds since the Unix epoch, if nobody was told yet.
     pub(crate) async fn noted_theft(
         &self,
         issuer: &str,
         subject: &str,
-    ) -> Result<Option<Theft>, SessionsError> {
-        let mark = self.read_mark(theft_name(issuer, subject)).await?;
-        let news = mark.filter(|mark| mark.subject == subject);
-        Ok(news.map(|mark| Theft {
-            at_ms: mark.at_ms,
-            version: mark.version,
-        }))
+    ) -> Result<Option<u64>, SessionsError> {
+        let name = theft_name(issuer, subject);
+        let mark = self
+            .store()
+            .load(name)
+            .await?
+            .map(|record| self.open_mark(name, &record));
+        Ok(mark.filter(|mark| mark.subject == subject).map(|mark| mark.at_ms))
     }
 
     /// The person was told of a theft. What was noted since stays.
@@ -136,15 +128,15 @@ impl Keeper {
         &self,
         issuer: &str,
         subject: &str,
-        theft: &Theft,
+        at_ms: u64,
     ) -> Result<(), SessionsError> {
-        let name = theft_name(issuer, subject);
-        let told = Record {
-            version: theft.version.saturating_add(1),
-            ..self.note(MARK, name, &theft.at_ms.to_be_bytes(), TOLD_KEPT_MS)?
+        let (name, told) = (theft_name(issuer, subject), at_ms.to_be_bytes());
+        let merge = |there: &Record| {
+            let is_told = self.open_mark(name, there).at_ms == at_ms;
+            is_told.then(|| told.to_vec())
         };
-        self.store().replace(told, theft.version, None).await?;
-        Ok(())
+        let written = self.write_note(MARK, name, &told, TOLD_KEPT_MS, merge).await;
+        written.map(|_| ())
     }
 
     /// Whether a session of these lists and this person was ended at `since_ms` or later. One round trip.
@@ -171,11 +163,6 @@ impl Keeper {
             LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
         });
         marks.collect()
-    }
-
-    async fn read_mark(&self, name: Name) -> Result<Option<Mark>, SessionsError> {
-        let record = self.store().load(name).await?;
-        Ok(record.map(|record| self.open_mark(name, &record)))
     }
 
     /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store says when it was

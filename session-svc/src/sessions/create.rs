@@ -7,18 +7,13 @@
 
 use std::time::Duration;
 
-use chassis::secret::Secret;
-
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::REQUEST_KEPT_MS;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
 use crate::session::change::ChangeKind;
-use crate::session::{
-    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionTokens, SessionValues, StoredToken,
-    index,
-};
+use crate::session::{Cause, Session, SessionId, SessionValues, index};
 use crate::store::Inserted;
 
 /// How long ago tokens may have been received: while every mark that was left since is kept, with time to spare for the writes of a
@@ -35,34 +30,12 @@ pub(crate) const FINGERPRINT_BYTES: usize = 32;
 /// A session to begin.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Issuer identifier of the provider.
-    pub issuer: String,
-    /// The person at that issuer; also `sub` of `user`.
-    pub subject: String,
-    /// Claims about the person.
-    pub user: Claims,
-    /// The access token and its type, if there is one.
-    pub access_token: Option<(Secret<String>, String)>,
-    /// When the access token expires; `None` for the default lifetime.
-    pub access_token_expires_at_ms: Option<u64>,
-    /// Scope of the access token.
-    pub scope: Scope,
-    /// The refresh token.
-    pub refresh_token: Option<Secret<String>>,
-    /// The ID token, if it is to be kept.
-    pub id_token: Option<Secret<String>>,
-    /// The provider's own session.
-    pub provider_sid: Option<String>,
-    /// When the person proved who they are; `None` for now.
-    pub authenticated_at_ms: Option<u64>,
-    /// The browser.
-    pub device: Device,
+    /// What it says, but for the times of its beginning.
+    pub values: SessionValues,
     /// The session this one replaces.
     pub replaces: Option<SessionId>,
     /// Names the request, and a hash of all it says, or of the holder of a claim.
     pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
-    /// The session never lives beyond this instant.
-    pub not_after_ms: Option<u64>,
     /// When the tokens were received: the session begins then. `None` for an unknown time: it begins now, and a logout that arrived
     /// since the sign-in was claimed, or without a claim while it is created, ends it.
     pub received_at_ms: Option<u64>,
@@ -81,6 +54,7 @@ impl NewSession {
     fn judge_times(&self, now_ms: u64) -> Result<(), SessionsError> {
         let invalid = |field, problem| Err(SessionsError::Invalid { field, problem });
         if self
+            .values
             .not_after_ms
             .is_some_and(|not_after_ms| not_after_ms <= now_ms)
         {
@@ -95,36 +69,21 @@ impl NewSession {
     }
 }
 
-/// The session without its ID token, where it is too large with it: the token repeats the claims and only hints at sign-out whom
-/// the provider signs out.
-fn smaller(mut session: Session, error: SessionsError) -> Result<Session, SessionsError> {
-    let is_too_large = matches!(error, SessionsError::TooLarge { .. });
-    if !is_too_large || session.tokens.id_token.take().is_none() {
-        return Err(error);
-    }
-    tracing::warn!(
-        session = %session.handle,
-        "the session is too large with its ID token and is kept without it"
-    );
-    Ok(session)
-}
-
 impl Sessions {
     /// Begins a session.
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
         let arrived_ms = self.keeper.now_ms();
         new.judge_times(arrived_ms)?;
-        let sid = new.provider_sid.as_deref().into_iter();
-        let lists = self
-            .keeper
-            .lists_to_come(&new.issuer, &new.subject, sid, &new.user);
+        let SessionValues { issuer, subject, .. } = &new.values;
+        let sid = new.values.provider_sid.as_deref().into_iter();
+        let lists = self.keeper.lists_to_come(issuer, subject, sid, &new.values.user);
         let before = async {
             match new.received_at_ms {
                 Some(_) => Ok(None),
                 None => self.keeper.marks(&lists).await.map(Some),
             }
         };
-        let theft = self.keeper.noted_theft(&new.issuer, &new.subject);
+        let theft = self.keeper.noted_theft(issuer, subject);
         let reserved = self.reserved(new.request.as_ref());
         let (before, theft, reserved) = tokio::join!(before, theft, reserved);
         let (before, reserved) = (before?, reserved?);
@@ -142,7 +101,7 @@ impl Sessions {
             Some(reserved) => reserved.id,
             None => self.random_id()?,
         };
-        let session = self.begin(&id, &new, theft.map(|theft| theft.at_ms));
+        let session = self.begin(&id, &new, theft);
         let session = self.insert(session, is_reserved).await?;
         // Of a session's own mark: it may come while the session is written, where that takes two steps.
         let ended_young = async { Ok(is_reserved && self.keeper.ended_young(session.handle).await?) };
@@ -153,7 +112,7 @@ impl Sessions {
             .unwrap_or(arrived_ms.saturating_add(1));
         let (ended_young, after) = tokio::try_join!(ended_young, self.keeper.marks(&lists))?;
         let mut after = after.iter().flatten();
-        let ended = after.any(|mark| mark.ends(&new.subject, since_ms, before.as_deref()));
+        let ended = after.any(|mark| mark.ends(subject, since_ms, before.as_deref()));
         let ended = match (ended_young, ended) {
             (true, _) => Some((Cause::Replaced, OfflineTokens::TakeBack)),
             (false, true) => Some((Cause::BackChannelLogout, OfflineTokens::Keep)),
@@ -173,8 +132,8 @@ impl Sessions {
             self.end(replaced, Some(&session), Cause::Replaced, OfflineTokens::TakeBack)
                 .await?;
         }
-        if let Some(theft) = theft
-            && let Err(error) = self.keeper.told_theft(&new.issuer, &new.subject, &theft).await
+        if let Some(theft_at_ms) = theft
+            && let Err(error) = self.keeper.told_theft(issuer, subject, theft_at_ms).await
         {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "a theft is told once more by the next sign-in");
@@ -243,11 +202,16 @@ impl Sessions {
     /// earlier call created, and fails if that one ended young.
     async fn insert(&self, mut session: Session, may_be_repeated: bool) -> Result<Session, SessionsError> {
         let max_bytes = self.limits.max_bytes;
-        let inserted = loop {
-            match self.keeper.insert(&session, max_bytes, may_be_repeated).await {
-                Err(error) => session = smaller(session, error)?,
-                Ok(inserted) => break inserted,
+        let inserted = match self.keeper.insert(&session, max_bytes, may_be_repeated).await {
+            // The token repeats the claims, and only hints at sign-out whom the provider signs out.
+            Err(SessionsError::TooLarge { .. }) if session.tokens.id_token.take().is_some() => {
+                tracing::warn!(
+                    session = %session.handle,
+                    "the session is too large with its ID token and is kept without it"
+                );
+                self.keeper.insert(&session, max_bytes, may_be_repeated).await?
             }
+            inserted => inserted?,
         };
         match inserted {
             Inserted::Done => Ok(session),
@@ -267,42 +231,12 @@ impl Sessions {
 
     fn begin(&self, id: &SessionId, new: &NewSession, theft_at_ms: Option<u64>) -> Session {
         let now_ms = self.keeper.now_ms();
-        let default_expiry_ms = now_ms.saturating_add(oidc::DEFAULT_TOKEN_LIFETIME_SECS * 1_000);
-        let expires_at_ms = new.access_token_expires_at_ms.unwrap_or(default_expiry_ms);
-        let access = new.access_token.clone().map(|(value, token_type)| AccessToken {
-            value: StoredToken::new(value.into_inner()),
-            token_type,
-            expires_at_ms,
-            lifetime_ms: AccessToken::kept_lifetime_ms(expires_at_ms.saturating_sub(now_ms) / 1_000),
-        });
-        let stored =
-            |token: &Option<Secret<String>>| token.clone().map(|token| StoredToken::new(token.into_inner()));
-        let device = Device {
-            at_ms: now_ms,
-            ..new.device.clone()
-        };
-        let values = SessionValues {
-            issuer: new.issuer.clone(),
-            subject: new.subject.clone(),
-            user: new.user.clone(),
-            tokens: SessionTokens {
-                access,
-                scope: new.scope.clone(),
-                refresh: stored(&new.refresh_token),
-                id_token: stored(&new.id_token),
-                generation: 1,
-                ..Default::default()
-            },
-            provider_sid: new.provider_sid.clone(),
-            authenticated_at_ms: new.authenticated_at_ms,
-            created_at_ms: new.received_at_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms)),
-            rolled_at_ms: now_ms,
-            not_after_ms: new.not_after_ms,
-            created_on: device.clone(),
-            last_seen_on: device,
-            theft_at_ms,
-            ..Default::default()
-        };
+        let mut values = new.values.clone();
+        values.created_at_ms = new.received_at_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms));
+        values.rolled_at_ms = now_ms;
+        values.created_on.at_ms = now_ms;
+        values.last_seen_on = values.created_on.clone();
+        values.theft_at_ms = theft_at_ms;
         Session::new(id.handle(), values)
     }
 }

@@ -21,7 +21,9 @@ use session_svc::keeper::Keeper;
 use session_svc::refresh::ports::TokenRefreshError;
 use session_svc::refresh::ports::WaitingCaller;
 use session_svc::refresh::{LEASE, Measures, RefreshProvider, Refresher};
-use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
+use session_svc::session::{
+    AccessToken, Cause, Claims, Handle, Lifetime, Scope, SessionId, SessionTokens, SessionValues, StoredToken,
+};
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::SessionStore;
 use session_svc::vault::{KeyRing, Vault};
@@ -194,21 +196,30 @@ impl Scene {
         self.works.lock().unwrap().insert("refresh".to_owned());
         let claims = serde_json::json!({"sub": SUBJECT, "iat": issued_at_secs});
         let id_token = format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()));
-        NewSession {
-            issuer: ISSUER.to_owned(),
-            subject: SUBJECT.to_owned(),
-            user: Claims::parse(claims.to_string()).unwrap(),
-            access_token: Some((Secret::new("access".to_owned()), "Bearer".to_owned())),
-            access_token_expires_at_ms: Some(START_MS),
+        let tokens = SessionTokens {
+            access: Some(AccessToken {
+                value: StoredToken::new("access".to_owned()),
+                token_type: "Bearer".to_owned(),
+                expires_at_ms: START_MS,
+                lifetime_ms: AccessToken::kept_lifetime_ms(0),
+            }),
             scope: Scope::parse("openid"),
-            refresh_token: Some(Secret::new("refresh".to_owned())),
-            id_token: Some(Secret::new(id_token)),
-            provider_sid: Some(SID.to_owned()),
-            authenticated_at_ms: None,
-            device: Device::default(),
+            refresh: Some(StoredToken::new("refresh".to_owned())),
+            id_token: Some(StoredToken::new(id_token)),
+            generation: 1,
+            ..SessionTokens::default()
+        };
+        NewSession {
+            values: SessionValues {
+                issuer: ISSUER.to_owned(),
+                subject: SUBJECT.to_owned(),
+                user: Claims::parse(claims.to_string()).unwrap(),
+                tokens,
+                provider_sid: Some(SID.to_owned()),
+                ..SessionValues::default()
+            },
             replaces: None,
             request: Some(("request-1".to_owned(), [7; 32])),
-            not_after_ms: None,
             received_at_ms: None,
         }
     }
