@@ -1,6 +1,5 @@
 //! Reads of sessions: one by its ID or handle, or those of a person, page by page.
 
-use prost::Message as _;
 use session_proto::v1::get_session_request::By;
 use session_proto::{timestamp, v1};
 
@@ -9,11 +8,7 @@ use super::arguments;
 use super::call::Call;
 use super::resource;
 use crate::session::{Handle, Session};
-use crate::sessions::{Page, SessionsError};
-use crate::store::Entry;
-
-/// Most bytes of sessions on a page: gRPC clients take 4 MiB unless configured otherwise.
-const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
+use crate::sessions::SessionsError;
 
 /// The session a request names.
 pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsError> {
@@ -65,37 +60,14 @@ pub(super) async fn list_sessions(
     let size = arguments::page_size(request.page_size)?;
     let token = arguments::token("page_token", &request.page_token)?;
     let page = api.sessions.list(issuer, subject, size, token).await?;
-    listed(api, issuer, subject, page)
-}
-
-/// A page of a person's as a message; one that would be too large ends early, and the next begins where it ended.
-fn listed(
-    api: &Api,
-    issuer: &str,
-    subject: &str,
-    page: Page,
-) -> Result<v1::ListSessionsResponse, SessionsError> {
-    let mut answer = v1::ListSessionsResponse {
-        sessions: Vec::with_capacity(page.sessions.len()),
-        next_page_token: page.next_page_token,
-    };
-    let mut bytes = 0;
-    let mut last: Option<Entry> = None;
-    // One by one, so that a session and what is shown of it are not both in memory for the whole page.
-    for listed in page.sessions {
-        let message = resource::listed(&listed, issuer, subject, api.sessions.lifetime());
-        bytes += message.encoded_len();
-        if let Some(last) = last.as_ref().filter(|_| bytes > MAX_PAGE_BYTES) {
-            answer.next_page_token = api.sessions.page_token_behind(issuer, subject, last)?;
-            break;
-        }
-        answer.sessions.push(message);
-        last = Some(listed.entry());
-    }
+    let lifetime = api.sessions.lifetime();
+    let shown = |one| resource::listed(&one, issuer, subject, lifetime);
+    let mut sessions: Vec<v1::Session> = page.sessions.into_iter().map(shown).collect();
     // Those that are in no order of the store's come last there.
     let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);
-    answer
-        .sessions
-        .sort_by_key(|session| std::cmp::Reverse(created(session)));
-    Ok(answer)
+    sessions.sort_by_key(|session| std::cmp::Reverse(created(session)));
+    Ok(v1::ListSessionsResponse {
+        sessions,
+        next_page_token: page.next_page_token,
+    })
 }

@@ -14,8 +14,9 @@ use crate::store::{Entry, LoadedRecord};
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
 
-/// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
-pub(crate) const PAGE_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds, and less than
+/// the 4 MiB that gRPC clients take unless configured otherwise. A session as a message is no larger than its record.
+pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
 
 /// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
 const LARGE_RECORD: usize = 16 * 1024;
@@ -58,14 +59,6 @@ impl Shown {
         match self {
             Self::Session(session) => session.created_at_ms,
             Self::Unreadable { created_at_ms, .. } => *created_at_ms,
-        }
-    }
-
-    /// Its place in a list.
-    pub(crate) fn entry(&self) -> Entry {
-        Entry {
-            name: self.handle(),
-            created_at_ms: self.created_at_ms(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::{Sessions, SessionsError};
 use crate::keeper::Shown;
 use crate::keeper::listed::PAGE_BYTES;
 use crate::session::Name;
-use crate::session::index::{self, Whose};
+use crate::session::index::Whose;
 use crate::store::Entry;
 
 /// Keeps page tokens apart from whatever else is sealed.
@@ -69,16 +69,6 @@ impl Sessions {
             next_page_token,
             _permit: permit,
         })
-    }
-
-    /// The token of the page that begins behind an entry of a person's list.
-    pub(crate) fn page_token_behind(
-        &self,
-        issuer: &str,
-        subject: &str,
-        last: &Entry,
-    ) -> Result<String, SessionsError> {
-        self.write_token(index::by_subject(issuer, subject), last)
     }
 
     fn write_token(&self, index: Name, entry: &Entry) -> Result<String, SessionsError> {

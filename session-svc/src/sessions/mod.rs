@@ -30,7 +30,6 @@ pub(crate) use create::FINGERPRINT_BYTES;
 pub use create::{Created, NewSession, SESSION_BYTES_MAX};
 pub(crate) use end::Once;
 pub use end::{EndAll, OfflineTokens};
-pub(crate) use list::Page;
 pub(crate) use security_event::{EventAction, EventOrder, Selector};
 pub(crate) use sign_in::holder_hash;
 pub(crate) use sign_in::{BeginSignInOutcome, SignInAttempt};
