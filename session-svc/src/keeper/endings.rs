@@ -80,13 +80,10 @@ impl Keeper {
 
     /// Writes the mark of a session that ended young as soon as it can be written.
     pub(crate) fn mark_young_later(&self, handle: Handle, cause: Cause) {
-        let keeper = self.clone();
-        self.make_up("the mark of a session that ended young", move || {
-            let keeper = keeper.clone();
-            async move {
-                keeper.mark_ended_young(handle).await?;
-                keeper.remove(handle, cause).await.map(|_removed| ())
-            }
+        let what = "the mark of a session that ended young";
+        self.make_up(what, self.clone(), move |keeper| async move {
+            keeper.mark_ended_young(handle).await?;
+            keeper.remove(handle, cause).await.map(|_removed| ())
         });
     }
 

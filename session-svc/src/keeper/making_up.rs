@@ -16,11 +16,12 @@ const MAKE_UP_PAUSE: Duration = Duration::from_millis(250);
 
 impl Keeper {
     /// Does in the background what a full or unavailable store refused: again and again until it is done, for as
-    /// long as a mark is kept.
-    pub(crate) fn make_up<F, W, E>(&self, what: &'static str, work: W)
+    /// long as a mark is kept. Each try gets the context.
+    pub(crate) fn make_up<C, F, W, E>(&self, what: &'static str, context: C, work: W)
     where
+        C: Clone + Send + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
-        W: Fn() -> F + Send + 'static,
+        W: Fn(C) -> F + Send + 'static,
     {
         let Ok(permit) = Arc::clone(&self.making_up).try_acquire_owned() else {
             tracing::error!(what, "too much could not be written: it is not made up for");
@@ -31,7 +32,7 @@ impl Keeper {
             let until = Instant::now() + Duration::from_millis(MARK_KEPT_MS);
             while Instant::now() < until {
                 sleep(MAKE_UP_PAUSE).await;
-                if work().await.is_ok() {
+                if work(context.clone()).await.is_ok() {
                     tracing::info!(what, "was made up for");
                     return;
                 }

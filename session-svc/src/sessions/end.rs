@@ -248,18 +248,16 @@ impl Sessions {
     /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and
     /// ends what began meanwhile.
     fn mark_later(&self, all: &EndAll, ending: EndingTime) {
-        let (sessions, all) = (self.clone(), all.clone());
+        let context = (self.clone(), all.clone());
         let ending = EndingTime {
             ends_since: false,
             ..ending
         };
-        self.keeper.make_up("the mark of an ending", move || {
-            let (sessions, all) = (sessions.clone(), all.clone());
-            async move {
-                sessions.leave_mark(&all, ending).await?;
-                sessions.end_listed(&all, ending).await.map(|_count| ())
-            }
-        });
+        let end = move |(sessions, all): (Self, EndAll)| async move {
+            sessions.leave_mark(&all, ending).await?;
+            sessions.end_listed(&all, ending).await.map(|_count| ())
+        };
+        self.keeper.make_up("the mark of an ending", context, end);
     }
 
     async fn end_listed(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {

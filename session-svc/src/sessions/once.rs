@@ -182,15 +182,13 @@ impl Sessions {
     /// Notes in the background what the store did not take. That an arrival is noted late keeps what began meanwhile from an ending
     /// that is repeated.
     fn note_later(&self, using: &Use, is_used: bool) {
-        let (sessions, using) = (self.clone(), using.clone());
-        self.keeper.make_up("the use of what is good once", move || {
-            let (sessions, using) = (sessions.clone(), using.clone());
-            async move {
-                match sessions.write_once(&using, is_used).await {
-                    Err(SessionsError::RequestIdReused) => Ok(()),
-                    noted => noted,
-                }
+        let (what, context) = ("the use of what is good once", (self.clone(), using.clone()));
+        let write = move |(sessions, using): (Self, Use)| async move {
+            match sessions.write_once(&using, is_used).await {
+                Err(SessionsError::RequestIdReused) => Ok(()),
+                noted => noted,
             }
-        });
+        };
+        self.keeper.make_up(what, context, write);
     }
 }

@@ -99,16 +99,14 @@ impl Outbox {
             is_written: AtomicBool::new(false),
             _permit: permit,
         });
-        self.keeper.make_up("an event for a receiver", move || {
-            let unwritten = Arc::clone(&unwritten);
-            async move {
-                let outbox = &unwritten.outbox;
-                outbox.keep(&unwritten.receiver, &unwritten.note).await?;
-                unwritten.is_written.store(true, Ordering::Relaxed);
-                outbox.wake();
-                Ok::<(), SessionsError>(())
-            }
-        });
+        let keep = |unwritten: Arc<Unwritten>| async move {
+            let outbox = &unwritten.outbox;
+            outbox.keep(&unwritten.receiver, &unwritten.note).await?;
+            unwritten.is_written.store(true, Ordering::Relaxed);
+            outbox.wake();
+            Ok::<(), SessionsError>(())
+        };
+        self.keeper.make_up("an event for a receiver", unwritten, keep);
     }
 }
 
