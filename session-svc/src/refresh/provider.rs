@@ -103,27 +103,19 @@ impl RefreshProvider for RelyingParty {
     }
 }
 
-/// The provider of each session. Clones share everything.
+/// The providers of sessions, each for its own issuer and those of its tenants, or for every session. Clones share everything.
 #[derive(Clone)]
-pub enum RefreshProviders {
-    /// One for every session.
-    Only(Arc<dyn RefreshProvider>),
-    /// Each for the sessions of its own issuer, or of an issuer of its tenants.
-    Each(Arc<Vec<(RelyingParty, Arc<dyn RefreshProvider>)>>),
-}
+pub struct RefreshProviders(Arc<Vec<(Option<RelyingParty>, Arc<dyn RefreshProvider>)>>);
 
 impl RefreshProviders {
     /// Those that a file lists, or the one of the plain variables.
     #[must_use]
     pub fn of_parties(listed: bool, parties: Vec<RelyingParty>) -> Self {
-        let mut each: Vec<(RelyingParty, Arc<dyn RefreshProvider>)> = Vec::new();
-        for party in parties {
-            if !listed {
-                return Self::Only(Arc::new(party));
-            }
-            each.push((party.clone(), Arc::new(party)));
-        }
-        Self::Each(Arc::new(each))
+        let each = parties.into_iter().map(|party| {
+            let of_issuer = listed.then(|| party.clone());
+            (of_issuer, Arc::new(party) as Arc<dyn RefreshProvider>)
+        });
+        Self(Arc::new(each.collect()))
     }
 
     /// How long a caller waits for tokens of this issuer.
@@ -134,19 +126,14 @@ impl RefreshProviders {
 
     /// The provider a session of this issuer came from; `None` when it is not configured any more.
     pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn RefreshProvider>> {
-        match self {
-            Self::Only(provider) => Some(provider),
-            Self::Each(each) => {
-                let mut all = each.iter();
-                let found = all.find(|(party, _)| party.settings().is_issuer(issuer));
-                found.map(|(_, provider)| provider)
-            }
-        }
+        let is_of = |party: &RelyingParty| party.settings().is_issuer(issuer);
+        let found = self.0.iter().find(|(party, _)| party.as_ref().is_none_or(is_of));
+        found.map(|(_, provider)| provider)
     }
 }
 
 impl<P: RefreshProvider> From<P> for RefreshProviders {
     fn from(only: P) -> Self {
-        Self::Only(Arc::new(only))
+        Self(Arc::new(vec![(None, Arc::new(only))]))
     }
 }
