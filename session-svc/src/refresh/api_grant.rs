@@ -31,7 +31,7 @@ impl RefreshFlight {
                 TokenRefreshError::TargetRefused,
                 "it does not know this audience or resource, or not for this client",
             ),
-            GrantError::Refused(refusal) if refusal.is_about_scope() && !target.scopes().is_empty() => (
+            GrantError::Refused(refusal) if refusal.is_about_scope() && !target.scopes.is_empty() => (
                 FlightOutcome::Target,
                 TokenRefreshError::ScopeRefused,
                 "it does not know a scope of the request, or not for this client",
@@ -67,7 +67,7 @@ impl RefreshFlight {
             }
         };
         tracing::warn!(
-            { session = %session.handle, issuer = session.issuer, audience = target.audience(), resource = target.resource(),
+            { session = %session.handle, issuer = session.issuer, audience = target.audience, resource = target.resource,
             error = &error as &dyn std::error::Error },
             "the provider issues no token for this API: {hint}"
         );
@@ -103,7 +103,7 @@ pub(super) fn api_token(session: &Session, target: &ApiTarget, tokens: &Refreshe
     let scope = match &tokens.scope {
         Some(scope) => Scope::parse(scope),
         // As requested (RFC 6749, section 5.1).
-        None => Scope::parse(&target.scopes().join(" ")),
+        None => Scope::parse(&target.scopes.join(" ")),
     };
     ApiToken {
         target: target.clone(),

@@ -56,11 +56,11 @@ impl RefreshFlight {
         let answer = match self.wanted.target() {
             None => provider.refresh(shown.expose(), now).await,
             Some((target, source)) => {
-                let scope = target.scopes().join(" ");
+                let scope = target.scopes.join(" ");
                 let named = |text| Some(text).filter(|text: &&str| !text.is_empty());
                 let named = TokenTarget {
-                    audience: named(target.audience()),
-                    resource: named(target.resource()),
+                    audience: named(&target.audience),
+                    resource: named(&target.resource),
                     scope: named(&scope),
                 };
                 provider.api_token(source, shown.expose(), &named, now).await

@@ -61,7 +61,7 @@ impl RefreshRecord {
             FlightOutcome::Refreshed => Outcome::Success,
             _ => Outcome::Failure,
         };
-        let named = |name: fn(&ApiTarget) -> &str| target.map(name).filter(|name| !name.is_empty());
+        let named = |name: fn(&ApiTarget) -> &String| target.map(name).filter(|name| !name.is_empty());
         AuditRecord {
             reason: (judged == Outcome::Failure).then(|| outcome.name()),
             actor: Some((&self.person.0, &self.person.1)),
@@ -70,8 +70,8 @@ impl RefreshRecord {
             trace_id: self.trace_id.as_deref(),
             result: Some(outcome.name()),
             ahead: Some(self.ahead),
-            audience: named(ApiTarget::audience),
-            resource: named(ApiTarget::resource),
+            audience: named(|target| &target.audience).map(String::as_str),
+            resource: named(|target| &target.resource).map(String::as_str),
             duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
             ..AuditRecord::new(Event::TokenRefresh, judged)
         }

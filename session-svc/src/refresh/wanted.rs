@@ -98,8 +98,8 @@ fn refusal(session: &Session) -> Option<TokenRefreshError> {
 /// A name made of all a token is requested with, for the owner given.
 pub(super) fn name_of(target: &ApiTarget, owner: &[u8]) -> Name {
     let mut parts = vec![EXCHANGE.as_bytes(), owner];
-    parts.extend([target.audience(), target.resource()].map(str::as_bytes));
-    parts.extend(target.scopes().iter().map(String::as_bytes));
+    parts.extend([&target.audience, &target.resource].map(|name| name.as_bytes()));
+    parts.extend(target.scopes.iter().map(String::as_bytes));
     index::hashed(&parts)
 }
 

@@ -19,7 +19,7 @@ fn token(target: &ApiTarget, scope: &str, expires_at_ms: u64) -> ApiToken {
     ApiToken {
         target: target.clone(),
         access: AccessToken {
-            value: StoredToken::new(format!("for {}", target.audience())),
+            value: StoredToken::new(format!("for {}", target.audience)),
             token_type: "Bearer".to_owned(),
             expires_at_ms,
             lifetime_ms: AccessToken::LONG,
@@ -55,7 +55,7 @@ fn a_token_is_served_for_exactly_what_it_was_requested_for() {
         )
     };
     assert!(serves(&orders) && serves(&same));
-    let resource = ApiTarget::new("", "orders", orders.scopes());
+    let resource = ApiTarget::new("", "orders", &orders.scopes);
     for other in [
         target("orders", &["read"]),
         target("orders", &[]),

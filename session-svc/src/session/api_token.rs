@@ -15,12 +15,15 @@ pub(crate) const MAX_API_TOKENS: usize = 16;
 /// What a token is for: the audience or resource (RFC 8693, section 2.1; RFC 8707, section 2), and the scope at it.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ApiTarget {
+    /// Logical name of the API; empty for none.
     #[prost(string, tag = "1")]
-    audience: String,
+    pub(crate) audience: String,
+    /// URI of the API; empty for none.
     #[prost(string, tag = "2")]
-    resource: String,
+    pub(crate) resource: String,
+    /// The scopes the token has to carry, sorted.
     #[prost(string, repeated, tag = "3")]
-    scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
 }
 
 impl ApiTarget {
@@ -34,21 +37,6 @@ impl ApiTarget {
             resource: resource.to_owned(),
             scopes,
         }
-    }
-
-    /// Logical name of the API; empty for none.
-    pub fn audience(&self) -> &str {
-        &self.audience
-    }
-
-    /// URI of the API; empty for none.
-    pub fn resource(&self) -> &str {
-        &self.resource
-    }
-
-    /// The scopes the token has to carry.
-    pub fn scopes(&self) -> &[String] {
-        &self.scopes
     }
 }
 

@@ -70,7 +70,7 @@ impl Sessions {
         match requested {
             Ok(token) => Ok(token.granted()?),
             Err(TokenRefreshError::ScopeRefused) => {
-                Err(TokenRefusal::InsufficientScope(target.scopes().to_vec()).into())
+                Err(TokenRefusal::InsufficientScope(target.scopes.clone()).into())
             }
             Err(error) if error.keeps_tokens() && !force => {
                 let held = session.tokens.api.get(target);
