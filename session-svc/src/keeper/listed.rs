@@ -18,9 +18,6 @@ pub(crate) const READ_AT_ONCE: usize = 32;
 /// the 4 MiB that gRPC clients take unless configured otherwise. A session as a message is no larger than its record.
 pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
 
-/// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
-const LARGE_RECORD: usize = 16 * 1024;
-
 /// A session as a list shows it.
 #[derive(Debug)]
 pub enum Shown {
@@ -113,9 +110,6 @@ impl Keeper {
                 LoadedRecord::Unreadable => Err(Vec::new()),
                 LoadedRecord::Record(record) => {
                     bytes += record.payload.len();
-                    if record.payload.len() > LARGE_RECORD {
-                        tokio::task::yield_now().await;
-                    }
                     if !record.indexes.contains(&index) {
                         // It is found by other lists by now.
                         continue;

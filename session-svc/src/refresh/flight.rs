@@ -129,27 +129,10 @@ pub(super) struct RefreshFlight {
     pub(super) entry: FlightEntry,
     pub(super) wanted: Wanted,
     pub(super) handle: Handle,
-    record: RefreshRecord,
+    pub(super) record: RefreshRecord,
 }
 
 impl RefreshFlight {
-    /// An attempt to get what is wanted of a session.
-    pub(super) fn new(
-        refresher: Refresher,
-        handle: Handle,
-        wanted: Wanted,
-        entry: FlightEntry,
-        record: RefreshRecord,
-    ) -> Self {
-        Self {
-            refresher,
-            entry,
-            wanted,
-            handle,
-            record,
-        }
-    }
-
     /// Wakes all who wait with the session that has newer tokens, or why there are none.
     pub(super) async fn run(self) {
         let (outcome, result) = match self.lead_or_wait().await {
@@ -164,10 +147,7 @@ impl RefreshFlight {
     /// Counts and records what the attempt came to.
     fn record_outcome(&self, outcome: FlightOutcome) {
         let target = self.wanted.target().map(|(target, _)| target);
-        match target {
-            None => self.refresher.measures.flight(outcome),
-            Some(_) => self.refresher.measures.api_token(outcome),
-        }
+        self.refresher.measures.flight(outcome, target.is_some());
         self.record.write(outcome, target);
     }
 

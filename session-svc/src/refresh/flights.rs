@@ -133,11 +133,7 @@ impl Drop for FlightEntry {
 
 impl FlightWaiter {
     /// What the flight comes to.
-    pub(super) async fn outcome(mut self) -> FlightResult {
-        self.wait().await
-    }
-
-    async fn wait(&mut self) -> FlightResult {
+    pub(super) async fn outcome(&mut self) -> FlightResult {
         let finished = self.0.wait_for(|progress| progress.outcome.is_some()).await;
         let outcome = finished.ok().and_then(|progress| progress.outcome.clone());
         // The task panicked before it had an outcome.
@@ -146,7 +142,7 @@ impl FlightWaiter {
 
     /// The same, unless it takes too long: then what it is that is waited for.
     pub(super) async fn outcome_within(mut self, limit: Duration) -> FlightResult {
-        match timeout(limit, self.wait()).await {
+        match timeout(limit, self.outcome()).await {
             Ok(outcome) => outcome,
             Err(_) if self.0.borrow().store_is_away => Err(TokenRefreshError::StoreUnavailable),
             Err(_) => Err(TokenRefreshError::ProviderUnavailable),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oidc::{GrantError, IdToken, PROTOCOL_CLAIMS, RefreshedTokens, TokenTarget};
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::RefreshProvider;
 use super::api_grant::{api_token, show_unsaved};
@@ -52,7 +52,7 @@ impl RefreshFlight {
             }
         };
         self.check_lease(held)?;
-        let (sent_at, now) = (Instant::now(), now_ms() / 1_000);
+        let (timer, now) = (self.refresher.measures.asking_provider(), now_ms() / 1_000);
         let answer = match self.wanted.target() {
             None => provider.refresh(shown.expose(), now).await,
             Some((target, source)) => {
@@ -66,7 +66,7 @@ impl RefreshFlight {
                 provider.api_token(source, shown.expose(), &named, now).await
             }
         };
-        self.refresher.measures.provider_took(sent_at.elapsed());
+        timer.observe_duration();
         match (answer, self.wanted.target()) {
             (Ok(tokens), _) => self.validate_and_save(provider.as_ref(), session, tokens).await,
             (Err(error), None) => self.fail(session, error).await,

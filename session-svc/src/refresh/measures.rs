@@ -1,9 +1,7 @@
 //! What is counted and timed about refreshes and revocations.
 
-use std::time::{Duration, Instant};
-
 use prometheus::{
-    Histogram, IntCounterVec, IntGauge, Registry, register_histogram_with_registry,
+    Histogram, HistogramTimer, IntCounterVec, IntGauge, Registry, register_histogram_with_registry,
     register_int_counter_vec_with_registry, register_int_gauge_with_registry,
 };
 
@@ -106,12 +104,13 @@ impl Measures {
         })
     }
 
-    pub(super) fn flight(&self, outcome: FlightOutcome) {
-        self.flights.with_label_values(&[outcome.name()]).inc();
-    }
-
-    pub(super) fn api_token(&self, outcome: FlightOutcome) {
-        self.api_tokens.with_label_values(&[outcome.name()]).inc();
+    pub(super) fn flight(&self, outcome: FlightOutcome, is_for_api: bool) {
+        let flights = if is_for_api {
+            &self.api_tokens
+        } else {
+            &self.flights
+        };
+        flights.with_label_values(&[outcome.name()]).inc();
     }
 
     pub(super) fn ahead(&self, outcome: &'static str) {
@@ -122,45 +121,35 @@ impl Measures {
         self.revocations.with_label_values(&[outcome]).inc();
     }
 
-    pub(super) fn provider_took(&self, duration: Duration) {
-        self.provider.observe(duration.as_secs_f64());
+    /// Times a request to a provider until dropped.
+    pub(super) fn asking_provider(&self) -> HistogramTimer {
+        self.provider.start_timer()
     }
 
-    /// Counts a waiting call until dropped.
-    pub(super) fn waiting(&self) -> WaitingCall<'_> {
-        self.waiting.inc();
-        WaitingCall {
-            measures: self,
-            began: Instant::now(),
-        }
+    /// Counts and times a waiting call until dropped.
+    pub(super) fn waiting(&self) -> (Counted<'_>, HistogramTimer) {
+        (Counted::new(&self.waiting), self.waits.start_timer())
     }
 
     /// Counts an outcome that is to be saved until dropped.
-    pub(super) fn unsaved(&self) -> Unsaved<'_> {
-        self.unsaved.inc();
-        Unsaved(self)
+    pub(super) fn unsaved(&self) -> Counted<'_> {
+        Counted::new(&self.unsaved)
     }
 }
 
-/// An outcome that is to be saved.
-pub(super) struct Unsaved<'a>(&'a Measures);
+/// What a gauge counts until it is dropped.
+pub(super) struct Counted<'a>(&'a IntGauge);
 
-impl Drop for Unsaved<'_> {
-    fn drop(&mut self) {
-        self.0.unsaved.dec();
+impl<'a> Counted<'a> {
+    fn new(gauge: &'a IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge)
     }
 }
 
-/// A call that waits for a refresh.
-pub(super) struct WaitingCall<'a> {
-    measures: &'a Measures,
-    began: Instant,
-}
-
-impl Drop for WaitingCall<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.measures.waiting.dec();
-        self.measures.waits.observe(self.began.elapsed().as_secs_f64());
+        self.0.dec();
     }
 }
 

@@ -139,8 +139,13 @@ impl Refresher {
         let (waiting, entry) = self.flights.join(seen.handle, wanted.clone(), span);
         if let Some(entry) = entry {
             let span = entry.span();
-            let record = RefreshRecord::begin(seen, caller, ahead);
-            let flight = RefreshFlight::new(self.clone(), seen.handle, wanted, entry, record);
+            let flight = RefreshFlight {
+                refresher: self.clone(),
+                entry,
+                wanted,
+                handle: seen.handle,
+                record: RefreshRecord::begin(seen, caller, ahead),
+            };
             self.work.spawn(carried(flight.run().instrument(span)));
         }
         waiting

@@ -52,7 +52,7 @@ impl Refresher {
                 Err(_) => "failed",
             };
         }
-        let flight = self.join(seen, Wanted::session(seen), caller, true);
+        let mut flight = self.join(seen, Wanted::session(seen), caller, true);
         let Err(error) = flight.outcome().await else {
             return "refreshed";
         };

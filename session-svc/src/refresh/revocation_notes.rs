@@ -81,7 +81,16 @@ impl Refresher {
             tokens,
             session: session.map(|handle| handle.to_string()).unwrap_or_default(),
         };
-        if let Err(error) = insert_note(keeper, name, &note).await {
+        let record = keeper.note(REVOCATION, name, &note.encode_to_vec(), KEPT_MS);
+        let noted = async {
+            let record = Record {
+                indexes: vec![list()],
+                ..record?
+            };
+            // An empty event: watchers pass it over. One that is there already says the same.
+            Ok::<_, SessionsError>(keeper.store().insert(record, Vec::new()).await?)
+        };
+        if let Err(error) = noted.await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "a revocation could not be noted: it is tried once");
         }
@@ -209,17 +218,6 @@ impl Refresher {
         }
         Ok(())
     }
-}
-
-async fn insert_note(keeper: &Keeper, name: Name, note: &RevocationNote) -> Result<(), SessionsError> {
-    let text = note.encode_to_vec();
-    let record = Record {
-        indexes: vec![list()],
-        ..keeper.note(REVOCATION, name, &text, KEPT_MS)?
-    };
-    // An empty event: watchers pass it over. One that is there already says the same.
-    keeper.store().insert(record, Vec::new()).await?;
-    Ok(())
 }
 
 /// The list all notes are found by.

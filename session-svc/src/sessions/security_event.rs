@@ -355,8 +355,7 @@ impl Sessions {
             }
             true
         };
-        let (session, _) = self.keeper.edit(session, ChangeKind::Changed, None, edit).await?;
-        Ok((session, true))
+        self.keeper.edit(session, ChangeKind::Changed, None, edit).await
     }
 
     /// Replaces those claims that no later event has told, unless the session has begun since the event and so has those of after it. Where
