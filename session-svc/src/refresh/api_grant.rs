@@ -25,51 +25,37 @@ impl RefreshFlight {
         error: GrantError,
     ) -> LeadOutcome {
         let by_exchange = source == ApiTokenSource::AccessToken;
-        let (outcome, meaning, hint) = match &error {
-            GrantError::Refused(refusal) if refusal.is_about_target() => (
-                FlightOutcome::Target,
-                TokenRefreshError::TargetRefused,
-                "it does not know this audience or resource, or not for this client",
-            ),
-            GrantError::Refused(refusal) if refusal.is_about_scope() && !target.scopes.is_empty() => (
-                FlightOutcome::Target,
-                TokenRefreshError::ScopeRefused,
-                "it does not know a scope of the request, or not for this client",
-            ),
-            GrantError::Refused(refusal) if by_exchange && refusal.is_about_subject_token() => (
-                FlightOutcome::Rejected,
-                TokenRefreshError::SubjectRefused,
-                "the session's access token may be dead there, before its time",
-            ),
-            GrantError::Refused(_) if by_exchange => (
-                FlightOutcome::Rejected,
-                TokenRefreshError::ExchangeRefused,
-                "where it offers this client no token exchange, set OIDC_API_TOKENS=refresh",
-            ),
-            GrantError::Unusable(_) if by_exchange => (
-                FlightOutcome::Unusable,
-                TokenRefreshError::ExchangeRefused,
-                "its answer to the exchange is of no use",
-            ),
-            // The session's own refreshes may work all the same, and another sign-in would meet the same refusal.
-            GrantError::Refused(refusal) if !refusal.is_final() => (
-                FlightOutcome::Rejected,
-                TokenRefreshError::TargetRefused,
-                "it refuses this client a refresh that names the API",
-            ),
-            GrantError::Unusable(_) => (
-                FlightOutcome::Unusable,
-                TokenRefreshError::TargetRefused,
-                "its answer to the refresh that names the API is of no use",
-            ),
-            GrantError::Refused(_) | GrantError::Transient(_) => {
-                return self.fail(session, error).await;
+        let (outcome, meaning) = match &error {
+            GrantError::Refused(refusal) if refusal.is_about_target() => {
+                (FlightOutcome::Target, TokenRefreshError::TargetRefused)
             }
+            GrantError::Refused(refusal) if refusal.is_about_scope() && !target.scopes.is_empty() => {
+                (FlightOutcome::Target, TokenRefreshError::ScopeRefused)
+            }
+            GrantError::Refused(refusal) if by_exchange && refusal.is_about_subject_token() => {
+                (FlightOutcome::Rejected, TokenRefreshError::SubjectRefused)
+            }
+            GrantError::Refused(_) if by_exchange => {
+                (FlightOutcome::Rejected, TokenRefreshError::ExchangeRefused)
+            }
+            GrantError::Unusable(_) if by_exchange => {
+                (FlightOutcome::Unusable, TokenRefreshError::ExchangeRefused)
+            }
+            // The session's own refreshes may work all the same, and another sign-in would meet the same refusal.
+            GrantError::Refused(refusal) if !refusal.is_final() => {
+                (FlightOutcome::Rejected, TokenRefreshError::TargetRefused)
+            }
+            GrantError::Unusable(_) => (FlightOutcome::Unusable, TokenRefreshError::TargetRefused),
+            GrantError::Refused(_) | GrantError::Transient(_) => return self.fail(session, error).await,
         };
         tracing::warn!(
-            { session = %session.handle, issuer = session.issuer, audience = target.audience, resource = target.resource,
-            error = &error as &dyn std::error::Error },
-            "the provider issues no token for this API: {hint}"
+            session = %session.handle,
+            issuer = session.issuer,
+            audience = target.audience,
+            resource = target.resource,
+            by_exchange,
+            error = &error as &dyn std::error::Error,
+            "the provider issues no token for this API"
         );
         Err(LeadError::Concluded(outcome, Err(meaning)))
     }

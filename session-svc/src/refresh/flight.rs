@@ -262,24 +262,17 @@ impl RefreshFlight {
 
     async fn prolong(&self, lease: &Lease, held: &LeaseExpiry) -> std::convert::Infallible {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
-        let mut was_prolonged = true;
         loop {
             sleep(lease_for / RENEWALS_PER_LEASE).await;
             let sent_at = Instant::now();
-            let prolonged = keeper.store().renew_lease(lease, lease_for).await;
-            let is_news = was_prolonged;
-            was_prolonged = matches!(prolonged, Ok(true));
-            match prolonged {
+            match keeper.store().renew_lease(lease, lease_for).await {
                 Ok(true) => held.prolong(sent_at, lease_for),
                 // What is under way is finished all the same: the provider may have rotated already, and the
                 // write is compared by the generation of the tokens.
-                Ok(false) if is_news => {
-                    tracing::warn!(session = %self.handle, "the lease of a refresh ran out");
-                }
-                Err(error) if is_news => {
+                Ok(false) => tracing::warn!(session = %self.handle, "the lease of a refresh ran out"),
+                Err(error) => {
                     tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh is not prolonged");
                 }
-                Ok(false) | Err(_) => {}
             }
         }
     }
