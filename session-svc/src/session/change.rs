@@ -3,7 +3,8 @@
 use super::{Cause, Handle, Session};
 
 /// What happened. The numbers are those of `session.v1.SessionEvent.Kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
 pub enum ChangeKind {
     /// The session began.
     Created = 1,
@@ -20,13 +21,8 @@ pub enum ChangeKind {
 impl ChangeKind {
     /// The kind of this number. A kind of a newer release counts as a change: whoever caches the session has to read it again.
     pub(crate) fn of_number(number: u32) -> Self {
-        match number {
-            1 => Self::Created,
-            2 => Self::Rolled,
-            3 => Self::Refreshed,
-            5 => Self::Ended,
-            _ => Self::Changed,
-        }
+        let number = i32::try_from(number).unwrap_or_default();
+        Self::try_from(number).unwrap_or(Self::Changed)
     }
 }
 

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::{BoxStream, try_unfold};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{Sessions, SessionsError};
@@ -57,7 +57,6 @@ struct SessionWatch {
     position: String,
     beat: Interval,
     sessions: Sessions,
-    over: bool,
 }
 
 impl Sessions {
@@ -82,39 +81,32 @@ impl Sessions {
             position,
             beat,
             sessions: self.clone(),
-            over: false,
         };
-        Ok(unfold(watch, |mut watch| async move {
-            if watch.over {
-                return None;
-            }
+        let updates = try_unfold(watch, |mut watch| async move {
             let update = watch.next().await?;
-            watch.over = update.is_err();
-            Some((update, watch))
-        })
-        .boxed())
+            Ok(update.map(|update| (update, watch)))
+        });
+        Ok(updates.boxed())
     }
 }
 
 impl SessionWatch {
-    async fn next(&mut self) -> Option<Result<(WatchUpdate, u64, String), SessionsError>> {
+    async fn next(&mut self) -> Result<Option<(WatchUpdate, u64, String)>, SessionsError> {
         loop {
-            tokio::select! {
+            let update = tokio::select! {
                 biased;
-                published = self.published.next() => match published? {
-                    Ok(StoreUpdate::Event { position, payload }) => {
+                published = self.published.try_next() => match published? {
+                    Some(StoreUpdate::Event { position, payload }) => {
                         self.position = position;
-                        if let Some(update) = self.read(&payload) {
-                            return Some(Ok(self.update(update)));
-                        }
+                        self.read(&payload)
                     }
-                    Ok(StoreUpdate::Missed) => return Some(Ok(self.update(WatchUpdate::Missed))),
-                    Err(error) => return Some(Err(error.into())),
+                    Some(StoreUpdate::Missed) => Some(WatchUpdate::Missed),
+                    None => return Ok(None),
                 },
-                _ = self.beat.tick() => {
-                    let interval = self.beat.period();
-                    return Some(Ok(self.update(WatchUpdate::Heartbeat(interval))));
-                }
+                _ = self.beat.tick() => Some(WatchUpdate::Heartbeat(self.beat.period())),
+            };
+            if let Some(update) = update {
+                return Ok(Some(self.update(update)));
             }
         }
     }
@@ -142,13 +134,12 @@ impl SessionWatch {
                 return Some(WatchUpdate::Missed);
             }
         };
-        match &self.scope {
-            WatchScope::All => Some(WatchUpdate::Change(change)),
-            WatchScope::Session(handle) => (change.handle == *handle).then_some(WatchUpdate::Change(change)),
-            WatchScope::Person { .. } if change.subject.is_empty() => Some(WatchUpdate::Missed),
-            WatchScope::Person { issuer, subject } => (change.issuer == *issuer
-                && change.subject == *subject)
-                .then_some(WatchUpdate::Change(change)),
-        }
+        let concerns = match &self.scope {
+            WatchScope::All => true,
+            WatchScope::Session(handle) => change.handle == *handle,
+            WatchScope::Person { .. } if change.subject.is_empty() => return Some(WatchUpdate::Missed),
+            WatchScope::Person { issuer, subject } => change.issuer == *issuer && change.subject == *subject,
+        };
+        concerns.then_some(WatchUpdate::Change(change))
     }
 }
