@@ -156,7 +156,7 @@ impl SignalReceiver {
             occurred_at_ms: token.occurred_at.saturating_mul(SECOND_MS),
             action,
         };
-        let outcome = sessions.apply_event(&order).await?;
+        let changed = sessions.apply_event(&order).await?;
         tracing::info!(
             transmitter = trusted.id(),
             event = token.event.name,
@@ -164,24 +164,24 @@ impl SignalReceiver {
             txn = token.txn,
             initiating_entity = token.event.initiating_entity,
             reason = token.event.reason,
-            sessions = outcome.sessions,
-            repeated = outcome.is_repeated,
+            sessions = changed.unwrap_or_default(),
+            repeated = changed.is_none(),
             "accepted a security event"
         );
-        if outcome.is_repeated {
+        let Some(changed) = changed else {
             return Ok(EventResult::Repeated);
-        }
+        };
         let person = order.subjects.iter().find_map(|one| one.subject.as_deref());
         AuditRecord {
             actor: person.map(|subject| (configured.provider.as_str(), subject)),
             provider: Some(&configured.id),
             security_event: Some(token.event.name),
             result: Some(word),
-            ended_count: (word == "end").then_some(outcome.sessions),
+            ended_count: (word == "end").then_some(changed),
             ..AuditRecord::new(Event::SecurityEvent, Outcome::Success)
         }
         .write();
-        Ok(match (word, outcome.sessions) {
+        Ok(match (word, changed) {
             ("note", _) => EventResult::Noted,
             (_, 0) => EventResult::Nobody,
             _ => EventResult::Acted,

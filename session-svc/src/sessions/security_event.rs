@@ -68,15 +68,6 @@ pub(crate) enum EventAction {
     Note,
 }
 
-/// What an event has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EventOutcome {
-    /// How many sessions it has changed or ended.
-    pub(crate) sessions: u32,
-    /// Whether it had acted before.
-    pub(crate) is_repeated: bool,
-}
-
 /// How far a call has come with an event.
 struct EventProgress {
     /// What it has changed or ended.
@@ -184,17 +175,14 @@ impl EventOrder {
 }
 
 impl Sessions {
-    /// Does what an event orders, unless it has been done.
-    pub(crate) async fn apply_event(&self, order: &EventOrder) -> Result<EventOutcome, SessionsError> {
+    /// Does what an event orders, and gives how many sessions it has changed or ended; `None` if it had acted before.
+    pub(crate) async fn apply_event(&self, order: &EventOrder) -> Result<Option<u32>, SessionsError> {
         if order.action == EventAction::Note {
-            return Ok(EventOutcome::default());
+            return Ok(Some(0));
         }
         let known = self.once_note(order.name()).await?;
         if known.as_ref().is_some_and(|known| !known.used_by.is_empty()) {
-            return Ok(EventOutcome {
-                is_repeated: true,
-                ..EventOutcome::default()
-            });
+            return Ok(None);
         }
         let is_full = match self.reach_those_to_come(order).await {
             // First of all it acts, for which there is always room.
@@ -217,10 +205,7 @@ impl Sessions {
         if let (Some(first_ms), false) = (progress.first_ms, progress.done.is_empty()) {
             self.remember_event(order, first_ms).await?;
         }
-        Ok(EventOutcome {
-            sessions: u32::try_from(progress.done.len()).unwrap_or(u32::MAX),
-            is_repeated: false,
-        })
+        Ok(Some(u32::try_from(progress.done.len()).unwrap_or(u32::MAX)))
     }
 
     /// Leaves word for sessions that are just being created, and, of a demand, for all that begin without a new sign-in.
