@@ -13,7 +13,7 @@ use super::Keeper;
 use super::sealed_notes::DEMAND;
 use crate::error::SessionsError;
 use crate::session::{Name, Session, SignInDemand, index};
-use crate::store::{LoadedRecord, Record};
+use crate::store::Record;
 
 /// How long a demand is kept: longer than a provider usually remembers that somebody is signed in.
 const DEMAND_KEPT_MS: u64 = 30 * 86_400_000;
@@ -46,10 +46,7 @@ impl Keeper {
         let lists = self.lists_to_come(&session.issuer, &session.subject, session.sids(), &session.user);
         let names: Vec<Name> = lists.into_iter().map(demand_name).collect();
         let loaded = self.store().load_many(&names).await?.into_iter();
-        let demands = loaded.filter_map(|loaded| match loaded {
-            LoadedRecord::Record(record) => self.open_demand(&record),
-            LoadedRecord::Unreadable | LoadedRecord::Gone => None,
-        });
+        let demands = loaded.filter_map(|loaded| self.open_demand(&loaded.ok()??));
         let unmet = demands.filter(|demand| !demand.is_met_by(session));
         Ok(unmet.reduce(SignInDemand::and))
     }

@@ -18,7 +18,7 @@ use super::records::young_name;
 use super::sealed_notes::MARK;
 use crate::error::SessionsError;
 use crate::session::{Cause, Claims, Handle, Name, Session, index};
-use crate::store::{LoadedRecord, Record, StoreError};
+use crate::store::Record;
 
 /// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
 pub(crate) const MARK_KEPT_MS: u64 = 120_000;
@@ -154,11 +154,8 @@ impl Keeper {
     pub(crate) async fn marks(&self, lists: &[Name]) -> Result<Vec<Option<Mark>>, SessionsError> {
         let names: Vec<Name> = lists.iter().copied().map(mark_name).collect();
         let loaded = self.store().load_many(&names).await?;
-        let marks = names.into_iter().zip(loaded).map(|(name, loaded)| match loaded {
-            LoadedRecord::Record(record) => Ok(Some(self.open_mark(name, &record))),
-            LoadedRecord::Gone => Ok(None),
-            LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
-        });
+        let marks = names.into_iter().zip(loaded);
+        let marks = marks.map(|(name, loaded)| Ok(loaded?.map(|record| self.open_mark(name, &record))));
         marks.collect()
     }
 

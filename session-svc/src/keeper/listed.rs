@@ -9,7 +9,7 @@ use super::Keeper;
 use crate::error::SessionsError;
 use crate::session::index::{self, Whose};
 use crate::session::{Handle, Name, Session};
-use crate::store::{Entry, LoadedRecord};
+use crate::store::Entry;
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
@@ -106,9 +106,9 @@ impl Keeper {
         let mut bytes = 0;
         for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
             let opened = match loaded {
-                LoadedRecord::Gone => continue,
-                LoadedRecord::Unreadable => Err(Vec::new()),
-                LoadedRecord::Record(record) => {
+                Ok(None) => continue,
+                Err(_) => Err(Vec::new()),
+                Ok(Some(record)) => {
                     bytes += record.payload.len();
                     if !record.indexes.contains(&index) {
                         // It is found by other lists by now.

@@ -8,7 +8,7 @@ use super::counts::SessionCounts;
 use crate::error::SessionsError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Handle, Lifetime, Name, Session, index};
-use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
+use crate::store::{Inserted, Record, Replaced, SessionStore};
 use crate::vault::{SealError, Vault};
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
@@ -86,11 +86,8 @@ impl Keeper {
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
         let loaded = self.store.load_many(handles).await?;
-        Ok(loaded.into_iter().map(|loaded| match loaded {
-            LoadedRecord::Record(record) => self.valid(&record),
-            LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
-            LoadedRecord::Gone => Err(SessionsError::Missing),
-        }))
+        let loaded = loaded.into_iter();
+        Ok(loaded.map(|loaded| self.valid(&loaded?.ok_or(SessionsError::Missing)?)))
     }
 
     fn valid(&self, record: &Record) -> Result<Session, SessionsError> {

@@ -10,7 +10,7 @@ use ring::rand::SystemRandom;
 use tokio::time::timeout;
 
 use crate::session::SessionId;
-use crate::store::embedded::FileError;
+use crate::store::embedded::FileProblem;
 use crate::store::url::{StoreSettings, Topology};
 use crate::store::{OpenError, Record, SessionStore, StoreError, open};
 
@@ -115,16 +115,19 @@ fn unreachable(found: &str) -> Finding {
 
 fn unopened(access: &StoreAccess, error: &OpenError) -> Finding {
     match error {
-        OpenError::File(FileError::InUse { path }) => unless_served(
-            access,
-            format!("{} is in use by a running service", path.display()),
-            "stop the service first, or ask it with `session-svc sessions`: a file belongs to one process",
-        ),
-        OpenError::File(FileError::Damaged { .. } | FileError::Empty { .. }) => Finding::problem(
-            chain(error),
-            "put a backup in its place, or move it away: then every user has to sign in again",
-        ),
-        other => unreachable(&chain(other)),
+        OpenError::File(file) => match file.problem {
+            FileProblem::InUse => unless_served(
+                access,
+                format!("{} is in use by a running service", file.path.display()),
+                "stop the service first, or ask it with `session-svc sessions`: a file belongs to one process",
+            ),
+            FileProblem::Damaged(_) | FileProblem::Empty => Finding::problem(
+                chain(error),
+                "put a backup in its place, or move it away: then every user has to sign in again",
+            ),
+            _ => unreachable(&chain(error)),
+        },
+        OpenError::Redis(_) => unreachable(&chain(error)),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::error::SessionsError;
 use crate::keeper::Keeper;
 use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, Name, RevocableToken, SessionId, index};
-use crate::store::{Listing, LoadedRecord, Record};
+use crate::store::{Listing, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
 const KEPT_MS: u64 = 86_400_000;
@@ -171,7 +171,7 @@ impl Refresher {
         while Instant::now() < until && !shutdown.is_cancelled() {
             let names: Vec<Name> = page.entries.iter().map(|entry| entry.name).collect();
             for loaded in self.keeper.store().load_many(&names).await? {
-                if let LoadedRecord::Record(record) = loaded {
+                if let Ok(Some(record)) = loaded {
                     self.revoke_record(&record, pauses).await?;
                 }
             }

@@ -8,8 +8,7 @@ use futures_util::stream::BoxStream;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 
 use super::{
-    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
-    StoreUpdate,
+    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
 /// Bounds of the histogram, in seconds: an engine nearby answers in a fraction of a millisecond, and a failover takes seconds.
@@ -85,7 +84,7 @@ impl SessionStore for MeasuredStore {
             .await
     }
 
-    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Loaded {
         self.timed("load", self.store.load(name)).await
     }
 
@@ -112,7 +111,7 @@ impl SessionStore for MeasuredStore {
         self.timed("list", self.store.list(index, after, limit)).await
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         self.timed("load_many", self.store.load_many(names)).await
     }
 

@@ -103,23 +103,15 @@ pub struct Listing {
     pub next: Option<Entry>,
 }
 
-/// What became of reading one of several records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadedRecord {
-    /// It is there.
-    Record(Record),
-    /// It is there and is not what this release writes.
-    Unreadable,
-    /// There is none.
-    Gone,
-}
+/// What reading a record brings: `None` once it has expired or was removed, `Corrupt` if it is not what this release writes.
+pub type Loaded = Result<Option<Record>, StoreError>;
 
 /// A right to do something alone, held for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// What is held.
     pub name: Name,
-    /// Tells the leases of one holder apart when one is given back: grows with every lease ever granted on this name.
+    /// Tells the leases of one holder apart when one is given back: grows with every lease granted on this name.
     /// No write is compared with it; what a late holder writes is refused by the record's version.
     pub serial: u64,
     /// The holder's name, which nobody else has.
@@ -181,8 +173,8 @@ pub trait SessionStore: Send + Sync + 'static {
         event: Vec<u8>,
     ) -> Result<Inserted, StoreError>;
 
-    /// Reads a record; `None` once it has expired or was removed. One round trip.
-    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError>;
+    /// Reads a record. One round trip.
+    async fn load(&self, name: Name) -> Loaded;
 
     /// Replaces a record if its version is `expected`, and publishes `event` if there is one. From then on the record is
     /// found by the lists this one names.
@@ -210,7 +202,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError>;
 
     /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError>;
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError>;
 
     /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
     /// been done, or be done yet: of its leases the last one acquired can be given back.

@@ -21,7 +21,7 @@ use super::note::{KEPT_MS, SignalNote, list_of};
 use super::outbox::Outbox;
 use super::receiver::Receiver;
 use crate::session::{Name, SessionId};
-use crate::store::{Lease, LoadedRecord, StoreError};
+use crate::store::{Lease, StoreError};
 
 /// How often a replica looks for notes.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
@@ -219,7 +219,7 @@ impl Deliverer {
         let names: Vec<Name> = page.iter().map(|(_, name)| *name).collect();
         let loaded = keeper.store().load_many(&names).await?;
         let notes = page.iter().zip(loaded).filter_map(|(queued, loaded)| {
-            let LoadedRecord::Record(record) = loaded else {
+            let Ok(Some(record)) = loaded else {
                 return None;
             };
             let note = SignalNote::open(&record, keeper).ok()?;
@@ -234,7 +234,7 @@ impl Deliverer {
         let gone = notes
             .into_iter()
             .zip(sessions)
-            .filter(|(_, session)| *session == LoadedRecord::Gone);
+            .filter(|(_, session)| matches!(session, Ok(None)));
         Ok(gone.map(|((queued, _, note), _)| (queued, note)).collect())
     }
 

@@ -10,8 +10,7 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::embedded::EmbeddedStore;
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
-    StoreUpdate,
+    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
 use crate::support::*;
@@ -214,7 +213,7 @@ impl SessionStore for FailingStore {
         Ok(listing)
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         self.load_step()?;
         self.inner.load_many(names).await
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
-use session_svc::store::embedded::{EmbeddedStore, FileError};
+use session_svc::store::embedded::{EmbeddedStore, FileError, FileProblem};
 use session_svc::store::{Record, SessionStore as _};
 
 use crate::contract::numbered;
@@ -129,7 +129,10 @@ fn a_file_that_lost_a_page_in_use_is_damaged() {
     let at = bytes.windows(200).position(|window| window == [7; 200]).unwrap();
     bytes[at] = 8;
     std::fs::write(&path, &bytes).unwrap();
-    assert!(matches!(open(&path).err(), Some(FileError::Damaged { .. })));
+    assert!(matches!(
+        open(&path).err().unwrap().problem,
+        FileProblem::Damaged(_)
+    ));
     // Again, and by the program itself.
     let started = session_svc(&path, &[]);
     assert_eq!(started.0, 1, "{started:?}");
@@ -150,7 +153,7 @@ fn a_file_without_a_byte_is_no_new_store() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sessions");
     std::fs::write(&path, b"").unwrap();
-    assert!(matches!(open(&path).err(), Some(FileError::Empty { .. })));
+    assert!(matches!(open(&path).err().unwrap().problem, FileProblem::Empty));
     assert_eq!(std::fs::read(&path).unwrap(), b"");
     let checked = session_svc(&path, &["check-store"]);
     assert_eq!(checked.0, 1, "{checked:?}");

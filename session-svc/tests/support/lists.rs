@@ -1,6 +1,6 @@
 //! A list's records, as those who list sessions read them.
 
-use session_svc::store::{LoadedRecord, Name, Record, SessionStore, StoreError};
+use session_svc::store::{Name, Record, SessionStore, StoreError};
 
 /// The first `limit` records of an index, part by part.
 pub(crate) async fn listed(
@@ -15,7 +15,7 @@ pub(crate) async fn listed(
             .await?;
         let names: Vec<Name> = listing.entries.iter().map(|entry| entry.name).collect();
         for loaded in store.load_many(&names).await? {
-            if let LoadedRecord::Record(record) = loaded
+            if let Ok(Some(record)) = loaded
                 && record.indexes.contains(&index)
             {
                 found.push(record);

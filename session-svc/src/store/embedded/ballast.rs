@@ -23,20 +23,19 @@ const HALF: u64 = WHOLE / 2;
 const MARGIN: u64 = 1024 * 1024;
 
 /// The file.
-#[derive(Clone, Debug)]
 pub(super) struct Ballast {
     path: PathBuf,
 }
 
-/// How much of the ballast is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    /// All of it: sessions can begin.
-    Whole,
-    /// The half for endings.
-    Half,
-    /// Nothing.
-    Nothing,
+/// What a write does with the room in the file. Where there is little room, the most that writes may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Gives it back: removes, or adds a mark that is forgotten within minutes.
+    Ending,
+    /// Writes in the place of what is there.
+    Change,
+    /// Takes more.
+    Addition,
 }
 
 impl Ballast {
@@ -47,8 +46,8 @@ impl Ballast {
         Self { path: path.into() }
     }
 
-    /// Takes all of it, if the disk has room for it and for some sessions.
-    pub(super) fn hold(&self) -> io::Result<Held> {
+    /// Takes all of it, if the disk has room for it and for some sessions. Returns what there is room for then.
+    pub(super) fn hold(&self) -> io::Result<Kind> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&self.path)?;
@@ -57,28 +56,28 @@ impl Ballast {
         match take(&mut file, held, wanted) {
             Ok(()) => {
                 file.set_len(WHOLE)?;
-                Ok(Held::Whole)
+                Ok(Kind::Addition)
             }
             Err(error) if is_full(&error) => {
                 file.set_len(held)?;
-                Ok(if held < HALF { Held::Nothing } else { Held::Half })
+                Ok(if held < HALF { Kind::Ending } else { Kind::Change })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Gives up half of it, and the other half the next time; `None` if there was nothing to give up.
-    pub(super) fn give_up(&self) -> io::Result<Option<Held>> {
+    /// Gives up half of it, and the other half the next time. Returns what there is room for then; `None` if there was nothing to give up.
+    pub(super) fn give_up(&self) -> io::Result<Option<Kind>> {
         let file = match OpenOptions::new().write(true).open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         if file.metadata()?.len() > HALF {
             file.set_len(HALF)?;
-            return Ok(Some(Held::Half));
+            return Ok(Some(Kind::Change));
         }
         std::fs::remove_file(&self.path)?;
-        Ok(Some(Held::Nothing))
+        Ok(Some(Kind::Ending))
     }
 }
 

@@ -1,67 +1,111 @@
 //! Errors of the file and its engine.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use redb::Error as EngineError;
 
 use crate::store::StoreError;
 
+/// A file that cannot be opened as a session store.
+#[derive(Debug, thiserror::Error)]
+#[error("the session file {} cannot be used", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why it cannot be used.
+    #[source]
+    pub problem: FileProblem,
+}
+
 /// Why a file cannot be opened as a session store.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum FileProblem {
     /// Another process has the file.
-    #[error("{} is in use by another process: stop it, or give each session service a file of its own (replicas share a redis store)", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error(
+        "it is in use by another process: stop it, or give each session service a file of its own (replicas share a redis store)"
+    )]
+    InUse,
     /// The file or its directory cannot be read, written or made.
-    #[error("{} cannot be opened for reading and writing: create its directory and make it writable for this user", path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(
+        "it cannot be opened for reading and writing: create its directory and make it writable for this user"
+    )]
+    Unusable(#[source] std::io::Error),
     /// There is no room on its disk, and no ballast left to give up.
-    #[error("there is no room for {}: make room on its disk", path.display())]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("there is no room for it: make room on its disk")]
+    Full,
     /// The file has no bytes at all. Whoever emptied it may have lost sessions: it is no new store.
-    #[error("{} is empty, and no store is: put a backup in its place, or delete it to begin with a new store", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error(
+        "it is empty, and no store is: put a backup in its place, or delete it to begin with a new store"
+    )]
+    Empty,
     /// The file holds something else.
-    #[error("{} is not a session store of this version: check SESSION_STORE, or move it away to begin with a new store", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// What the engine says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error(
+        "it is not a session store of this version: check SESSION_STORE, or move it away to begin with a new store"
+    )]
+    Foreign(#[source] Box<dyn Error + Send + Sync>),
     /// Part of the file was lost or changed, on its disk or before it got there.
-    #[error("{} is damaged, and nothing in it was changed: put a backup in its place, or move it away to begin with a new store, which signs everybody out", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What the engine says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error(
+        "it is damaged, and nothing in it was changed: put a backup in its place, or move it away to begin with a new store, which signs everybody out"
+    )]
+    Damaged(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl FileProblem {
+    /// The error of the file at `path`.
+    pub(super) fn of(self, path: &Path) -> FileError {
+        FileError {
+            path: path.to_owned(),
+            problem: self,
+        }
+    }
+}
+
+impl From<std::io::Error> for FileProblem {
+    fn from(error: std::io::Error) -> Self {
+        if is_full(&error) {
+            Self::Full
+        } else {
+            Self::Unusable(error)
+        }
+    }
+}
+
+/// What the engine says of a file, as an operator has to know it.
+impl From<EngineError> for FileProblem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::DatabaseAlreadyOpen => Self::InUse,
+            EngineError::Io(source) => match source.kind() {
+                ErrorKind::UnexpectedEof => Self::Damaged(Box::new(source)),
+                ErrorKind::InvalidData => Self::Foreign(Box::new(source)),
+                _ => source.into(),
+            },
+            EngineError::Corrupted(_) | EngineError::PreviousIo | EngineError::LockPoisoned(_) => {
+                Self::Damaged(Box::new(error))
+            }
+            other => Self::Foreign(Box::new(other)),
+        }
+    }
 }
 
 /// Any engine error as the port names it: a full disk is `Full`, damage `Corrupt`, the rest may pass.
-pub(super) fn store_error(error: impl Into<redb::Error>) -> StoreError {
-    match error.into() {
-        redb::Error::Io(source) if is_full(&source) => StoreError::Full,
-        redb::Error::Corrupted(_) => StoreError::Corrupt,
+pub(super) fn store_error(error: EngineError) -> StoreError {
+    match error {
+        EngineError::Io(source) if is_full(&source) => StoreError::Full,
+        EngineError::Corrupted(_) => StoreError::Corrupt,
         other => StoreError::Unavailable(Box::new(other)),
     }
 }
 
+/// A record that this service cannot read, as an error of the engine.
+pub(super) fn unreadable() -> EngineError {
+    EngineError::Corrupted("a record".to_owned())
+}
+
 /// No room left on the disk, in the quota, or for a file of this size.
 pub(super) fn is_full(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::error::store_error;
 use super::open_file::OpenFile;
 use super::tables::EVENTS;
 use crate::store::{StoreError, StoreUpdate};
@@ -92,12 +91,10 @@ impl LogFollower {
 
     fn read(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         self.file.read(|reading| {
-            let events = reading.open_table(EVENTS).map_err(store_error)?;
-            let range = events
-                .range(self.after.saturating_add(1)..)
-                .map_err(store_error)?;
+            let events = reading.open_table(EVENTS)?;
+            let range = events.range(self.after.saturating_add(1)..)?;
             let read = range.take(READ_AT_ONCE).map(|entry| {
-                let (number, payload) = entry.map_err(store_error)?;
+                let (number, payload) = entry?;
                 Ok((number.value(), payload.value().to_vec()))
             });
             read.collect()

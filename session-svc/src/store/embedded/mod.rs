@@ -22,37 +22,34 @@ mod worker;
 mod writer;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::clock::Clock;
 use futures_util::stream::BoxStream;
-use redb::{ReadTransaction, ReadableTableMetadata as _};
+use redb::{Error, ReadTransaction, ReadableTableMetadata as _};
 use tokio::sync::watch;
 
-use self::ballast::{Ballast, Held};
-use self::error::store_error;
+use self::ballast::{Ballast, Kind};
+use self::error::unreadable;
 use self::leases::Leases;
 use self::open_file::OpenFile;
 use self::tables::{INDEX, RECORDS, REMEMBERED, Start};
 use self::worker::Worker;
-use self::writer::{Kind, Writer};
+use self::writer::Writer;
 use super::{
-    Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore,
+    Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore,
     StoreError, StoreUpdate, codec,
 };
 
-pub use self::error::FileError;
+pub use self::error::{FileError, FileProblem};
 
 /// Records a store in memory keeps at most, and as many remembered values: some 500 MB of usual sessions.
 pub const DEFAULT_CAPACITY: usize = 100_000;
 
 /// Leases held at a time: one for each session that is refreshing.
 const MOST_LEASES: usize = 100_000;
-
-/// Bits of a serial that count the leases of one process; those above count the starts of processes.
-const SERIAL_BITS: u32 = 40;
 
 /// A store of this process; clones share it.
 #[derive(Clone)]
@@ -63,7 +60,7 @@ struct EmbeddedState {
     writer: Writer,
     file: Arc<OpenFile>,
     latest: watch::Sender<u64>,
-    leases: Leases,
+    leases: Mutex<Leases>,
     clock: Arc<dyn Clock>,
     origin: Arc<str>,
     /// Records it keeps at most, and as many remembered values; without one the disk is the bound.
@@ -73,71 +70,57 @@ struct EmbeddedState {
 impl EmbeddedStore {
     /// Opens or makes the file at `path`; recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
-        let unusable = |source| FileError::Unusable {
-            path: path.to_owned(),
-            source,
-        };
+        let unusable = |error: std::io::Error| FileProblem::Unusable(error).of(path);
         let ballast = Ballast::of(path);
-        let (file, start) = loop {
+        let opened = loop {
             match OpenFile::open(path) {
-                Err(FileError::Full { .. }) if ballast.give_up().map_err(unusable)?.is_some() => {}
+                Err(error)
+                    if matches!(error.problem, FileProblem::Full)
+                        && ballast.give_up().map_err(unusable)?.is_some() => {}
                 opened => break opened?,
             }
         };
-        let (file, latest) = (Arc::new(file), watch::Sender::new(start.latest_event));
-        let held = ballast.hold().map_err(unusable)?;
-        let (kept, published) = (Arc::clone(&file), latest.clone());
-        let worker = Worker::new(kept, Some(ballast), held, published, Arc::clone(&clock));
-        let writer = Writer::start(worker).map_err(unusable)?;
-        Ok(Self::of(writer, file, latest, clock, start, None))
+        Self::over(opened, Some(ballast), clock, None).map_err(unusable)
     }
 
     /// An empty store that keeps at most `capacity` records, and forgets them with the process.
     pub fn in_memory(clock: Arc<dyn Clock>, capacity: usize) -> Result<Self, FileError> {
-        let (file, start) = OpenFile::in_memory()?;
-        let (file, latest) = (Arc::new(file), watch::Sender::new(start.latest_event));
-        let (kept, published) = (Arc::clone(&file), latest.clone());
-        let worker = Worker::new(kept, None, Held::Whole, published, Arc::clone(&clock));
-        let writer = Writer::of_callers(worker);
-        Ok(Self::of(writer, file, latest, clock, start, Some(capacity)))
+        let store = Self::over(OpenFile::in_memory()?, None, clock, Some(capacity));
+        store.map_err(|error| FileProblem::Unusable(error).of(Path::new("memory:")))
     }
 
-    fn of(
-        writer: Writer,
-        file: Arc<OpenFile>,
-        latest: watch::Sender<u64>,
+    fn over(
+        (file, start): (OpenFile, Start),
+        ballast: Option<Ballast>,
         clock: Arc<dyn Clock>,
-        start: Start,
         capacity: Option<usize>,
-    ) -> Self {
-        let most_leases = capacity.unwrap_or(MOST_LEASES);
-        Self(Arc::new(EmbeddedState {
-            writer,
+    ) -> std::io::Result<Self> {
+        let (file, latest) = (Arc::new(file), watch::Sender::new(start.latest_event));
+        let worker = Worker::new(Arc::clone(&file), ballast, latest.clone(), Arc::clone(&clock))?;
+        Ok(Self(Arc::new(EmbeddedState {
+            writer: Writer::start(worker)?,
             file,
             latest,
-            leases: Leases::new(start.openings << SERIAL_BITS, most_leases),
+            leases: Mutex::new(Leases::new(capacity.unwrap_or(MOST_LEASES))),
             clock,
             origin: start.origin.into(),
             capacity,
-        }))
+        })))
     }
 
     /// Whether the file, or its directory where there is none yet, is one to open; another process may have it.
     pub(crate) fn check(path: &Path) -> Result<(), FileError> {
-        open_file::check(path)
+        open_file::check(path).map_err(|problem| problem.of(path))
     }
 
     /// What is held now, what expired but was not cleared away included.
     pub fn holdings(&self) -> Result<Holdings, StoreError> {
+        let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
         self.0.file.read(|reading| {
-            let records = reading.open_table(RECORDS).map_err(store_error)?.len();
-            let entries = reading.open_table(INDEX).map_err(store_error)?.len();
-            let remembered = reading.open_table(REMEMBERED).map_err(store_error)?.len();
-            let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
             Ok(Holdings {
-                records: held(records.map_err(store_error)?),
-                index_entries: held(entries.map_err(store_error)?),
-                remembered: held(remembered.map_err(store_error)?),
+                records: held(reading.open_table(RECORDS)?.len()?),
+                index_entries: held(reading.open_table(INDEX)?.len()?),
+                remembered: held(reading.open_table(REMEMBERED)?.len()?),
             })
         })
     }
@@ -152,27 +135,32 @@ impl EmbeddedStore {
     async fn check_room(
         &self,
         of: fn(&Holdings) -> usize,
-        is_known: impl FnOnce(&ReadTransaction) -> Result<bool, StoreError>,
+        is_known: impl FnOnce(&ReadTransaction) -> Result<bool, Error>,
     ) -> Result<(), StoreError> {
         let Some(capacity) = self.0.capacity else {
             return Ok(());
         };
-        if of(&self.holdings()?) >= capacity {
-            self.sweep().await?;
+        if of(&self.holdings()?) < capacity {
+            return Ok(());
         }
+        self.sweep().await?;
         match of(&self.holdings()?) < capacity || self.0.file.read(is_known)? {
             true => Ok(()),
             false => Err(StoreError::Full),
         }
     }
+
+    fn leases(&self) -> MutexGuard<'_, Leases> {
+        self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn load(reading: &ReadTransaction, name: Name, now_ms: u64) -> Result<Option<Record>, StoreError> {
-    let records = reading.open_table(RECORDS).map_err(store_error)?;
-    let Some(bytes) = records.get(&*name.digits()).map_err(store_error)? else {
+fn load(reading: &ReadTransaction, name: Name, now_ms: u64) -> Result<Option<Record>, Error> {
+    let records = reading.open_table(RECORDS)?;
+    let Some(bytes) = records.get(&*name.digits())? else {
         return Ok(None);
     };
-    let record = codec::decode(name, bytes.value())?;
+    let record = codec::decode(name, bytes.value()).ok_or_else(unreadable)?;
     Ok(Some(record).filter(|record| now_ms < record.expires_at_ms))
 }
 
@@ -182,26 +170,24 @@ fn list(
     after: Option<&Entry>,
     limit: usize,
     now_ms: u64,
-) -> Result<Listing, StoreError> {
-    let records = reading.open_table(RECORDS).map_err(store_error)?;
-    let entries = reading.open_table(INDEX).map_err(store_error)?;
+) -> Result<Listing, Error> {
+    let records = reading.open_table(RECORDS)?;
+    let entries = reading.open_table(INDEX)?;
     let digits = after.map(|after| after.name.digits());
     let created_at_ms = after.map_or(u64::MAX, |after| after.created_at_ms);
     let name = digits.as_deref().unwrap_or(tables::PAST_ANY_NAME);
     let index = index.digits();
-    let range = entries
-        .range((&*index, 0, "")..(&*index, created_at_ms, name))
-        .map_err(store_error)?;
+    let range = entries.range((&*index, 0, "")..(&*index, created_at_ms, name))?;
     let mut listing = Listing::default();
     let mut range = range.rev();
     for entry in range.by_ref().take(limit.min(LOOKED_AT)) {
-        let (key, _) = entry.map_err(store_error)?;
+        let (key, _) = entry?;
         let (_, created_at_ms, digits) = key.value();
         let Ok(name) = Name::parse(digits) else { continue };
         let found = Entry { name, created_at_ms };
         listing.next = Some(found);
         // Written together; without its record an entry is what removing an unreadable record left.
-        let record = records.get(digits).map_err(store_error)?;
+        let record = records.get(digits)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
         if record.is_some_and(|record| is_live(record.value())) {
             listing.entries.push(found);
@@ -209,20 +195,6 @@ fn list(
     }
     listing.next = listing.next.filter(|_| range.next().is_some());
     Ok(listing)
-}
-
-fn load_many(
-    reading: &ReadTransaction,
-    names: &[Name],
-    now_ms: u64,
-) -> Result<Vec<LoadedRecord>, StoreError> {
-    let loaded = names.iter().map(|&name| match load(reading, name, now_ms) {
-        Ok(Some(record)) => Ok(LoadedRecord::Record(record)),
-        Ok(None) => Ok(LoadedRecord::Gone),
-        Err(StoreError::Corrupt) => Ok(LoadedRecord::Unreadable),
-        Err(error) => Err(error),
-    });
-    loaded.collect()
 }
 
 #[async_trait]
@@ -255,7 +227,7 @@ impl SessionStore for EmbeddedStore {
             .await
     }
 
-    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Loaded {
         let now_ms = self.now_ms();
         self.0.file.read(|reading| load(reading, name, now_ms))
     }
@@ -288,9 +260,15 @@ impl SessionStore for EmbeddedStore {
             .read(|reading| list(reading, index, after, limit, now_ms))
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         let now_ms = self.now_ms();
-        self.0.file.read(|reading| load_many(reading, names, now_ms))
+        self.0.file.read(|reading| {
+            let loaded = names.iter().map(|name| match load(reading, *name, now_ms) {
+                Err(Error::Corrupted(_)) => Ok(Err(StoreError::Corrupt)),
+                loaded => loaded.map(Ok),
+            });
+            loaded.collect()
+        })
     }
 
     async fn acquire_lease(
@@ -301,24 +279,22 @@ impl SessionStore for EmbeddedStore {
     ) -> Result<Option<Lease>, StoreError> {
         // What is done under a lease, such as a refresh, has an outcome that must be kept.
         self.0.writer.check_changes()?;
-        self.0.leases.acquire(name, holder, ttl, self.now_ms())
+        self.leases().acquire(name, holder, ttl, self.now_ms())
     }
 
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
-        Ok(self.0.leases.renew(lease, ttl, self.now_ms()))
+        Ok(self.leases().renew(lease, ttl, self.now_ms()))
     }
 
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.0.leases.release(lease);
+        self.leases().release(lease);
         Ok(())
     }
 
     async fn remember(&self, name: Name, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let (name, value) = (name.to_string(), value.to_vec());
-        let is_remembered = |reading: &ReadTransaction| {
-            let remembered = reading.open_table(REMEMBERED).map_err(store_error)?;
-            Ok(remembered.get(&*name).map_err(store_error)?.is_some())
-        };
+        let is_remembered =
+            |reading: &ReadTransaction| Ok(reading.open_table(REMEMBERED)?.get(&*name)?.is_some());
         self.check_room(|held| held.remembered, is_remembered).await?;
         self.0
             .writer

@@ -8,19 +8,19 @@
 //! - A damaged file is an error: the engine may panic over it, but only on a thread that is waited for.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use chassis::panics;
 use redb::backends::InMemoryBackend;
-use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase as _, StorageError, WriteTransaction};
+use redb::{Database, Error as EngineError, ReadTransaction, ReadableDatabase as _, WriteTransaction};
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use crate::store::StoreError;
 
-use super::error::{FileError, is_full, store_error};
+use super::error::{FileError, FileProblem, store_error};
 use super::tables::{self, Start};
 
 /// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
@@ -32,150 +32,117 @@ const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
 /// A file, and the engine that has it open.
 pub(super) struct OpenFile {
-    path: PathBuf,
-    is_in_memory: bool,
+    /// None in memory.
+    path: Option<PathBuf>,
     engine: RwLock<Option<Database>>,
 }
 
 impl OpenFile {
     /// Opens or makes the file, and its tables.
     pub(super) fn open(path: &Path) -> Result<(Self, Start), FileError> {
-        let (engine, start) = caught(path, |path| {
+        caught(path, |path| {
             let engine = match open_existing(path)? {
                 Some(engine) => engine,
                 None => create(path)?,
             };
-            let start = start(path, &engine)?;
-            Ok((engine, start))
-        })?;
-        Ok((Self::of(path, false, engine), start))
+            Self::started(Some(path.to_owned()), engine)
+        })
     }
 
     /// An empty one that goes with this process.
     pub(super) fn in_memory() -> Result<(Self, Start), FileError> {
-        let path = Path::new("memory:");
         let mut builder = Database::builder();
         let opened = builder
             .set_cache_size(CACHE_BYTES)
             .create_with_backend(InMemoryBackend::new());
-        let engine = opened.map_err(|error| file_error(path, error))?;
-        let start = start(path, &engine)?;
-        Ok((Self::of(path, true, engine), start))
+        let opened = opened.map_err(|error| EngineError::from(error).into());
+        let started = opened.and_then(|engine| Self::started(None, engine));
+        started.map_err(|problem| problem.of(Path::new("memory:")))
     }
 
-    fn of(path: &Path, is_in_memory: bool, engine: Database) -> Self {
-        Self {
-            path: path.to_owned(),
-            is_in_memory,
-            engine: RwLock::new(Some(engine)),
-        }
+    /// Makes the tables if they are not there.
+    fn started(path: Option<PathBuf>, engine: Database) -> Result<(Self, Start), FileProblem> {
+        let transaction = engine.begin_write().map_err(EngineError::from)?;
+        let start = tables::start(transaction)?;
+        let engine = RwLock::new(Some(engine));
+        Ok((Self { path, engine }, start))
     }
 
     /// Runs `read` on what is committed now.
     pub(super) fn read<T>(
         &self,
-        read: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, EngineError>,
     ) -> Result<T, StoreError> {
-        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let engine = engine.as_ref().ok_or_else(closed)?;
-        read(&engine.begin_read().map_err(store_error)?)
+        self.with_engine(|engine| read(&engine.begin_read()?))
     }
 
     /// Runs `write` in a transaction and commits it or not, as `write` says.
     pub(super) fn write<T>(
         &self,
-        write: impl FnOnce(WriteTransaction) -> Result<T, StoreError>,
+        write: impl FnOnce(WriteTransaction) -> Result<T, EngineError>,
+    ) -> Result<T, StoreError> {
+        self.with_engine(|engine| write(engine.begin_write()?))
+    }
+
+    fn with_engine<T>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, EngineError>,
     ) -> Result<T, StoreError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let engine = engine.as_ref().ok_or_else(closed)?;
-        write(engine.begin_write().map_err(store_error)?)
+        let engine = engine.as_ref().ok_or(EngineError::DatabaseClosed);
+        engine.and_then(work).map_err(store_error)
     }
 
     /// Lets the file go and opens it again; what is in memory alone is never let go.
     pub(super) fn open_again(&self) -> Result<(), FileError> {
-        if self.is_in_memory {
-            return Err(unusable(&self.path)(ErrorKind::Unsupported.into()));
-        }
+        let Some(path) = &self.path else { return Ok(()) };
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
         // First closed, or the file would be in use, by ourselves.
         *engine = None;
-        let opened = caught(&self.path, open_existing)?;
-        *engine = Some(opened.ok_or_else(|| unusable(&self.path)(ErrorKind::NotFound.into()))?);
+        let opened = caught(path, |path| {
+            open_existing(path)?.ok_or(Error::from(ErrorKind::NotFound).into())
+        });
+        *engine = Some(opened?);
         Ok(())
     }
-}
-
-/// Makes the tables if they are not there.
-fn start(path: &Path, engine: &Database) -> Result<Start, FileError> {
-    let transaction = engine.begin_write().map_err(store_error);
-    transaction.and_then(tables::start).map_err(|error| {
-        let path = path.to_owned();
-        match error {
-            StoreError::Full => FileError::Full { path },
-            StoreError::Unavailable(source) => FileError::Foreign { path, source },
-            StoreError::Corrupt => FileError::Damaged {
-                path,
-                source: Box::new(error),
-            },
-        }
-    })
 }
 
 /// Runs `work`, in which the engine may panic if the file at `path` is damaged.
 fn caught<T: Send + 'static>(
     path: &Path,
-    work: impl FnOnce(&Path) -> Result<T, FileError> + Send + 'static,
+    work: impl FnOnce(&Path) -> Result<T, FileProblem> + Send + 'static,
 ) -> Result<T, FileError> {
     let own = path.to_owned();
-    panics::catch(move || work(&own)).unwrap_or_else(|panicked| {
-        Err(FileError::Damaged {
-            path: path.to_owned(),
-            source: Box::new(panicked),
-        })
-    })
-}
-
-fn closed() -> StoreError {
-    store_error(redb::Error::DatabaseClosed)
-}
-
-fn unusable(path: &Path) -> impl Fn(std::io::Error) -> FileError {
-    |source| {
-        let path = path.to_owned();
-        match is_full(&source) {
-            true => FileError::Full { path },
-            false => FileError::Unusable { path, source },
-        }
-    }
+    let worked = panics::catch(move || work(&own));
+    let worked = worked.unwrap_or_else(|panicked| Err(FileProblem::Damaged(Box::new(panicked))));
+    worked.map_err(|problem| problem.of(path))
 }
 
 /// Whether [`OpenFile::open`] finds what it needs, without a lock and without a change.
-pub(super) fn check(path: &Path) -> Result<(), FileError> {
+pub(super) fn check(path: &Path) -> Result<(), FileProblem> {
     if find(path)?.is_some() {
         return Ok(());
     }
     let directory = directory(path);
     // Opened with the slash, a file in its place is no directory.
-    let directory = std::fs::metadata(directory.join("")).map(|_| directory);
-    let writable = directory.and_then(|it| Ok(access(it, Access::WRITE_OK | Access::EXEC_OK)?));
-    writable.map_err(unusable(path))
+    std::fs::metadata(directory.join(""))?;
+    access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(Error::from)?;
+    Ok(())
 }
 
 /// The file, if there is one; an error if it is none of ours.
-fn find(path: &Path) -> Result<Option<File>, FileError> {
+fn find(path: &Path) -> Result<Option<File>, FileProblem> {
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(unusable(path))?,
+        opened => opened?,
     };
-    let path = path.to_owned();
-    let about = file.metadata().map_err(unusable(&path))?;
+    let about = file.metadata()?;
     if about.len() == 0 && about.is_file() {
-        return Err(FileError::Empty { path });
+        return Err(FileProblem::Empty);
     }
     let mut head = [0; MAGIC.len()];
     if file.read_exact_at(&mut head, 0).is_err() || head != *MAGIC {
-        let source = "it does not begin as one".into();
-        return Err(FileError::Foreign { path, source });
+        return Err(FileProblem::Foreign("it does not begin as one".into()));
     }
     Ok(Some(file))
 }
@@ -186,17 +153,16 @@ fn directory(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-fn open_existing(path: &Path) -> Result<Option<Database>, FileError> {
+fn open_existing(path: &Path) -> Result<Option<Database>, FileProblem> {
     let Some(file) = find(path)? else {
         return Ok(None);
     };
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))
-        .map_err(unusable(path))?;
-    engine(path, file).map(Some)
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    engine(file).map(Some)
 }
 
 /// Makes a file under another name and renames it.
-fn create(path: &Path) -> Result<Database, FileError> {
+fn create(path: &Path) -> Result<Database, FileProblem> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
@@ -207,61 +173,27 @@ fn create(path: &Path) -> Result<Database, FileError> {
         .create(true)
         .truncate(false)
         .mode(0o600);
-    let file = options.open(&beside).map_err(unusable(path))?;
-    let in_use = || FileError::InUse {
-        path: path.to_owned(),
-    };
+    let file = options.open(&beside)?;
     // Where there are no locks, the engine does without as well.
     if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-        return Err(in_use());
+        return Err(FileProblem::InUse);
     }
     // What one that was killed while it made the file left behind.
-    file.set_len(0).map_err(unusable(path))?;
-    let engine = engine(path, file)?;
+    file.set_len(0)?;
+    let engine = engine(file)?;
     match renameat_with(CWD, &beside, CWD, path, RenameFlags::NOREPLACE) {
         // Another process was faster.
-        Err(rustix::io::Errno::EXIST) => return Err(in_use()),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            std::fs::rename(&beside, path).map_err(unusable(path))?;
-        }
-        renamed => renamed.map_err(|error| unusable(path)(error.into()))?,
+        Err(rustix::io::Errno::EXIST) => return Err(FileProblem::InUse),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => std::fs::rename(&beside, path)?,
+        renamed => renamed.map_err(Error::from)?,
     }
-    File::open(directory(path))
-        .and_then(|directory| directory.sync_all())
-        .map_err(unusable(path))?;
+    File::open(directory(path))?.sync_all()?;
     Ok(engine)
 }
 
 /// The engine over a file of its own, or an empty one.
-fn engine(path: &Path, file: File) -> Result<Database, FileError> {
+fn engine(file: File) -> Result<Database, FileProblem> {
     let mut builder = Database::builder();
     let opened = builder.set_cache_size(CACHE_BYTES).create_file(file);
-    opened.map_err(|error| file_error(path, error))
-}
-
-/// What the engine says of a file, as an operator has to know it.
-fn file_error(path: &Path, error: DatabaseError) -> FileError {
-    let path = path.to_owned();
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => FileError::InUse { path },
-        DatabaseError::Storage(StorageError::Io(source)) => match source.kind() {
-            ErrorKind::UnexpectedEof => FileError::Damaged {
-                path,
-                source: Box::new(source),
-            },
-            ErrorKind::InvalidData => FileError::Foreign {
-                path,
-                source: Box::new(source),
-            },
-            _ => unusable(&path)(source),
-        },
-        DatabaseError::Storage(error) => FileError::Damaged {
-            path,
-            source: Box::new(error),
-        },
-        other => FileError::Foreign {
-            path,
-            source: Box::new(other),
-        },
-    }
+    Ok(opened.map_err(EngineError::from)?)
 }

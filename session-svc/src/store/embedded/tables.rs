@@ -1,13 +1,14 @@
 //! The tables of the file, and the verbs that change them inside a transaction.
 
+use std::io;
 use std::time::Duration;
 
 use chassis::random;
-use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
+use redb::{Error, ReadableTable as _, Table, TableDefinition, WriteTransaction};
 
-use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec, millis};
+use crate::store::{Inserted, Name, Record, Replaced, codec, millis};
 
-use super::error::store_error;
+use super::error::unreadable;
 use super::follow::KEPT_EVENTS;
 
 /// Records by name, as `codec` writes them.
@@ -32,58 +33,30 @@ const LAYOUT: &[u8] = b"1";
 pub(super) struct Start {
     /// Random name of the file's event log.
     pub(super) origin: String,
-    /// How often the file was opened, this time included.
-    pub(super) openings: u64,
     /// Number of the last event.
     pub(super) latest_event: u64,
 }
 
-/// Makes the tables if they are not there, and counts this opening.
-pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StoreError> {
-    let start = {
-        let tables = Tables::open(&transaction, 0)?;
-        let mut facts = transaction.open_table(FACTS).map_err(store_error)?;
-        let known = |name: &str| -> Result<Option<Vec<u8>>, StoreError> {
-            Ok(facts
-                .get(name)
-                .map_err(store_error)?
-                .map(|value| value.value().to_vec()))
-        };
-        if known("layout")?.is_some_and(|layout| layout != LAYOUT) {
-            return Err(StoreError::Unavailable(
-                "its tables are those of another release".into(),
-            ));
-        }
-        let origin = match known("origin")? {
-            Some(origin) => String::from_utf8(origin).map_err(|_| StoreError::Corrupt)?,
-            None => random_name()?,
-        };
-        let openings = match known("openings")? {
-            Some(count) => u64::from_be_bytes(count.try_into().map_err(|_| StoreError::Corrupt)?),
-            None => 0,
-        };
-        let openings = openings + 1;
-        for (name, value) in [
-            ("layout", LAYOUT),
-            ("origin", origin.as_bytes()),
-            ("openings", &openings.to_be_bytes()),
-        ] {
-            facts.insert(name, value).map_err(store_error)?;
-        }
-        let latest_event = tables.latest_event;
-        Start {
-            origin,
-            openings,
-            latest_event,
-        }
+/// Makes the tables if they are not there.
+pub(super) fn start(transaction: WriteTransaction) -> Result<Start, Error> {
+    let latest_event = Tables::open(&transaction, 0)?.latest_event;
+    let mut facts = transaction.open_table(FACTS)?;
+    let known = |name: &str| -> Result<Option<Vec<u8>>, Error> {
+        Ok(facts.get(name)?.map(|value| value.value().to_vec()))
     };
-    transaction.commit().map_err(store_error)?;
-    Ok(start)
-}
-
-fn random_name() -> Result<String, StoreError> {
-    let bytes = random::bytes::<8>().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-    Ok(base16ct::lower::encode_string(&bytes))
+    if known("layout")?.is_some_and(|layout| layout != LAYOUT) {
+        let why = "its tables are those of another release";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
+    }
+    let origin = match known("origin")? {
+        Some(origin) => String::from_utf8(origin).map_err(|_| unreadable())?,
+        None => base16ct::lower::encode_string(&random::bytes::<8>().map_err(io::Error::other)?),
+    };
+    facts.insert("layout", LAYOUT)?;
+    facts.insert("origin", origin.as_bytes())?;
+    drop(facts);
+    transaction.commit()?;
+    Ok(Start { origin, latest_event })
 }
 
 /// All tables of one write transaction.
@@ -103,37 +76,36 @@ pub(super) struct Tables<'t> {
 
 impl<'t> Tables<'t> {
     /// Opens all of them; expiry is judged by `now_ms`.
-    pub(super) fn open(transaction: &'t WriteTransaction, now_ms: u64) -> Result<Self, StoreError> {
-        let events = transaction.open_table(EVENTS).map_err(store_error)?;
-        let latest_event = events
-            .last()
-            .map_err(store_error)?
-            .map_or(0, |(number, _)| number.value());
+    pub(super) fn open(transaction: &'t WriteTransaction, now_ms: u64) -> Result<Self, Error> {
+        let events = transaction.open_table(EVENTS)?;
+        let latest_event = events.last()?.map_or(0, |(number, _)| number.value());
         Ok(Self {
-            records: transaction.open_table(RECORDS).map_err(store_error)?,
-            index: transaction.open_table(INDEX).map_err(store_error)?,
+            records: transaction.open_table(RECORDS)?,
+            index: transaction.open_table(INDEX)?,
             events,
-            expiry: transaction.open_table(EXPIRY).map_err(store_error)?,
-            remembered: transaction.open_table(REMEMBERED).map_err(store_error)?,
-            forgetting: transaction.open_table(FORGETTING).map_err(store_error)?,
+            expiry: transaction.open_table(EXPIRY)?,
+            remembered: transaction.open_table(REMEMBERED)?,
+            forgetting: transaction.open_table(FORGETTING)?,
             now_ms,
             latest_event,
             changed: false,
         })
     }
 
-    fn find(&self, name: Name) -> Result<Option<Record>, StoreError> {
-        let found = self.records.get(&*name.digits()).map_err(store_error)?;
-        found.map(|bytes| codec::decode(name, bytes.value())).transpose()
+    fn find(&self, name: Name) -> Result<Option<Record>, Error> {
+        let found = self.records.get(&*name.digits())?;
+        found
+            .map(|bytes| codec::decode(name, bytes.value()).ok_or_else(unreadable))
+            .transpose()
     }
 
-    fn live(&self, name: Name) -> Result<Option<Record>, StoreError> {
+    fn live(&self, name: Name) -> Result<Option<Record>, Error> {
         Ok(self
             .find(name)?
             .filter(|record| self.now_ms < record.expires_at_ms))
     }
 
-    fn put(&mut self, record: &Record) -> Result<(), StorageError> {
+    fn put(&mut self, record: &Record) -> Result<(), Error> {
         self.changed = true;
         let name = record.name.digits();
         self.records.insert(&*name, codec::encode(record).as_slice())?;
@@ -145,7 +117,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    fn take(&mut self, record: &Record) -> Result<(), StorageError> {
+    fn take(&mut self, record: &Record) -> Result<(), Error> {
         self.changed = true;
         let name = record.name.digits();
         self.records.remove(&*name)?;
@@ -158,14 +130,14 @@ impl<'t> Tables<'t> {
     }
 
     /// Clears away what cannot be read any more, so that it does not block sweeping.
-    fn discard(&mut self, at: u64, name: &str) -> Result<(), StorageError> {
+    fn discard(&mut self, at: u64, name: &str) -> Result<(), Error> {
         self.changed = true;
         self.records.remove(name)?;
         self.expiry.remove((at, name))?;
         Ok(())
     }
 
-    fn publish(&mut self, event: &[u8]) -> Result<(), StorageError> {
+    fn publish(&mut self, event: &[u8]) -> Result<(), Error> {
         self.changed = true;
         self.latest_event += 1;
         self.events.insert(self.latest_event, event)?;
@@ -180,7 +152,7 @@ impl<'t> Tables<'t> {
         record: &Record,
         event: &[u8],
         barrier: Option<Name>,
-    ) -> Result<Inserted, StoreError> {
+    ) -> Result<Inserted, Error> {
         if let Some(barrier) = barrier
             && self.live(barrier)?.is_some()
         {
@@ -188,11 +160,11 @@ impl<'t> Tables<'t> {
         }
         match self.find(record.name)? {
             Some(known) if self.now_ms < known.expires_at_ms => return Ok(Inserted::Taken),
-            Some(expired) => self.take(&expired).map_err(store_error)?,
+            Some(expired) => self.take(&expired)?,
             None => {}
         }
-        self.put(record).map_err(store_error)?;
-        self.publish(event).map_err(store_error)?;
+        self.put(record)?;
+        self.publish(event)?;
         Ok(Inserted::Done)
     }
 
@@ -201,48 +173,34 @@ impl<'t> Tables<'t> {
         record: &Record,
         expected: u64,
         event: Option<&[u8]>,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<Replaced, Error> {
         let Some(known) = self.live(record.name)? else {
             return Ok(Replaced::Missing);
         };
         if known.version != expected {
             return Ok(Replaced::Stale);
         }
-        let name = known.name.digits();
-        if known.expires_at_ms != record.expires_at_ms {
-            self.expiry
-                .remove((known.expires_at_ms, &*name))
-                .map_err(store_error)?;
-        }
-        for index in known
-            .indexes
-            .iter()
-            .filter(|index| !record.indexes.contains(index))
-        {
-            self.index
-                .remove((&*index.digits(), known.created_at_ms, &*name))
-                .map_err(store_error)?;
-        }
-        self.put(record).map_err(store_error)?;
+        self.take(&known)?;
+        self.put(record)?;
         if let Some(event) = event {
-            self.publish(event).map_err(store_error)?;
+            self.publish(event)?;
         }
         Ok(Replaced::Done)
     }
 
-    pub(super) fn remove(&mut self, name: Name, event: &[u8]) -> Result<Option<Record>, StoreError> {
+    pub(super) fn remove(&mut self, name: Name, event: &[u8]) -> Result<Option<Record>, Error> {
         let known = match self.live(name) {
             Ok(Some(known)) => known,
-            Err(StoreError::Corrupt) => {
+            Err(Error::Corrupted(_)) => {
                 // Its other entries are cleared away when they are met: its expiry by sweeping; index entries without a record are not listed.
-                self.records.remove(&*name.digits()).map_err(store_error)?;
-                self.publish(event).map_err(store_error)?;
-                return Err(StoreError::Corrupt);
+                self.records.remove(&*name.digits())?;
+                self.publish(event)?;
+                return Err(unreadable());
             }
             other => return other,
         };
-        self.take(&known).map_err(store_error)?;
-        self.publish(event).map_err(store_error)?;
+        self.take(&known)?;
+        self.publish(event)?;
         Ok(Some(known))
     }
 
@@ -251,41 +209,39 @@ impl<'t> Tables<'t> {
         name: &str,
         value: &[u8],
         ttl: Duration,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let known = self.remembered.get(name).map_err(store_error)?.map(|known| {
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let known = self.remembered.get(name)?.map(|known| {
             let (until, value) = known.value();
             (until, value.to_vec())
         });
         match known {
             Some((until, value)) if self.now_ms < until => return Ok(Some(value)),
-            Some((until, _)) => drop(self.forgetting.remove((until, name)).map_err(store_error)?),
+            Some((until, _)) => drop(self.forgetting.remove((until, name))?),
             None => {}
         }
         self.changed = true;
         let until = self.now_ms.saturating_add(millis(ttl));
-        self.remembered
-            .insert(name, (until, value))
-            .map_err(store_error)?;
-        self.forgetting.insert((until, name), ()).map_err(store_error)?;
+        self.remembered.insert(name, (until, value))?;
+        self.forgetting.insert((until, name), ())?;
         Ok(None)
     }
 
     /// Clears away at most `at_most` expired records and as many expired values.
-    pub(super) fn sweep(&mut self, at_most: usize) -> Result<(), StoreError> {
-        let expired = due(&self.expiry, self.now_ms, at_most).map_err(store_error)?;
+    pub(super) fn sweep(&mut self, at_most: usize) -> Result<(), Error> {
+        let expired = due(&self.expiry, self.now_ms, at_most)?;
         for (at, name) in expired {
-            let found = Name::parse(&name).map_err(|_malformed| StoreError::Corrupt);
+            let found = Name::parse(&name).map_err(|_malformed| unreadable());
             match found.and_then(|name| self.find(name)) {
-                Ok(Some(record)) => self.take(&record).map_err(store_error)?,
-                Ok(None) | Err(StoreError::Corrupt) => self.discard(at, &name).map_err(store_error)?,
+                Ok(Some(record)) => self.take(&record)?,
+                Ok(None) | Err(Error::Corrupted(_)) => self.discard(at, &name)?,
                 Err(error) => return Err(error),
             }
         }
-        let forgotten = due(&self.forgetting, self.now_ms, at_most).map_err(store_error)?;
+        let forgotten = due(&self.forgetting, self.now_ms, at_most)?;
         for (at, name) in forgotten {
             self.changed = true;
-            self.remembered.remove(name.as_str()).map_err(store_error)?;
-            self.forgetting.remove((at, name.as_str())).map_err(store_error)?;
+            self.remembered.remove(name.as_str())?;
+            self.forgetting.remove((at, name.as_str()))?;
         }
         Ok(())
     }
@@ -295,7 +251,7 @@ fn due(
     table: &Table<'_, (u64, &'static str), ()>,
     now_ms: u64,
     at_most: usize,
-) -> Result<Vec<(u64, String)>, StorageError> {
+) -> Result<Vec<(u64, String)>, Error> {
     let range = table.range((0, "")..=(now_ms, PAST_ANY_NAME))?;
     let names = range.take(at_most).map(|entry| {
         let (key, _) = entry?;

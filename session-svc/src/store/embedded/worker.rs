@@ -4,7 +4,6 @@
 //! begins.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -13,11 +12,11 @@ use tokio::sync::watch;
 
 use crate::store::StoreError;
 
-use super::ballast::{Ballast, Held};
-use super::error::{FileError, store_error};
+use super::ballast::{Ballast, Kind};
+use super::error::FileProblem;
 use super::open_file::OpenFile;
 use super::tables::Tables;
-use super::writer::{Acknowledge, EXHAUSTED, FAILING, FULL, Job, Kind, WRITING};
+use super::writer::{Acknowledge, Job};
 
 /// Writes in one commit: keeps a commit, and so the first writer's wait, within milliseconds.
 const BATCH: usize = 512;
@@ -42,10 +41,11 @@ pub(super) struct Worker {
     looked_at: Instant,
     file: Arc<OpenFile>,
     /// None in memory.
-    ballast: Option<Ballast>,
+    pub(super) ballast: Option<Ballast>,
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
-    pub(super) state: Arc<AtomicU8>,
+    /// What there is room for; `None` if the last commit failed for another reason.
+    pub(super) room: watch::Sender<Option<Kind>>,
 }
 
 impl Worker {
@@ -53,28 +53,28 @@ impl Worker {
     pub(super) fn new(
         file: Arc<OpenFile>,
         ballast: Option<Ballast>,
-        held: Held,
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
+    ) -> std::io::Result<Self> {
+        let room = ballast.as_ref().map_or(Ok(Kind::Addition), Ballast::hold)?;
+        Ok(Self {
             failed_at: None,
             looked_at: Instant::now(),
             file,
             ballast,
             latest,
             clock,
-            state: Arc::new(AtomicU8::new(state_with(held))),
-        }
+            room: watch::Sender::new(Some(room)),
+        })
     }
 
     /// Works until nobody can hand anything in.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            let (timeout, most) = match self.state() {
-                WRITING => (SWEEP_EVERY, BATCH),
-                FAILING => (RETRY_EVERY, BATCH),
-                _ => (RETRY_EVERY, BATCH_WITHOUT_ROOM),
+            let (timeout, most) = match self.room() {
+                Some(Kind::Addition) => (SWEEP_EVERY, BATCH),
+                None => (RETRY_EVERY, BATCH),
+                Some(_) => (RETRY_EVERY, BATCH_WITHOUT_ROOM),
             };
             let first = match jobs.recv_timeout(timeout) {
                 Ok(job) => Some(job),
@@ -87,7 +87,7 @@ impl Worker {
                 continue;
             }
             self.commit(batch);
-            if self.state() != WRITING && self.looked_at.elapsed() >= RETRY_EVERY {
+            if self.room() != Some(Kind::Addition) && self.looked_at.elapsed() >= RETRY_EVERY {
                 self.look_for_room();
             }
         }
@@ -95,14 +95,12 @@ impl Worker {
 
     /// Commits those of a batch that the state admits. The others are dropped, and their callers get the state.
     pub(super) fn commit(&mut self, batch: Vec<Job>) {
-        let state = self.state();
-        let admitted = batch.into_iter().filter(|job| match state {
-            FULL => job.kind < Kind::Addition,
-            EXHAUSTED => job.kind == Kind::Ending,
-            _ => true,
-        });
-        let sweep = match state {
-            FULL | EXHAUSTED => BATCH_WITHOUT_ROOM,
+        let room = self.room();
+        let admitted = batch
+            .into_iter()
+            .filter(|job| room.is_none_or(|most| job.kind <= most));
+        let sweep = match room {
+            Some(Kind::Ending | Kind::Change) => BATCH_WITHOUT_ROOM,
             _ => SWEPT_AT_ONCE,
         };
         // Their callers wait until the state says why.
@@ -116,9 +114,9 @@ impl Worker {
             let (changed, latest) = (tables.changed, tables.latest_event);
             drop(tables);
             if changed {
-                transaction.commit().map_err(store_error)?;
+                transaction.commit()?;
             } else {
-                transaction.abort().map_err(store_error)?;
+                transaction.abort()?;
             }
             Ok(latest)
         });
@@ -142,78 +140,57 @@ impl Worker {
             "a commit to the session file failed: nothing of it was acknowledged"
         );
         let is_full = matches!(error, StoreError::Full);
-        let mut held = if is_full { self.give_up() } else { None };
+        let mut room = if is_full { self.give_up() } else { None };
         while let Err(error) = self.file.open_again() {
-            let is_full = matches!(error, FileError::Full { .. });
+            let is_full = matches!(error.problem, FileProblem::Full);
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, "the session file cannot be opened again yet");
-            held = if is_full { self.give_up() } else { None };
-            if held.is_none() {
+            room = if is_full { self.give_up() } else { None };
+            if room.is_none() {
                 break;
             }
         }
-        let state = match held {
-            Some(held) => state_with(held),
-            None if is_full => EXHAUSTED,
-            None => FAILING,
-        };
-        self.state.store(state, Ordering::Release);
+        self.room.send_replace(room.or(is_full.then_some(Kind::Ending)));
         // With more room than before the next commit need not wait.
-        self.failed_at = held.is_none().then(Instant::now);
+        self.failed_at = room.is_none().then(Instant::now);
         self.looked_at = Instant::now();
     }
 
-    /// Gives up ballast; `None` if there is none left.
-    fn give_up(&self) -> Option<Held> {
-        match self.ballast.as_ref().map_or(Ok(None), Ballast::give_up) {
-            Ok(held) => {
-                match held {
-                    Some(Held::Half) => tracing::error!(
-                        "there is no room on the disk for the session file: no session can begin until there is"
-                    ),
-                    Some(_) => tracing::error!(
-                        "there is little room left for the session file: sessions can only be ended"
-                    ),
-                    None => {
-                        tracing::error!("there is no room left for the session file, not even for endings")
-                    }
-                }
-                held
+    /// Gives up ballast and returns what there is room for; `None` if there is none left.
+    fn give_up(&self) -> Option<Kind> {
+        let given = self.ballast.as_ref().map_or(Ok(None), Ballast::give_up);
+        match given {
+            Ok(Some(Kind::Ending)) => {
+                tracing::error!("there is little room left for the session file: sessions can only be ended");
             }
-            Err(error) => {
-                let error = &error as &dyn std::error::Error;
+            Ok(Some(_)) => tracing::error!(
+                "there is no room on the disk for the session file: no session can begin until there is"
+            ),
+            Ok(None) => tracing::error!("there is no room left for the session file, not even for endings"),
+            Err(ref error) => {
+                let error = error as &dyn std::error::Error;
                 tracing::error!(error, "the ballast of the session file cannot be given up");
-                None
             }
         }
+        given.ok().flatten()
     }
 
     /// Holds the ballast if there is room for it; then sessions can begin.
     fn look_for_room(&mut self) {
         self.looked_at = Instant::now();
-        let held = self.ballast.as_ref().map_or(Ok(Held::Whole), Ballast::hold);
-        let held = held.unwrap_or_else(|error| {
+        let room = self.ballast.as_ref().map_or(Ok(Kind::Addition), Ballast::hold);
+        let room = room.unwrap_or_else(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, "the ballast of the session file cannot be held");
-            Held::Nothing
+            Kind::Ending
         });
-        let state = state_with(held);
-        let was = self.state.swap(state, Ordering::AcqRel);
-        if was != WRITING && state == WRITING {
+        let before = self.room.send_replace(Some(room));
+        if before != Some(Kind::Addition) && room == Kind::Addition {
             tracing::info!("there is room for the session file again");
         }
     }
 
-    fn state(&self) -> u8 {
-        self.state.load(Ordering::Relaxed)
-    }
-}
-
-/// What can be written with so much ballast.
-fn state_with(held: Held) -> u8 {
-    match held {
-        Held::Whole => WRITING,
-        Held::Half => FULL,
-        Held::Nothing => EXHAUSTED,
+    fn room(&self) -> Option<Kind> {
+        *self.room.borrow()
     }
 }

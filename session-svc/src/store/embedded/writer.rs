@@ -4,15 +4,17 @@
 //! - An acknowledgement follows a commit that is on the disk; what fails to commit is answered as an error.
 //! - Nothing waits for the queue: when it is full the caller gets an error.
 
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use tokio::sync::oneshot;
+use redb::Error;
+use tokio::sync::{oneshot, watch};
 
 use crate::store::StoreError;
 
+use super::ballast::Kind;
+use super::error::store_error;
 use super::tables::Tables;
 use super::worker::Worker;
 
@@ -23,28 +25,8 @@ const QUEUE: usize = 4_096;
 /// writes that share it.
 const ATTEMPTS: usize = 4;
 
-/// The last commit went well.
-pub(super) const WRITING: u8 = 0;
-/// The last commit failed.
-pub(super) const FAILING: u8 = 1;
-/// There is no room for more; what is there can be changed and removed.
-pub(super) const FULL: u8 = 2;
-/// There is no room but for removals.
-pub(super) const EXHAUSTED: u8 = 3;
-
-/// What a write does with the room in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// Gives it back: removes, or adds a mark that is forgotten within minutes.
-    Ending,
-    /// Writes in the place of what is there.
-    Change,
-    /// Takes more.
-    Addition,
-}
-
 pub(super) type Acknowledge = Box<dyn FnOnce() + Send>;
-pub(super) type Apply = Box<dyn for<'t> FnOnce(&mut Tables<'t>) -> Result<Acknowledge, StoreError> + Send>;
+pub(super) type Apply = Box<dyn for<'t> FnOnce(&mut Tables<'t>) -> Result<Acknowledge, Error> + Send>;
 
 pub(super) struct Job {
     pub(super) kind: Kind,
@@ -70,7 +52,7 @@ impl From<WriterError> for StoreError {
 /// Hands writes to the worker; dropping it waits for what has queued up.
 pub(super) struct Writer {
     way: Way,
-    state: Arc<AtomicU8>,
+    room: watch::Receiver<Option<Kind>>,
 }
 
 enum Way {
@@ -81,22 +63,19 @@ enum Way {
 }
 
 impl Writer {
-    /// Starts the thread.
-    pub(super) fn start(worker: Worker) -> Result<Self, std::io::Error> {
+    /// Starts the thread. In memory there is none: each write is committed on its caller's task.
+    pub(super) fn start(worker: Worker) -> std::io::Result<Self> {
+        let room = worker.room.subscribe();
+        if worker.ballast.is_none() {
+            let way = Way::Caller(Mutex::new(worker));
+            return Ok(Self { way, room });
+        }
         let (queue, jobs) = sync_channel(QUEUE);
-        let state = Arc::clone(&worker.state);
         let thread = std::thread::Builder::new()
             .name("session-file".to_owned())
             .spawn(move || worker.run(&jobs))?;
         let way = Way::Thread(Some((queue, thread)));
-        Ok(Self { way, state })
-    }
-
-    /// Commits each write on its caller's task.
-    pub(super) fn of_callers(worker: Worker) -> Self {
-        let state = Arc::clone(&worker.state);
-        let way = Way::Caller(Mutex::new(worker));
-        Self { way, state }
+        Ok(Self { way, room })
     }
 
     /// Runs `apply` in a transaction and answers once it is on the disk. It runs again in another one if the first was taken
@@ -104,7 +83,7 @@ impl Writer {
     pub(super) async fn write<T, F>(&self, kind: Kind, apply: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'t> Fn(&mut Tables<'t>) -> Result<T, StoreError> + Clone + Send + 'static,
+        F: for<'t> Fn(&mut Tables<'t>) -> Result<T, Error> + Clone + Send + 'static,
     {
         let mut attempt = 1;
         loop {
@@ -124,13 +103,13 @@ impl Writer {
     async fn try_write<T, F>(&self, kind: Kind, apply: F) -> Result<Option<Result<T, StoreError>>, StoreError>
     where
         T: Send + 'static,
-        F: for<'t> FnOnce(&mut Tables<'t>) -> Result<T, StoreError> + Send + 'static,
+        F: for<'t> FnOnce(&mut Tables<'t>) -> Result<T, Error> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
         let apply: Apply = Box::new(move |tables| {
             let outcome = match apply(tables) {
                 // An unreadable record is found before anything is written, or is removed: the others' writes go on.
-                outcome @ (Ok(_) | Err(StoreError::Corrupt)) => outcome,
+                outcome @ (Ok(_) | Err(Error::Corrupted(_))) => outcome.map_err(store_error),
                 Err(error) => return Err(error),
             };
             Ok(Box::new(move || drop(answer.send(outcome))))
@@ -152,17 +131,17 @@ impl Writer {
 
     /// Whether there is room, and the last commit went well.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        match self.state.load(Ordering::Acquire) {
-            WRITING => Ok(()),
-            FULL | EXHAUSTED => Err(StoreError::Full),
-            _ => Err(WriterError::Failing.into()),
+        match *self.room.borrow() {
+            Some(Kind::Addition) => Ok(()),
+            Some(_) => Err(StoreError::Full),
+            None => Err(WriterError::Failing.into()),
         }
     }
 
     /// Whether what is there can be changed.
     pub(super) fn check_changes(&self) -> Result<(), StoreError> {
-        match self.state.load(Ordering::Acquire) {
-            FULL => Ok(()),
+        match *self.room.borrow() {
+            Some(Kind::Change) => Ok(()),
             _ => self.check(),
         }
     }

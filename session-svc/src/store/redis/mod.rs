@@ -73,8 +73,8 @@ use self::source::ConnectionSource;
 pub(crate) use self::source::{SetupError, check};
 use super::url::{RedisSettings, Topology};
 use super::{
-    Entry, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore,
-    StoreError, StoreUpdate, codec, millis,
+    Entry, Inserted, LOOKED_AT, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError,
+    StoreUpdate, codec, millis,
 };
 
 /// How long `open` waits for a first connection, so that the server's time has been read; the store opens anyway.
@@ -166,6 +166,11 @@ fn lasting(ttl: Duration) -> u64 {
     millis(ttl).clamp(1, LONGEST_MS)
 }
 
+fn decoded(name: Name, bytes: Option<Vec<u8>>) -> Loaded {
+    let record = bytes.map(|bytes| codec::decode(name, &bytes).ok_or(StoreError::Corrupt));
+    record.transpose()
+}
+
 #[async_trait]
 impl SessionStore for RedisStore {
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
@@ -196,11 +201,11 @@ impl SessionStore for RedisStore {
             .await
     }
 
-    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Loaded {
         let mut command = redis::cmd("GET");
         command.arg(self.shared.keys.record(name));
         let bytes: Option<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
-        bytes.map(|bytes| codec::decode(name, &bytes)).transpose()
+        decoded(name, bytes)
     }
 
     async fn replace(
@@ -248,7 +253,7 @@ impl SessionStore for RedisStore {
         })
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -257,11 +262,8 @@ impl SessionStore for RedisStore {
             command.arg(self.shared.keys.record(*name));
         }
         let records: Vec<Option<Vec<u8>>> = self.connection.read(&command).await.map_err(unavailable)?;
-        let loaded = names.iter().zip(records).map(|(&name, bytes)| match bytes {
-            None => LoadedRecord::Gone,
-            Some(bytes) => codec::decode(name, &bytes).map_or(LoadedRecord::Unreadable, LoadedRecord::Record),
-        });
-        Ok(loaded.collect())
+        let loaded = names.iter().zip(records);
+        Ok(loaded.map(|(name, bytes)| decoded(*name, bytes)).collect())
     }
 
     async fn acquire_lease(

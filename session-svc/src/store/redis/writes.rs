@@ -91,7 +91,7 @@ impl RedisStore {
         if !is_published {
             self.shared.events.publish(name, event).await;
         }
-        let removed = codec::decode(name, &removed)?;
+        let removed = codec::decode(name, &removed).ok_or(StoreError::Corrupt)?;
         self.leave(&removed).await;
         Ok(Some(removed))
     }

@@ -8,8 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
-    StoreUpdate,
+    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
 use super::support::START_MS;
@@ -104,12 +103,9 @@ impl SessionStore for PlainStore {
         Ok(Listing { entries, next: None })
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         let maps = self.maps();
-        let loaded = names.iter().map(|name| match maps.records.get(name) {
-            Some(record) => LoadedRecord::Record(record.clone()),
-            None => LoadedRecord::Gone,
-        });
+        let loaded = names.iter().map(|name| Ok(maps.records.get(name).cloned()));
         Ok(loaded.collect())
     }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
-    StoreUpdate,
+    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 use tokio::sync::watch;
 
@@ -133,7 +132,7 @@ impl SessionStore for SlowStore {
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         self.inner.load_many(names).await
     }
 

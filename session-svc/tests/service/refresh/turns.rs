@@ -15,8 +15,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Entry, Inserted, Lease, Listing, LoadedRecord, Name, Record, Replaced, SessionStore, StoreError,
-    StoreUpdate,
+    Entry, Inserted, Lease, Listing, Loaded, Name, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -267,7 +266,7 @@ impl SessionStore for TurnStore {
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<Loaded>, StoreError> {
         // No turn of its own: what ends between a list and its reading is as what ended before, and there are several times as many orders.
         self.inner.load_many(names).await
     }
