@@ -14,16 +14,29 @@ use crate::store::StoreError;
 use super::answers::{Consequence, consequence, unavailable};
 use super::pool::WorkerConnection;
 
-/// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
+/// Functions that every script begins with.
+///
+/// `now` returns the server's time in milliseconds since the Unix epoch, as digits.
+///
+/// `enter` enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
 /// `mode` is a condition of ZADD or empty. The set that orders entries by creation gets nothing while the first is small. It gets all
 /// entries when the first becomes large, and from then on each new one.
-const ENTER_INDEX: &str = r"
+///
+/// `enter_all` enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at `ARGV[at]`.
+///
+/// `publish` publishes in the stream `key`; in a cluster, where there is none, in the first of the streams from `ARGV[at]` on that this
+/// node has. Returns whether it did.
+///
+/// `holder_of` returns the holder's name in the value of a lease, which is "serial:holder"; nothing if there is no lease.
+const LIBRARY: &str = r"
 local small = 128
+local function now()
+  local time = redis.call('TIME')
+  return string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
 local function enter(key, order, mode, expires, member)
   local is_new = (mode == '' and redis.call('ZADD', key, expires, member) or redis.call('ZADD', key, mode, expires, member)) == 1
-  local time = redis.call('TIME')
-  local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-  local past = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
+  local past = redis.call('ZRANGE', key, '-inf', now(), 'BYSCORE', 'LIMIT', 0, 100)
   if #past > 0 then
     redis.call('ZREM', key, unpack(past))
     redis.call('ZREM', order, unpack(past))
@@ -38,18 +51,9 @@ local function enter(key, order, mode, expires, member)
   for _, one in ipairs(ordered) do redis.call('ZADD', order, 0, one) end
   redis.call('PEXPIREAT', order, last)
 end
-";
-
-/// Enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at `ARGV[at]`.
-const ENTER_ALL: &str = r"
 local function enter_all(expires, at)
   for i = 3, #KEYS, 2 do enter(KEYS[i], KEYS[i + 1], '', expires, ARGV[at + (i - 3) / 2]) end
 end
-";
-
-/// Publishes in the stream `key`; in a cluster, where there is none, in the first of the streams from `ARGV[at]` on that this node
-/// has. Gives whether it did.
-const PUBLISH: &str = r"
 local function publish(key, kept, event, at)
   if key then redis.call('XADD', key, 'MAXLEN', '~', kept, '*', 'e', event) return true end
   for i = at, #ARGV do
@@ -58,24 +62,23 @@ local function publish(key, kept, event, at)
   end
   return false
 end
+local function holder_of(key)
+  local held = redis.call('GET', key)
+  return held and (string.match(held, '^%d*:(.*)$') or held)
+end
 ";
 
 /// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives 1, or 0 if the name is
 /// taken, or 2 if that key is there, or 3 if it is done and its event is yet to be published.
 pub(super) static INSERT: Stored = Stored::new(
     "insert",
-    &[
-        ENTER_INDEX,
-        ENTER_ALL,
-        PUBLISH,
-        r"
+    r"
 if ARGV[5] ~= '' and redis.call('EXISTS', ARGV[5]) == 1 then return 2 end
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return 0 end
 enter_all(ARGV[2], 6)
 if not publish(KEYS[2], ARGV[3], ARGV[4], 6) then return 3 end
 return 1
 ",
-    ],
 );
 
 /// ARGV: value, expiry, events kept, event, expected version, whether there is an event, bytes of the value before its
@@ -84,11 +87,7 @@ return 1
 /// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
 pub(super) static REPLACE: Stored = Stored::new(
     "replace",
-    &[
-        ENTER_INDEX,
-        ENTER_ALL,
-        PUBLISH,
-        r"
+    r"
 local header = redis.call('GETRANGE', KEYS[1], 0, ARGV[7] - 1)
 if header == '' then return 0 end
 if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
@@ -97,7 +96,6 @@ if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then enter_all(ARG
 if ARGV[6] == '1' and not publish(KEYS[2], ARGV[3], ARGV[4], 8) then return 3 end
 return 2
 ",
-    ],
 );
 
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
@@ -106,9 +104,7 @@ return 2
 /// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
 pub(super) static REMOVE: Stored = Stored::new(
     "remove",
-    &[
-        PUBLISH,
-        r"
+    r"
 local function leave(value)
   if string.byte(value, 1) ~= 1 then return end
   local ends, at = string.sub(value, 18, 25) .. ARGV[4], 27
@@ -128,7 +124,6 @@ redis.call('DEL', KEYS[1])
 if KEYS[2] then leave(value) end
 return {value, publish(KEYS[2], ARGV[1], ARGV[2], 5) and 1 or 0}
 ",
-    ],
 );
 
 /// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of an entry that those wanted
@@ -136,11 +131,9 @@ return {value, publish(KEYS[2], ARGV[1], ARGV[2], 5) and 1 or 0}
 /// those wanted, the newest first.
 pub(super) static LIST: Stored = Stored::new(
     "list",
-    &[r"
-local begins, small = ARGV[1], 128
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local found = redis.call('ZRANGE', KEYS[1], '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, small + 1)
+    r"
+local begins = ARGV[1]
+local found = redis.call('ZRANGE', KEYS[1], '(' .. now(), '+inf', 'BYSCORE', 'LIMIT', 0, small + 1)
 local is_small = #found <= small
 if not is_small then
   found = redis.call('ZRANGE', KEYS[2], '(' .. begins .. ARGV[2], '[' .. begins, 'BYLEX', 'REV', 'LIMIT', 0, ARGV[3])
@@ -150,30 +143,17 @@ for _, entry in ipairs(found) do
   if string.sub(entry, 1, #begins) == begins then ends[#ends + 1] = string.sub(entry, #begins + 1) end
 end
 return {is_small and 1 or 0, ends}
-"],
+",
 );
 
 /// KEYS: the sets of an index, by expiry and by creation. ARGV: expiry, index member. For clusters; an entry's expiry is only ever
 /// moved on.
-pub(super) static ENTER: Stored = Stored::new(
-    "enter",
-    &[ENTER_INDEX, "enter(KEYS[1], KEYS[2], 'GT', ARGV[1], ARGV[2])"],
-);
-
-/// The holder's name in the value of a lease, which is "serial:holder"; nothing if there is no lease.
-const HOLDER_OF: &str = r"
-local function holder_of(key)
-  local held = redis.call('GET', key)
-  return held and (string.match(held, '^%d*:(.*)$') or held)
-end
-";
+pub(super) static ENTER: Stored = Stored::new("enter", "enter(KEYS[1], KEYS[2], 'GT', ARGV[1], ARGV[2])");
 
 /// ARGV: holder, milliseconds. Gives the serial, or nothing if another one holds the lease.
 pub(super) static ACQUIRE: Stored = Stored::new(
     "acquire",
-    &[
-        HOLDER_OF,
-        r"
+    r"
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return false end
 local time = redis.call('TIME')
@@ -181,63 +161,52 @@ local serial = string.format('%.0f', time[1] * 1000000 + time[2])
 redis.call('SET', KEYS[1], serial .. ':' .. ARGV[1], 'PX', ARGV[2])
 return serial
 ",
-    ],
 );
 
 /// ARGV: holder, milliseconds.
 pub(super) static RENEW: Stored = Stored::new(
     "renew",
-    &[
-        HOLDER_OF,
-        r"
+    r"
 if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 ",
-    ],
 );
 
 /// ARGV: "serial:holder".
 pub(super) static RELEASE: Stored = Stored::new(
     "release",
-    &[r"
+    r"
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return redis.status_reply('OK')
-"],
+",
 );
 
 /// ARGV: value, milliseconds. Gives what was there.
 pub(super) static REMEMBER: Stored = Stored::new(
     "remember",
-    &[r"
+    r"
 local value = redis.call('GET', KEYS[1])
 if value then return value end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return false
-"],
+",
 );
 
 /// A script the server keeps by its hash.
 pub(super) struct Stored {
     name: &'static str,
-    parts: &'static [&'static str],
-    made: OnceLock<(String, Script)>,
+    own: &'static str,
+    /// Its text and its hash.
+    made: OnceLock<(String, String)>,
 }
 
 impl Stored {
-    const fn new(name: &'static str, parts: &'static [&'static str]) -> Self {
+    const fn new(name: &'static str, own: &'static str) -> Self {
         Self {
             name,
-            parts,
+            own,
             made: OnceLock::new(),
         }
-    }
-
-    fn made(&self) -> &(String, Script) {
-        self.made.get_or_init(|| {
-            let text = self.parts.concat();
-            let script = Script::new(&text);
-            (text, script)
-        })
     }
 
     /// A call of it without keys and arguments yet.
@@ -298,19 +267,19 @@ impl ScriptCall {
     }
 
     async fn once<T: FromRedisValue>(&self, connection: &WorkerConnection) -> RedisResult<T> {
-        let (text, script) = self.script.made();
-        let name = Some(self.script.name);
-        let known = self.command("EVALSHA", script.get_hash());
-        let answer = connection.once_by(&known, name).await;
-        if is_unknown(&answer) {
-            return connection.once_by(&self.command("EVAL", text), name).await;
+        let Stored { name, own, made } = self.script;
+        let (text, hash) = made.get_or_init(|| {
+            let text = [LIBRARY, own].concat();
+            let hash = Script::new(&text).get_hash().to_owned();
+            (text, hash)
+        });
+        let known = self.command("EVALSHA", hash);
+        match connection.once_by(&known, Some(name)).await {
+            // The server has forgotten the script, as it does when it restarts.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                connection.once_by(&self.command("EVAL", text), Some(name)).await
+            }
+            answer => answer,
         }
-        answer
     }
-}
-
-/// Whether the server has forgotten the script, as it does when it restarts.
-fn is_unknown<T>(answer: &RedisResult<T>) -> bool {
-    let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
-    answer.as_ref().is_err_and(|error| error.kind() == unknown)
 }
