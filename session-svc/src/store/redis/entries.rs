@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redis::{ErrorKind, FromRedisValue, RedisError, RedisResult, Value};
+use redis::{FromRedisValue, ParsingError, Value};
 
 /// An entry's ID: milliseconds and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,44 +42,21 @@ pub(super) enum EntryContent {
     Gap,
 }
 
-pub(super) fn unexpected() -> RedisError {
-    (
-        ErrorKind::UnexpectedReturnType,
-        "the event stream holds something else",
-    )
-        .into()
+pub(super) fn unexpected() -> ParsingError {
+    "the event stream holds something else".to_owned().into()
 }
 
-/// Entries of an XREAD of one stream, none if it waited in vain.
-pub(super) fn parse_read(value: Value) -> RedisResult<Vec<StreamEntry>> {
-    match value {
-        Value::Nil => Ok(Vec::new()),
-        Value::Map(streams) => streams
-            .into_iter()
-            .next()
-            .map_or(Ok(Vec::new()), |(_, entries)| parse_entries(entries)),
-        Value::Array(streams) => match streams.into_iter().next() {
-            None => Ok(Vec::new()),
-            Some(Value::Array(mut stream)) => parse_entries(stream.pop().ok_or_else(unexpected)?),
-            Some(_) => Err(unexpected()),
-        },
-        _ => Err(unexpected()),
+impl FromRedisValue for StreamEntry {
+    /// As XRANGE and XREAD give it: an array of the ID and of field-value pairs.
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        let (id, fields): (String, Vec<Vec<u8>>) = FromRedisValue::from_redis_value(value)?;
+        let id = Id::parse(&id).ok_or_else(unexpected)?;
+        let content = match fields.as_slice() {
+            [field, payload] if field == b"e" => EntryContent::Event(Arc::from(payload.as_slice())),
+            [field, _] if field == b"mark" => EntryContent::Mark,
+            [field, _] if field == b"gap" => EntryContent::Gap,
+            _ => return Err(unexpected()),
+        };
+        Ok(Self { id, content })
     }
-}
-
-/// Entries as XRANGE gives them: arrays of an ID and field-value pairs.
-pub(super) fn parse_entries(value: Value) -> RedisResult<Vec<StreamEntry>> {
-    let entries: Vec<(String, Vec<Vec<u8>>)> = FromRedisValue::from_redis_value(value)?;
-    entries.into_iter().map(parse_entry).collect()
-}
-
-fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<StreamEntry> {
-    let id = Id::parse(&id).ok_or_else(unexpected)?;
-    let content = match fields.as_slice() {
-        [field, payload] if field == b"e" => EntryContent::Event(Arc::from(payload.as_slice())),
-        [field, _] if field == b"mark" => EntryContent::Mark,
-        [field, _] if field == b"gap" => EntryContent::Gap,
-        _ => return Err(unexpected()),
-    };
-    Ok(StreamEntry { id, content })
 }

@@ -179,13 +179,13 @@ impl WorkerConnection {
         command: &Cmd,
         script: Option<&'static str>,
     ) -> RedisResult<T> {
-        let answer = bounded(self.send(async |wire| command.query_async(wire).await));
+        let answer = bounded(self.send(async |wire| wire.ask(command).await));
         span::traced(command, script, answer).await
     }
 
     /// Sends several commands once, in one round trip.
     pub(super) async fn together<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
-        bounded(self.send(async |wire| pipeline.query_async(wire).await)).await
+        bounded(self.send(async |wire| wire.ask_all(pipeline).await)).await
     }
 
     /// Reports that a connection broke: those of other workers are checked before their next use.

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use crate::store::url::{Login, RedisSettings, ServerAddress, TlsSettings, Topology};
 use deadpool::managed::Manager as _;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, Role,
-    ServerErrorKind, TlsCertificates, TlsMode, Value,
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
+    IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Role, ServerErrorKind,
+    TlsCertificates, TlsMode,
 };
 
 use super::sentinels::Master;
@@ -54,13 +54,7 @@ pub enum SetupError {
     Pool(#[from] deadpool::managed::BuildError),
     /// The certificates or addresses are refused.
     #[error("the address or its certificates are refused: ca_file, cert_file and key_file take PEM files")]
-    Refused(#[source] RedisError),
-}
-
-impl From<RedisError> for SetupError {
-    fn from(error: RedisError) -> Self {
-        Self::Refused(error)
-    }
+    Refused(#[from] RedisError),
 }
 
 /// A handle that many calls share.
@@ -70,30 +64,20 @@ pub(super) enum Wire {
     Cluster(ClusterConnection),
 }
 
-impl ConnectionLike for Wire {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+impl Wire {
+    /// Sends a command.
+    pub(super) async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         match self {
-            Self::Server(connection) => connection.req_packed_command(command),
-            Self::Cluster(connection) => connection.req_packed_command(command),
+            Self::Server(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => command.query_async(connection).await,
         }
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        pipeline: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
+    /// Sends several commands in one round trip.
+    pub(super) async fn ask_all<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> RedisResult<T> {
         match self {
-            Self::Server(connection) => connection.req_packed_commands(pipeline, offset, count),
-            Self::Cluster(connection) => connection.req_packed_commands(pipeline, offset, count),
-        }
-    }
-
-    fn get_db(&self) -> i64 {
-        match self {
-            Self::Server(connection) => connection.get_db(),
-            Self::Cluster(connection) => connection.get_db(),
+            Self::Server(connection) => pipeline.query_async(connection).await,
+            Self::Cluster(connection) => pipeline.query_async(connection).await,
         }
     }
 }
@@ -118,30 +102,13 @@ impl ConnectionSource {
     /// Prepares them. Behind Sentinels the master is followed from now on.
     pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
         let certificates = settings.tls.as_ref().map(certificates).transpose()?;
+        // Certificates that are no good are refused here, and not at the first connection.
+        let clients = clients(settings, certificates.as_ref())?;
         let servers = match &settings.topology {
-            Topology::Single(server) => {
-                let info = connection_info(server, settings, &settings.login, settings.database)?;
-                // Certificates that are no good are refused here, and not at the first connection.
-                client(info, certificates.clone())?;
-                Servers::Single(server.clone())
-            }
-            Topology::Sentinel {
-                sentinels,
-                master,
-                login,
-            } => {
-                let sentinels = sentinels.iter().map(|server| {
-                    let info = connection_info(server, settings, login, 0)?;
-                    client(info, certificates.clone())
-                });
-                let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
-                Servers::Sentinel(Master::follow(sentinels, master))
-            }
-            Topology::Cluster(nodes) => {
-                let nodes = nodes
-                    .iter()
-                    .map(|node| connection_info(node, settings, &settings.login, settings.database));
-                let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
+            Topology::Single(server) => Servers::Single(server.clone()),
+            Topology::Sentinel { master, .. } => Servers::Sentinel(Master::follow(clients, master)),
+            Topology::Cluster(_) => {
+                let nodes = clients.iter().map(|node| node.get_connection_info().clone());
                 let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
                 if let Some(certificates) = certificates.clone() {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
@@ -189,17 +156,10 @@ impl ConnectionSource {
         server: &ServerAddress,
         answer_timeout: Duration,
     ) -> RedisResult<Wire> {
-        let Self {
-            settings,
-            certificates,
-            ..
-        } = self;
-        let info = connection_info(server, settings, &settings.login, settings.database)?;
-        let client = client(info, certificates.clone())?;
-        let (info, config) = (
-            client.get_connection_info().clone(),
-            connection_config(answer_timeout),
-        );
+        let (settings, certificates) = (&self.settings, self.certificates.as_ref());
+        let client = client(server, settings, certificates, &settings.login, settings.database)?;
+        let info = client.get_connection_info().clone();
+        let config = connection_config(answer_timeout);
         let manager = deadpool_redis::Manager::new_with_config(info, config)?;
         Ok(Wire::Server(manager.create().await?))
     }
@@ -274,28 +234,32 @@ pub(super) fn connection_config(answer_timeout: Duration) -> AsyncConnectionConf
 /// Reads the certificates and makes what connections are made with, and connects to nobody: what is refused here is refused at the start.
 pub(crate) fn check(settings: &RedisSettings) -> Result<(), SetupError> {
     let certificates = settings.tls.as_ref().map(certificates).transpose()?;
-    let servers = match &settings.topology {
-        Topology::Single(server) => std::slice::from_ref(server),
-        Topology::Sentinel { sentinels, .. } => sentinels,
-        Topology::Cluster(nodes) => nodes,
-    };
-    for server in servers {
-        let info = connection_info(server, settings, &settings.login, settings.database)?;
-        client(info, certificates.clone())?;
-    }
+    clients(settings, certificates.as_ref())?;
     Ok(())
 }
 
-fn client(info: ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
-    match certificates {
-        Some(certificates) => Client::build_with_tls(info, certificates),
-        None => Client::open(info),
-    }
+/// A client of each server that the settings name. It connects to nobody.
+fn clients(settings: &RedisSettings, certificates: Option<&TlsCertificates>) -> RedisResult<Vec<Client>> {
+    let (servers, login, database) = match &settings.topology {
+        Topology::Single(server) => (std::slice::from_ref(server), &settings.login, settings.database),
+        Topology::Sentinel { sentinels, login, .. } => (sentinels.as_slice(), login, 0),
+        Topology::Cluster(nodes) => (nodes.as_slice(), &settings.login, settings.database),
+    };
+    let clients = servers
+        .iter()
+        .map(|server| client(server, settings, certificates, login, database));
+    clients.collect()
 }
 
-fn address(server: &ServerAddress, settings: &RedisSettings) -> ConnectionAddr {
+fn client(
+    server: &ServerAddress,
+    settings: &RedisSettings,
+    certificates: Option<&TlsCertificates>,
+    login: &Login,
+    database: i64,
+) -> RedisResult<Client> {
     let (host, port) = (server.host.clone(), server.port);
-    match settings.tls {
+    let address = match settings.tls {
         None => ConnectionAddr::Tcp(host, port),
         Some(_) => ConnectionAddr::TcpTls {
             host,
@@ -303,15 +267,7 @@ fn address(server: &ServerAddress, settings: &RedisSettings) -> ConnectionAddr {
             insecure: false,
             tls_params: None,
         },
-    }
-}
-
-fn connection_info(
-    server: &ServerAddress,
-    settings: &RedisSettings,
-    login: &Login,
-    database: i64,
-) -> RedisResult<ConnectionInfo> {
+    };
     let Login { user, password } = login;
     let mut login = RedisConnectionInfo::default().set_db(database);
     if let Some(user) = user {
@@ -320,10 +276,14 @@ fn connection_info(
     if let Some(password) = password {
         login = login.set_password(password.expose());
     }
-    Ok(address(server, settings)
+    let info = address
         .into_connection_info()?
         .set_tcp_settings(undelayed())
-        .set_redis_settings(login))
+        .set_redis_settings(login);
+    match certificates {
+        Some(certificates) => Client::build_with_tls(info, certificates.clone()),
+        None => Client::open(info),
+    }
 }
 
 /// Many calls share a connection: the kernel is not to keep one call's command until the answer to another's is there

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use crate::store::StoreError;
 
 use super::answers::unavailable;
-use super::entries::{EntryContent, Id, StreamEntry, parse_entries, parse_read, unexpected};
+use super::entries::{EntryContent, Id, StreamEntry, unexpected};
 use super::pool::{CheckedConnection, WorkerConnection};
 use super::source::not_the_master;
 
@@ -217,10 +217,10 @@ impl FeedState {
 
     /// ID of the newest entry; there is one afterwards.
     async fn newest(&self) -> RedisResult<Id> {
-        let entries = parse_entries(self.connection.read(&self.ask_for_newest()).await?)?;
+        let entries: Vec<StreamEntry> = self.connection.read(&self.ask_for_newest()).await?;
         match entries.first() {
             Some(entry) => Ok(entry.id),
-            None => Id::parse(&self.add(&EntryContent::Mark).await?).ok_or_else(unexpected),
+            None => Ok(Id::parse(&self.add(&EntryContent::Mark).await?).ok_or_else(unexpected)?),
         }
     }
 
@@ -235,8 +235,8 @@ impl FeedState {
             .arg("COUNT")
             .arg(READ_AT_ONCE);
         still_there(&mut pipeline, &self.key, last);
-        let (entries, began): (Value, Value) = self.connection.together(&pipeline).await?;
-        Ok((parse_entries(entries)?, !parse_entries(began)?.is_empty()))
+        let (entries, began): (Vec<_>, Vec<StreamEntry>) = self.connection.together(&pipeline).await?;
+        Ok((entries, !began.is_empty()))
     }
 }
 
@@ -280,7 +280,7 @@ async fn begin(shared: &FeedState) -> RedisResult<(CheckedConnection, Id)> {
     let last = shared.newest().await?;
     // The stream does not count as read before an answer came on this connection, and in time.
     let question = shared.ask_for_newest();
-    in_time(LATE, question.query_async::<Value>(&mut connection.wire)).await?;
+    in_time(LATE, connection.wire.ask::<Value>(&question)).await?;
     if !shared.connected.send_replace(true) {
         tracing::info!("published events are heard");
     }
@@ -319,7 +319,7 @@ async fn listen(
         drop(alive);
         let mut wire = connection.wire.clone();
         let answer = tokio::select! {
-            answer = in_time(READ_TIMEOUT, pipeline.query_async::<(Value, Value)>(&mut wire)) => answer,
+            answer = in_time(READ_TIMEOUT, wire.ask_all::<Read>(&pipeline)) => answer,
             () = connection.left() => Err(not_the_master()),
         };
         let Some(alive) = shared.upgrade() else {
@@ -334,27 +334,27 @@ async fn listen(
             }
             answer => answer?,
         };
-        let entries = parse_read(read)?;
-        if parse_entries(began)?.is_empty() {
+        if began.is_empty() {
             let _ = alive.tail.send(TailItem::Gap);
             last = alive.newest().await?;
             continue;
         }
-        let pause = if entries.is_empty() {
-            Duration::ZERO
-        } else {
-            alive.pause
+        let pause = alive.pause;
+        // No stream comes if the wait was in vain.
+        let Some((_, entries)) = read.into_iter().next() else {
+            continue;
         };
         for entry in entries {
             last = entry.id;
             let _ = alive.tail.send(TailItem::Entry(entry));
         }
         drop(alive);
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
-        }
+        tokio::time::sleep(pause).await;
     }
 }
+
+/// The streams read, each with its entries; and the entry they were read behind, if it is still there.
+type Read = (Vec<(Value, Vec<StreamEntry>)>, Vec<StreamEntry>);
 
 struct FeedFollower {
     shared: Arc<FeedState>,
