@@ -36,6 +36,8 @@ pub(super) struct EventFeed {
     keys: KeyNames,
     /// One; in a cluster one of each partition.
     streams: Vec<StreamFeed>,
+    /// How many events a stream keeps.
+    kept: u64,
 }
 
 /// Where an event of a record is published by its own script.
@@ -47,26 +49,19 @@ pub(super) struct Published {
 }
 
 impl EventFeed {
-    /// The stream of one server, or of one master.
-    pub(super) fn of_one(connection: WorkerConnection, keys: &KeyNames) -> Self {
-        let (key, turn) = (keys.events().to_vec(), Arc::new(Semaphore::new(1)));
-        let only = StreamFeed::new(connection, key, KEPT_EVENTS, Duration::ZERO, turn);
-        Self {
-            keys: keys.clone(),
-            streams: vec![only],
-        }
-    }
-
-    /// All streams of a cluster.
-    pub(super) fn of_cluster(connection: &WorkerConnection, keys: &KeyNames) -> Self {
+    /// The stream of one server, or of one master; all streams of a cluster, where keys are `scattered`.
+    pub(super) fn new(connection: &WorkerConnection, keys: &KeyNames, scattered: bool) -> Self {
+        let (names, kept, pause) = if scattered {
+            (keys.event_partitions(), KEPT_EVENTS_EACH, READ_TOGETHER)
+        } else {
+            (vec![keys.events().to_vec()], KEPT_EVENTS, Duration::ZERO)
+        };
         let turn = Arc::new(Semaphore::new(1));
-        let streams = keys.event_partitions().into_iter().map(|key| {
-            let turn = Arc::clone(&turn);
-            StreamFeed::new(connection.clone(), key, KEPT_EVENTS_EACH, READ_TOGETHER, turn)
-        });
+        let feed = |key| StreamFeed::new(connection.clone(), key, kept, pause, Arc::clone(&turn));
         Self {
             keys: keys.clone(),
-            streams: streams.collect(),
+            streams: names.into_iter().map(feed).collect(),
+            kept,
         }
     }
 
@@ -103,16 +98,14 @@ impl EventFeed {
 
     /// Where the script of a write to this record publishes its event; nowhere if that is a step of its own.
     pub(super) fn published_with(&self, name: Name) -> Published {
-        if self.streams.len() == 1 {
-            return Published {
-                streams: Vec::new(),
-                kept: KEPT_EVENTS,
-            };
-        }
-        let near = neighbours(partition_of(&self.keys.record(name)));
+        let near = match self.streams.len() {
+            1 => Vec::new(),
+            _ => neighbours(partition_of(&self.keys.record(name))).to_vec(),
+        };
+        let streams = near.into_iter().map(|near| self.streams[near].key().to_vec());
         Published {
-            streams: near.map(|near| self.streams[near].key().to_vec()).into(),
-            kept: KEPT_EVENTS_EACH,
+            streams: streams.collect(),
+            kept: self.kept,
         }
     }
 

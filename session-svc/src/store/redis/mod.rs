@@ -123,13 +123,9 @@ impl RedisStore {
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
         let keys = KeyNames::new(&settings.prefix);
         let scattered = matches!(settings.topology, Topology::Cluster(_));
-        let events = match scattered {
-            true => EventFeed::of_cluster(&connection, &keys),
-            false => EventFeed::of_one(connection.clone(), &keys),
-        };
         let shared = RedisShared {
             clock,
-            events,
+            events: EventFeed::new(&connection, &keys, scattered),
             waiting: connection.another()?,
             keys,
             scattered,
