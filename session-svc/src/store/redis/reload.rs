@@ -3,6 +3,7 @@
 //! Invariant: settings that cannot be used change nothing, and new ones are used once a connection by them was made. Deliberately absent: moving to another kind of store, database
 //! or prefix, which are other sessions and need a restart.
 
+use std::error::Error;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,11 +24,6 @@ const SETTING: &str = "SESSION_STORE";
 
 /// After a failed attempt with changed settings those in use stay for this long.
 const RENEW_PAUSE: Duration = Duration::from_secs(2);
-
-/// Why a changed file is not gone over to.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Refused(String);
 
 /// Follows the certificates of `settings`, and the file the settings themselves came from, if there are any.
 pub(super) fn follow(
@@ -52,33 +48,29 @@ pub(super) fn follow(
     let mut renewing: Option<AbortOnDropHandle<()>> = None;
     // Starts from nothing read, so that a change since the settings were read is not missed.
     let watching = files::watch(files::POLL_INTERVAL, paths, move |contents| {
-        if let Some(text) = contents.first().filter(|_| has_file) {
-            match changed(&settings, text) {
-                Ok(changed) => settings = changed,
-                Err(problem) => {
-                    audit::reloaded(SETTING, None, Err(&Refused(problem)));
-                    return;
-                }
+        let mut reload = || -> Result<(), Box<dyn Error>> {
+            if let Some(text) = contents.first().filter(|_| has_file) {
+                settings = changed(&settings, text)?;
             }
-        }
-        match ConnectionSource::new(&settings) {
-            Ok(source) => {
-                let renewed = renew(Arc::clone(&sources), Arc::new(source));
-                // The attempt before, if there is one, is given up.
-                drop(renewing.replace(AbortOnDropHandle::new(tokio::spawn(renewed))));
-                if let Some(shown) = &shown {
-                    shown.loaded(settings.tls.as_ref().and_then(|tls| tls.cert_file.as_deref()));
-                }
-                audit::reloaded(SETTING, None, Ok(()));
+            let renewed = renew(Arc::clone(&sources), ConnectionSource::new(&settings)?);
+            // The attempt before, if there is one, is given up.
+            drop(renewing.replace(AbortOnDropHandle::new(tokio::spawn(renewed))));
+            if let Some(shown) = &shown {
+                shown.loaded(settings.tls.as_ref().and_then(|tls| tls.cert_file.as_deref()));
             }
-            Err(error) => audit::reloaded(SETTING, None, Err(&error)),
-        }
+            Ok(())
+        };
+        audit::reloaded(
+            SETTING,
+            None,
+            reload().as_ref().copied().map_err(|error| &**error),
+        );
     });
     Some(AbortOnDropHandle::new(watching))
 }
 
 /// Uses a source once it connects.
-async fn renew(sources: Arc<watch::Sender<Arc<ConnectionSource>>>, source: Arc<ConnectionSource>) {
+async fn renew(sources: Arc<watch::Sender<Arc<ConnectionSource>>>, source: ConnectionSource) {
     while let Err(error) = source.connect(ANSWER_TIMEOUT).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
@@ -86,7 +78,7 @@ async fn renew(sources: Arc<watch::Sender<Arc<ConnectionSource>>>, source: Arc<C
         );
         tokio::time::sleep(RENEW_PAUSE).await;
     }
-    sources.send_replace(source);
+    sources.send_replace(Arc::new(source));
 }
 
 /// What the changed file says, if one may go over to that while running.
