@@ -149,14 +149,9 @@ impl FromStr for StoreSettings {
             _ => {}
         }
         let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
-        let (kind, tls) = match scheme {
-            "redis" => (TopologyKind::Single, false),
-            "rediss" => (TopologyKind::Single, true),
-            "redis-sentinel" => (TopologyKind::Sentinel, false),
-            "rediss-sentinel" => (TopologyKind::Sentinel, true),
-            "redis-cluster" => (TopologyKind::Cluster, false),
-            "rediss-cluster" => (TopologyKind::Cluster, true),
-            _ => return Err(SCHEME),
+        let (kind, tls) = match scheme.strip_prefix("rediss") {
+            Some(kind) => (kind, true),
+            None => (scheme.strip_prefix("redis").ok_or(SCHEME)?, false),
         };
         match parse_redis(kind, tls, rest) {
             Ok(settings) => Ok(Self::Redis(Box::new(settings))),
@@ -167,14 +162,8 @@ impl FromStr for StoreSettings {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TopologyKind {
-    Single,
-    Sentinel,
-    Cluster,
-}
-
-fn parse_redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
+/// `kind` is what the scheme says behind "redis" or "rediss".
+fn parse_redis(kind: &str, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     if path.contains('@') {
@@ -182,20 +171,20 @@ fn parse_redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSetting
     }
     let (login, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
     let default_port = match kind {
-        TopologyKind::Sentinel => SENTINEL_PORT,
-        TopologyKind::Single | TopologyKind::Cluster => REDIS_PORT,
+        "-sentinel" => SENTINEL_PORT,
+        _ => REDIS_PORT,
     };
     let servers = servers.split(',');
     let mut servers = servers.map(|server| parse_server(server, default_port));
     let topology = match kind {
-        TopologyKind::Single => {
+        "" => {
             let server = servers.next().ok_or(SERVER)??;
             if servers.next().is_some() {
                 return Err(SEVERAL_SERVERS);
             }
             Topology::Single(server)
         }
-        TopologyKind::Sentinel => {
+        "-sentinel" => {
             let master = decode(path)?;
             if master.is_empty() || master.contains('/') {
                 return Err(MASTER);
@@ -206,8 +195,9 @@ fn parse_redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSetting
                 login: Login::default(),
             }
         }
-        TopologyKind::Cluster if !path.is_empty() => return Err(CLUSTER_PATH),
-        TopologyKind::Cluster => Topology::Cluster(servers.collect::<Result<_, _>>()?),
+        "-cluster" if !path.is_empty() => return Err(CLUSTER_PATH),
+        "-cluster" => Topology::Cluster(servers.collect::<Result<_, _>>()?),
+        _ => return Err(SCHEME),
     };
     let mut settings = RedisSettings {
         topology,
@@ -216,7 +206,7 @@ fn parse_redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSetting
         tls: None,
         prefix: DEFAULT_PREFIX.to_owned(),
     };
-    if kind == TopologyKind::Single && !path.is_empty() {
+    if kind.is_empty() && !path.is_empty() {
         settings.database = parse_database(path)?;
     }
     let files = settings.read_parameters(query)?;
