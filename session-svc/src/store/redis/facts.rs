@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use chassis::findings::{Check, Finding};
+use redis::InfoDict;
 
 use super::RedisStore;
 use super::answers::unavailable;
@@ -27,14 +28,14 @@ impl RedisStore {
     /// Asks the only server, or every master of a cluster.
     pub(super) async fn ask_facts(&self) -> Result<Vec<Check>, StoreError> {
         let question = redis::cmd("INFO");
-        let servers: BTreeMap<String, String> = if self.shared.scattered {
+        let servers: BTreeMap<String, InfoDict> = if self.shared.scattered {
             self.connection.read(&question).await.map_err(unavailable)?
         } else {
             let info = self.connection.read(&question).await.map_err(unavailable)?;
             BTreeMap::from([(String::new(), info)])
         };
         let judged = servers.iter().flat_map(|(name, info)| {
-            let mut checks = judge(&ServerInfo(info), self.shared.needs_replicas);
+            let mut checks = judge(info, self.shared.needs_replicas);
             if !name.is_empty() {
                 for (_, finding) in &mut checks {
                     finding.found = format!("{} on {name}", finding.found);
@@ -46,51 +47,32 @@ impl RedisStore {
     }
 }
 
-/// The answer to INFO: lines of `name:value`.
-struct ServerInfo<'a>(&'a str);
-
-impl ServerInfo<'_> {
-    fn value(&self, name: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| {
-            let (known, value) = line.trim_end().split_once(':')?;
-            (known == name).then_some(value)
-        })
-    }
-
-    fn number(&self, name: &str) -> u64 {
-        self.value(name).and_then(|value| value.parse().ok()).unwrap_or(0)
-    }
-}
-
-fn judge(info: &ServerInfo<'_>, needs_replicas: bool) -> Vec<Check> {
-    let (engine, version) = match info.value("valkey_version") {
-        Some(version) => ("valkey", version),
-        None => ("redis", info.value("redis_version").unwrap_or_default()),
+fn judge(info: &InfoDict, needs_replicas: bool) -> Vec<Check> {
+    let text = |name| info.get::<String>(name).unwrap_or_default();
+    let number = |name| info.get::<u64>(name).unwrap_or_default();
+    let version = match info.get::<String>("valkey_version") {
+        Some(version) => format!("valkey {version}"),
+        None => format!("redis {}", text("redis_version")),
     };
-    let role = info.value("role").unwrap_or_default();
-    let (used, limit) = (info.number("used_memory"), info.number("maxmemory"));
+    let (role, limit) = (text("role"), number("maxmemory"));
     let mut checks = vec![
-        ("server_version", Finding::fits(format!("{engine} {version}"))),
+        ("server_version", Finding::fits(version)),
         (
             "role",
-            match role {
+            match role.as_str() {
                 "master" => Finding::fits(role),
                 _ => Finding::problem(role, NOT_MASTER),
             },
         ),
         ("connected_replicas", replicas(info, needs_replicas)),
-        (
-            "maxmemory_policy",
-            eviction(info.value("maxmemory_policy").unwrap_or_default(), limit),
-        ),
+        ("maxmemory_policy", eviction(text("maxmemory_policy"), limit)),
         (
             "persistence",
-            match info.value("aof_enabled") {
-                Some("1") => Finding::fits("appendonly"),
+            match number("aof_enabled") {
+                1 => Finding::fits("appendonly"),
                 _ => Finding::warning("not appended", NOT_APPENDED),
             },
         ),
-        ("used_memory_bytes", Finding::fits(used.to_string())),
     ];
     if limit == 0 {
         checks.push(("maxmemory_bytes", Finding::warning("0", NO_LIMIT)));
@@ -98,7 +80,7 @@ fn judge(info: &ServerInfo<'_>, needs_replicas: bool) -> Vec<Check> {
     }
     checks.push(("maxmemory_bytes", Finding::fits(limit.to_string())));
     // The buffers of replicas and of the append-only file do not count.
-    let counted = used.saturating_sub(info.number("mem_not_counted_for_evict"));
+    let counted = number("used_memory").saturating_sub(number("mem_not_counted_for_evict"));
     let left = limit.saturating_sub(counted);
     let room = match left >= limit / ROOM_PART {
         true => Finding::fits(left.to_string()),
@@ -109,20 +91,20 @@ fn judge(info: &ServerInfo<'_>, needs_replicas: bool) -> Vec<Check> {
 }
 
 /// The server says how many of its replicas are good only if it refuses writes without them.
-fn replicas(info: &ServerInfo<'_>, needs_replicas: bool) -> Finding {
-    let connected = info.value("connected_slaves").unwrap_or("0");
-    match connected {
+fn replicas(info: &InfoDict, needs_replicas: bool) -> Finding {
+    let connected: String = info.get("connected_slaves").unwrap_or("0".to_owned());
+    match connected.as_str() {
         "0" if needs_replicas => Finding::warning(connected, NO_REPLICA),
         "0" => Finding::fits(connected),
-        _ if info.value("min_slaves_good_slaves").is_none() => {
+        _ if !info.contains_key(&"min_slaves_good_slaves") => {
             Finding::warning(connected, REPLICAS_NOT_NEEDED)
         }
         _ => Finding::fits(connected),
     }
 }
 
-fn eviction(policy: &str, limit: u64) -> Finding {
-    match (policy, limit) {
+fn eviction(policy: String, limit: u64) -> Finding {
+    match (policy.as_str(), limit) {
         ("noeviction", _) => Finding::fits(policy),
         // Without a limit the server evicts nothing until an operator sets one.
         (_, 0) => Finding::warning(policy, EVICTION),
@@ -141,7 +123,7 @@ mod tests {
     /// How a fact stands, and its advice.
     fn standing(about: &str, needs_replicas: bool, name: &str) -> (Verdict, Option<&'static str>) {
         let about = about.replace(' ', "\r\n");
-        let checks = judge(&ServerInfo(&about), needs_replicas);
+        let checks = judge(&InfoDict::new(&about), needs_replicas);
         let (_, found) = checks.into_iter().find(|(id, _)| *id == name).unwrap();
         let known = [
             NOT_MASTER,
