@@ -84,16 +84,10 @@ impl ServiceAddress {
                 Some(ca) => Some(ClientTls::from_files(ca.clone(), self.identity.clone()).map_err(
                     |error| CommandFailure::usage(format!("a certificate file cannot be read: {error}")),
                 )?),
-                None if self.identity.is_some() => {
+                None if self.identity.is_some() || self.url.starts_with("https://") => {
                     return Err(CommandFailure::usage(
-                        "--cert-file needs --ca-file: the authority to trust",
+                        "https:// and --cert-file need --ca-file: the authority to trust",
                     ));
-                }
-                None if self.url.starts_with("https://") => {
-                    return Err(CommandFailure::usage(format!(
-                        "{} needs --ca-file: the authority to trust",
-                        self.url
-                    )));
                 }
                 None => None,
             };
