@@ -85,18 +85,18 @@ impl Writer {
         T: Send + 'static,
         F: for<'t> Fn(&mut Tables<'t>) -> Result<T, Error> + Clone + Send + 'static,
     {
-        let mut attempt = 1;
-        loop {
+        for _ in 0..ATTEMPTS {
             if let Some(outcome) = self.try_write(kind, apply.clone()).await? {
                 return outcome;
             }
             match self.check() {
-                Err(StoreError::Full) if kind < Kind::Addition && attempt < ATTEMPTS => attempt += 1,
+                Ok(()) => {}
+                Err(StoreError::Full) if kind < Kind::Addition => {}
                 Err(error) => return Err(error),
-                Ok(()) if attempt < ATTEMPTS => attempt += 1,
-                Ok(()) => return Err(WriterError::Lost.into()),
             }
         }
+        self.check()?;
+        Err(WriterError::Lost.into())
     }
 
     /// What became of it; `None` if the transaction was taken back.
