@@ -14,7 +14,6 @@ use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, ListenerRole, MemoryShare, Stopping};
 use chassis::tls::{CertificateMetrics, ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
-use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -243,10 +242,11 @@ pub async fn serve<P: Into<RefreshProviders>>(
 }
 
 fn vault(keys: Reloading<KeyRing>, runtime: &Runtime) -> Result<Arc<Vault>, StartError> {
-    let vault = Vault::new(keys)
-        .with_clock(Arc::clone(&runtime.clock))
-        .reporting(UnknownKeys::new(&runtime.metrics)?);
-    Ok(Arc::new(vault))
+    Ok(Arc::new(Vault {
+        clock: Arc::clone(&runtime.clock),
+        unknown_keys: Some(UnknownKeys::new(&runtime.metrics)?),
+        keys,
+    }))
 }
 
 fn log_start(listener: &TcpListener, limits: SessionLimits) {
@@ -304,7 +304,7 @@ fn listener_limits(hits: LimitHits) -> serve::Limits {
 
 fn keys(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Reloading<KeyRing>, StartError> {
     if settings.keys.is_empty() {
-        return Ok(Reloading::new(KeyRing::random(&SystemRandom::new())?));
+        return Ok(Reloading::new(KeyRing::random()?));
     }
     let keys = Reloading::new(KeyRing::parse(&settings.keys)?);
     if let Some(path) = &settings.keys_file {

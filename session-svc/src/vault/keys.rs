@@ -7,12 +7,11 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use chassis::random::NoRandomness;
+use chassis::random::{self, NoRandomness};
 use chassis::secret::Secret;
 use chassis::secret::key_ring::Ring;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk};
-use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
 
 use super::{KEY_ID_BYTES, KeyId};
@@ -71,10 +70,8 @@ impl KeyRing {
     }
 
     /// A ring of one random key, for a store that ends with the process.
-    pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
-        let mut key = [0; KEY_BYTES];
-        random.fill(&mut key).map_err(|_| NoRandomness)?;
-        Ok(Self(Ring::at_start([RingKey::new(&key)])))
+    pub fn random() -> Result<Self, NoRandomness> {
+        Ok(Self(Ring::at_start([RingKey::new(&random::bytes()?)])))
     }
 
     /// The ring after its file has changed, at `now_ms` of the monotonic clock.

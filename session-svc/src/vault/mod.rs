@@ -23,13 +23,12 @@ mod unknown;
 mod unknown_keys;
 mod wire;
 
-use std::fmt;
 use std::sync::Arc;
 
 use chassis::clock::{Clock, SystemClock};
 use chassis::random;
 use chassis::secret::Reloading;
-use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
+use ring::aead::{Aad, NONCE_LEN, Nonce};
 
 pub(crate) use error::KEY_ID_BYTES;
 pub use error::{KeyId, SealError};
@@ -48,15 +47,12 @@ const HEADER_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
 
 /// Seals and opens with a key ring that may change while the process runs.
 pub struct Vault {
-    keys: Reloading<KeyRing>,
-    clock: Arc<dyn Clock>,
-    unknown_keys: Option<UnknownKeys>,
-}
-
-impl fmt::Debug for Vault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Vault({:?})", self.keys.load())
-    }
+    /// The ring. Other parts of the process hold a clone and replace the keys.
+    pub(crate) keys: Reloading<KeyRing>,
+    /// Says how long a key has waited.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Where texts are reported that need a key the vault does not have.
+    pub(crate) unknown_keys: Option<UnknownKeys>,
 }
 
 impl Vault {
@@ -66,21 +62,6 @@ impl Vault {
             keys,
             clock: Arc::new(SystemClock),
             unknown_keys: None,
-        }
-    }
-
-    /// The same vault by this clock, which says how long a key has waited.
-    #[must_use]
-    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock, ..self }
-    }
-
-    /// The same vault, which reports texts that need a key it does not have.
-    #[must_use]
-    pub(crate) fn reporting(self, unknown_keys: UnknownKeys) -> Self {
-        Self {
-            unknown_keys: Some(unknown_keys),
-            ..self
         }
     }
 
@@ -95,7 +76,7 @@ impl Vault {
         sealed.extend_from_slice(&key_id.0);
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(plain);
-        let context = Aad::from(bound_to(FORMAT, purpose, name, version));
+        let context = Aad::from(bound_to(purpose, name, version));
         let tag = key
             .seal_in_place_separate_tag(
                 Nonce::assume_unique_for_key(nonce),
@@ -108,24 +89,26 @@ impl Vault {
     }
 
     fn open(&self, purpose: &str, name: &str, version: u64, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        let (header, text) = sealed
-            .split_at_checked(HEADER_BYTES)
-            .ok_or(SealError::NotReadable)?;
-        let (format, rest) = header.split_first().ok_or(SealError::NotReadable)?;
-        if *format != FORMAT {
-            return Err(SealError::UnknownFormat);
-        }
-        let (key_id, nonce) = rest
-            .split_first_chunk::<KEY_ID_BYTES>()
-            .ok_or(SealError::NotReadable)?;
+        let Some((&FORMAT, rest)) = sealed.split_first() else {
+            return Err(match sealed.len() < HEADER_BYTES {
+                true => SealError::NotReadable,
+                false => SealError::UnknownFormat,
+            });
+        };
+        let (key_id, rest) = rest.split_first_chunk().ok_or(SealError::NotReadable)?;
+        let (nonce, text) = rest.split_first_chunk().ok_or(SealError::NotReadable)?;
         let key_id = KeyId(*key_id);
-        let nonce: [u8; NONCE_LEN] = nonce.try_into().map_err(|_| SealError::NotReadable)?;
         let ring = self.keys.load();
         let mut known = false;
         for key in ring.opening_keys(key_id, name) {
             known = true;
-            if let Ok(plain) = open_with(&key, nonce, bound_to(*format, purpose, name, version), text) {
-                return Ok(plain);
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            let context = Aad::from(bound_to(purpose, name, version));
+            let mut text = text.to_vec();
+            if let Ok(plain) = key.open_in_place(nonce, context, &mut text) {
+                let length = plain.len();
+                text.truncate(length);
+                return Ok(text);
             }
         }
         if known {
@@ -138,29 +121,10 @@ impl Vault {
     }
 }
 
-fn open_with(
-    key: &LessSafeKey,
-    nonce: [u8; NONCE_LEN],
-    context: Vec<u8>,
-    text: &[u8],
-) -> Result<Vec<u8>, ()> {
-    let mut buffer = text.to_vec();
-    let length = key
-        .open_in_place(
-            Nonce::assume_unique_for_key(nonce),
-            Aad::from(context),
-            &mut buffer,
-        )
-        .map_err(|_| ())?
-        .len();
-    buffer.truncate(length);
-    Ok(buffer)
-}
-
 /// What a text is bound to: every part with its length, so that no two different tuples are alike.
-fn bound_to(format: u8, purpose: &str, name: &str, version: u64) -> Vec<u8> {
+fn bound_to(purpose: &str, name: &str, version: u64) -> Vec<u8> {
     let mut bound = Vec::with_capacity(1 + 8 * 3 + purpose.len() + name.len());
-    bound.push(format);
+    bound.push(FORMAT);
     for part in [purpose, name] {
         bound.extend_from_slice(&(part.len() as u64).to_be_bytes());
         bound.extend_from_slice(part.as_bytes());

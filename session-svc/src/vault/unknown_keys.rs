@@ -2,6 +2,7 @@
 //!
 //! Invariant: a damaged record may name any key, so the report knows a few keys and counts all others together.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use prometheus::{IntCounterVec, Registry, register_int_counter_vec_with_registry};
@@ -18,11 +19,10 @@ const OTHER: &str = "other";
 const LOG_INTERVAL_MS: u64 = 60_000;
 
 /// The report.
-#[derive(Debug)]
 pub(crate) struct UnknownKeys {
     records: IntCounterVec,
     /// Each key with the time of its next log record.
-    known: Mutex<Vec<(KeyId, u64)>>,
+    known: Mutex<BTreeMap<KeyId, u64>>,
 }
 
 impl UnknownKeys {
@@ -45,19 +45,14 @@ impl UnknownKeys {
     /// Counts a record that needs this key, and logs the key if it was not logged within the last minute.
     pub(super) fn report(&self, key: KeyId, now_ms: u64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let next_ms = now_ms.saturating_add(LOG_INTERVAL_MS);
-        let due_ms = known
-            .iter()
-            .find(|(one, _)| *one == key)
-            .map(|(_, due_ms)| *due_ms);
-        if due_ms.is_none() && known.len() >= KEYS_MAX {
+        if known.len() >= KEYS_MAX && !known.contains_key(&key) {
             self.records.with_label_values(&[OTHER]).inc();
             return;
         }
-        let is_due = due_ms.is_none_or(|due_ms| due_ms <= now_ms);
+        let due_ms = known.entry(key).or_default();
+        let is_due = *due_ms <= now_ms;
         if is_due {
-            known.retain(|(one, _)| *one != key);
-            known.push((key, next_ms));
+            *due_ms = now_ms.saturating_add(LOG_INTERVAL_MS);
         }
         drop(known);
         self.records.with_label_values(&[&key.to_string()]).inc();

@@ -10,7 +10,6 @@ use axum::middleware::{Next, from_fn};
 use chassis::clock::{ManualClock, SystemClock};
 use chassis::runtime::Workers;
 use chassis::secret::Reloading;
-use ring::rand::SystemRandom;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, CallContext, Health};
@@ -60,7 +59,7 @@ impl SessionService {
         transmitters: Option<TransmittersFile>,
     ) -> Self {
         let store = EmbeddedStore::in_memory(Arc::new(clock.clone()), DEFAULT_CAPACITY).unwrap();
-        let keys = Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap());
+        let keys = Reloading::new(KeyRing::random().unwrap());
         Self::on(store, keys, providers.into(), heartbeat, transmitters).await
     }
 
@@ -73,7 +72,7 @@ impl SessionService {
 
     /// Seals with another key from now on, and cannot read what was sealed before.
     pub(crate) fn forget_keys(&self) {
-        self.keys.store(KeyRing::random(&SystemRandom::new()).unwrap());
+        self.keys.store(KeyRing::random().unwrap());
     }
 
     async fn on(
