@@ -103,67 +103,58 @@ pub(crate) struct TlsSettings {
 #[error("{0}")]
 pub struct StoreUrlError(&'static str);
 
-const SCHEME: StoreUrlError = StoreUrlError(
-    "starts with no known scheme: use memory:, file:PATH, redis://, rediss://, redis-sentinel:// or redis-cluster:// (rediss-… for TLS)",
-);
-const MEMORY: StoreUrlError = StoreUrlError("memory: takes nothing behind the colon");
-const FILE: StoreUrlError = StoreUrlError("file: needs a path, as in file:/var/lib/vestibule/sessions");
-const SERVER: StoreUrlError =
-    StoreUrlError("a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)");
+const SCHEME: &str = "starts with no known scheme: use memory:, file:PATH, redis://, rediss://, redis-sentinel:// or redis-cluster:// (rediss-… for TLS)";
+const MEMORY: &str = "memory: takes nothing behind the colon";
+const FILE: &str = "file: needs a path, as in file:/var/lib/vestibule/sessions";
+const SERVER: &str = "a server is not HOST or HOST:PORT (an IPv6 address stands in brackets)";
 /// A '/' or '?' in front of an '@': the user name or password is cut there.
-const NOT_ENCODED: StoreUrlError = StoreUrlError(
-    "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')",
-);
-const SEVERAL_SERVERS: StoreUrlError =
-    StoreUrlError("redis:// takes one server; several need redis-sentinel:// or redis-cluster://");
-const MASTER: StoreUrlError = StoreUrlError(
-    "redis-sentinel:// needs the master's name behind the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster",
-);
-const DATABASE: StoreUrlError = StoreUrlError("the database is not a whole number");
-const CLUSTER_PATH: StoreUrlError =
-    StoreUrlError("redis-cluster:// takes no path: a cluster has only database 0");
-const ENCODING: StoreUrlError =
-    StoreUrlError("the user name, password or a parameter is not percent-encoded UTF-8");
-const TLS_WITHOUT_TLS: StoreUrlError = StoreUrlError(
-    "ca_file, cert_file and key_file need TLS: use rediss://, rediss-sentinel:// or rediss-cluster://",
-);
-const CERTIFICATE_WITHOUT_KEY: StoreUrlError = StoreUrlError("cert_file and key_file go together");
+const NOT_ENCODED: &str = "an '@' stands behind a '/' or '?': percent-encode them in the user name, the password and parameters (%2F for '/', %3F for '?', %40 for '@')";
+const SEVERAL_SERVERS: &str = "redis:// takes one server; several need redis-sentinel:// or redis-cluster://";
+const MASTER: &str = "redis-sentinel:// needs the master's name behind the servers, as in redis-sentinel://h1:26379,h2:26379/mymaster";
+const DATABASE: &str = "the database is not a whole number";
+const CLUSTER_PATH: &str = "redis-cluster:// takes no path: a cluster has only database 0";
+const ENCODING: &str = "the user name, password or a parameter is not percent-encoded UTF-8";
+const TLS_WITHOUT_TLS: &str =
+    "ca_file, cert_file and key_file need TLS: use rediss://, rediss-sentinel:// or rediss-cluster://";
+const CERTIFICATE_WITHOUT_KEY: &str = "cert_file and key_file go together";
 /// A key prefix that would break hash tags or be hard to read.
-const PREFIX: StoreUrlError = StoreUrlError("prefix takes 1 to 32 letters, digits, '-', '_', '.' or ':'");
-const PARAMETER: StoreUrlError = StoreUrlError(
-    "has an unknown parameter: ca_file, cert_file, key_file, prefix, and for Sentinel db, sentinel_user, sentinel_password are known",
-);
+const PREFIX: &str = "prefix takes 1 to 32 letters, digits, '-', '_', '.' or ':'";
+const PARAMETER: &str = "has an unknown parameter: ca_file, cert_file, key_file, prefix, and for Sentinel db, sentinel_user, sentinel_password are known";
 
 impl FromStr for StoreSettings {
     type Err = StoreUrlError;
 
     fn from_str(text: &str) -> Result<Self, StoreUrlError> {
-        match text.split_once(':') {
-            Some(("memory", "")) => return Ok(Self::Memory),
-            Some(("memory", _)) => return Err(MEMORY),
-            Some(("file", "")) => return Err(FILE),
-            Some(("file", path)) => {
-                let absolute = path.strip_prefix("//").filter(|path| path.starts_with('/'));
-                return Ok(Self::File(absolute.unwrap_or(path).into()));
-            }
-            _ => {}
+        parse(text).map_err(StoreUrlError)
+    }
+}
+
+fn parse(text: &str) -> Result<StoreSettings, &'static str> {
+    match text.split_once(':') {
+        Some(("memory", "")) => return Ok(StoreSettings::Memory),
+        Some(("memory", _)) => return Err(MEMORY),
+        Some(("file", "")) => return Err(FILE),
+        Some(("file", path)) => {
+            let absolute = path.strip_prefix("//").filter(|path| path.starts_with('/'));
+            return Ok(StoreSettings::File(absolute.unwrap_or(path).into()));
         }
-        let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
-        let (kind, tls) = match scheme.strip_prefix("rediss") {
-            Some(kind) => (kind, true),
-            None => (scheme.strip_prefix("redis").ok_or(SCHEME)?, false),
-        };
-        match parse_redis(kind, tls, rest) {
-            Ok(settings) => Ok(Self::Redis(Box::new(settings))),
-            // A cut password is read as a port or a parameter.
-            Err(SERVER | PARAMETER) if is_cut_login(rest) => Err(NOT_ENCODED),
-            Err(error) => Err(error),
-        }
+        _ => {}
+    }
+    let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
+    let (kind, tls) = match scheme.strip_prefix("rediss") {
+        Some(kind) => (kind, true),
+        None => (scheme.strip_prefix("redis").ok_or(SCHEME)?, false),
+    };
+    match parse_redis(kind, tls, rest) {
+        Ok(settings) => Ok(StoreSettings::Redis(Box::new(settings))),
+        // A cut password is read as a port or a parameter.
+        Err(SERVER | PARAMETER) if is_cut_login(rest) => Err(NOT_ENCODED),
+        Err(error) => Err(error),
     }
 }
 
 /// `kind` is what the scheme says behind "redis" or "rediss".
-fn parse_redis(kind: &str, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
+fn parse_redis(kind: &str, tls: bool, rest: &str) -> Result<RedisSettings, &'static str> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     if path.contains('@') {
@@ -222,7 +213,7 @@ fn parse_redis(kind: &str, tls: bool, rest: &str) -> Result<RedisSettings, Store
 
 impl RedisSettings {
     /// Sets what the query says; gives the files it names.
-    fn read_parameters(&mut self, query: &str) -> Result<TlsSettings, StoreUrlError> {
+    fn read_parameters(&mut self, query: &str) -> Result<TlsSettings, &'static str> {
         let mut files = TlsSettings::default();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').ok_or(PARAMETER)?;
@@ -254,12 +245,12 @@ fn is_cut_login(address: &str) -> bool {
         .is_some_and(|(_, rest)| rest.contains('@'))
 }
 
-fn decode(text: &str) -> Result<String, StoreUrlError> {
+fn decode(text: &str) -> Result<String, &'static str> {
     let decoded = percent_decode_str(text).decode_utf8();
     Ok(decoded.map_err(|_| ENCODING)?.into_owned())
 }
 
-fn parse_login(text: &str) -> Result<Login, StoreUrlError> {
+fn parse_login(text: &str) -> Result<Login, &'static str> {
     let (user, password) = text.split_once(':').unwrap_or((text, ""));
     let (user, password) = (decode(user)?, decode(password)?);
     Ok(Login {
@@ -270,7 +261,7 @@ fn parse_login(text: &str) -> Result<Login, StoreUrlError> {
     })
 }
 
-fn parse_server(text: &str, default_port: u16) -> Result<ServerAddress, StoreUrlError> {
+fn parse_server(text: &str, default_port: u16) -> Result<ServerAddress, &'static str> {
     let url = Url::parse(&format!("redis://{text}")).map_err(|_| SERVER)?;
     let host = url.host_str().unwrap_or_default();
     let port = url.port().unwrap_or(default_port);
@@ -283,7 +274,7 @@ fn parse_server(text: &str, default_port: u16) -> Result<ServerAddress, StoreUrl
     })
 }
 
-fn parse_database(text: &str) -> Result<i64, StoreUrlError> {
+fn parse_database(text: &str) -> Result<i64, &'static str> {
     let number: u16 = text.parse().map_err(|_| DATABASE)?;
     Ok(number.into())
 }

@@ -129,7 +129,7 @@ fn every_mistake_is_told() {
         ("redis://h?db=1", PARAMETER),
         ("redis://h?nonsense", PARAMETER),
     ] {
-        assert_eq!(read(text), Err(expected), "{text:?}");
+        assert_eq!(read(text), Err(StoreUrlError(expected)), "{text:?}");
     }
 }
 
