@@ -53,9 +53,17 @@ pub(super) struct CheckedConnection {
 }
 
 impl CheckedConnection {
-    async fn make(source: Arc<ConnectionSource>, answer_timeout: Duration) -> RedisResult<Self> {
+    /// Connects to this server, or to the one that the source leads to.
+    async fn make(
+        source: Arc<ConnectionSource>,
+        server: Option<ServerAddress>,
+        answer_timeout: Duration,
+    ) -> RedisResult<Self> {
         let (checked_at, breaks) = (Instant::now(), source.breaks());
-        let (wire, master) = source.connect(answer_timeout).await?;
+        let (wire, master) = match server {
+            Some(server) => (source.connect_to(&server, answer_timeout).await?, Some(server)),
+            None => source.connect(answer_timeout).await?,
+        };
         Ok(Self {
             wire,
             source,
@@ -125,7 +133,7 @@ impl managed::Manager for ConnectionManager {
             return Err(error.clone());
         }
         // Boxed: the client's futures nest deep, and connecting is rare.
-        let made = CheckedConnection::make(self.source(), ANSWER_TIMEOUT)
+        let made = CheckedConnection::make(self.source(), None, ANSWER_TIMEOUT)
             .boxed()
             .await;
         *self.failed() = made.as_ref().err().map(|error| (Instant::now(), error.clone()));
@@ -201,18 +209,11 @@ impl WorkerConnection {
     ) -> RedisResult<CheckedConnection> {
         let source = self.0.manager().source();
         let making = async {
-            if !source.is_cluster() {
-                return CheckedConnection::make(source, answer_timeout).await;
-            }
-            let owner = self.owner(key).await?;
-            Ok(CheckedConnection {
-                wire: source.connect_to(&owner, answer_timeout).await?,
-                breaks: source.breaks(),
-                source,
-                master: Some(owner),
-                checked_at: Instant::now(),
-                is_broken: Arc::default(),
-            })
+            let owner = match source.is_cluster() {
+                true => Some(self.owner(key).await?),
+                false => None,
+            };
+            CheckedConnection::make(source, owner, answer_timeout).await
         };
         bounded(making.boxed()).await
     }
@@ -261,7 +262,10 @@ impl WorkerConnection {
     /// Makes another connection to a cluster to replace the broken one, which is used until then.
     async fn replace(self, is_broken: Arc<AtomicBool>) {
         let source = self.0.manager().source();
-        match CheckedConnection::make(source, ANSWER_TIMEOUT).boxed().await {
+        match CheckedConnection::make(source, None, ANSWER_TIMEOUT)
+            .boxed()
+            .await
+        {
             Ok(made) => {
                 let used = async { self.0.get().await.map_err(failure) };
                 if let Ok(mut used) = bounded(used).await {
