@@ -56,9 +56,9 @@ pub(super) fn follow(
         after,
         pending,
     };
-    stream::unfold(follower, |mut follower| async move {
+    stream::try_unfold(follower, |mut follower| async move {
         let next = follower.next().await?;
-        Some((next, follower))
+        Ok(next.map(|next| (next, follower)))
     })
     .boxed()
 }
@@ -74,18 +74,18 @@ fn parse(position: &str, origin: &str) -> Option<u64> {
 }
 
 impl LogFollower {
-    async fn next(&mut self) -> Option<Result<StoreUpdate, StoreError>> {
+    async fn next(&mut self) -> Result<Option<StoreUpdate>, StoreError> {
         loop {
             if let Some(published) = self.pending.pop_front() {
-                return Some(Ok(published));
+                return Ok(Some(published));
             }
             // Marked as seen before reading: what arrives meanwhile wakes the wait below.
             self.latest.borrow_and_update();
-            match self.read() {
-                Err(error) => return Some(Err(error)),
-                Ok(events) if events.is_empty() => self.latest.changed().await.ok()?,
-                Ok(events) => self.take(events),
+            let events = self.read()?;
+            if events.is_empty() && self.latest.changed().await.is_err() {
+                return Ok(None);
             }
+            self.take(events);
         }
     }
 

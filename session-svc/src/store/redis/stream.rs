@@ -147,7 +147,6 @@ impl StreamFeed {
             last: after,
             behind: true,
             pending: VecDeque::new(),
-            ended: false,
         };
         // A cut before `subscribe` would not be noticed.
         if !*self.shared.connected.borrow() {
@@ -363,18 +362,13 @@ struct FeedFollower {
     /// Whether the stream has to be read before the tail says anything new.
     behind: bool,
     pending: VecDeque<Heard>,
-    ended: bool,
 }
 
 impl FeedFollower {
     fn stream(self) -> Hearing {
-        stream::unfold(self, |mut follower| async move {
-            if follower.ended {
-                return None;
-            }
-            let next = follower.next().await;
-            follower.ended = next.is_err();
-            Some((next, follower))
+        stream::try_unfold(self, |mut follower| async move {
+            let next = follower.next().await?;
+            Ok(Some((next, follower)))
         })
         .boxed()
     }
