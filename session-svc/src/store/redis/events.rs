@@ -54,7 +54,7 @@ impl EventFeed {
         let (names, kept, pause) = if scattered {
             (keys.event_partitions(), KEPT_EVENTS_EACH, READ_TOGETHER)
         } else {
-            (vec![keys.events().to_vec()], KEPT_EVENTS, Duration::ZERO)
+            (vec![keys.events()], KEPT_EVENTS, Duration::ZERO)
         };
         let turn = Arc::new(Semaphore::new(1));
         let feed = |key| StreamFeed::new(connection.clone(), key, kept, pause, Arc::clone(&turn));

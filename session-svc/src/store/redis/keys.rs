@@ -14,8 +14,7 @@ use crate::store::{Entry, Lease, Name, Record};
 /// Makes key names below one prefix.
 #[derive(Clone)]
 pub(super) struct KeyNames {
-    prefix: String,
-    events: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 /// Letters of keys.
@@ -42,23 +41,18 @@ pub(super) struct IndexLocation {
 
 impl KeyNames {
     pub(super) fn new(prefix: &str) -> Self {
-        let prefix = format!("{prefix}:");
-        let mut events = prefix.clone().into_bytes();
-        events.push(EVENTS);
-        Self { prefix, events }
+        Self {
+            prefix: format!("{prefix}:").into_bytes(),
+        }
     }
 
     /// What every key begins with.
     pub(super) fn prefix(&self) -> &[u8] {
-        self.prefix.as_bytes()
+        &self.prefix
     }
 
     fn key(&self, letter: u8, name: &[u8]) -> Vec<u8> {
-        let mut key = Vec::with_capacity(self.prefix.len() + 1 + name.len());
-        key.extend_from_slice(self.prefix());
-        key.push(letter);
-        key.extend_from_slice(name);
-        key
+        [&self.prefix, &[letter][..], name].concat()
     }
 
     pub(super) fn record(&self, name: Name) -> Vec<u8> {
@@ -99,13 +93,13 @@ impl KeyNames {
     }
 
     /// The stream of events, of a server or behind Sentinels.
-    pub(super) fn events(&self) -> &[u8] {
-        &self.events
+    pub(super) fn events(&self) -> Vec<u8> {
+        self.key(EVENTS, b"")
     }
 
     /// The streams of a cluster's events, in the order of their slots.
     pub(super) fn event_partitions(&self) -> Vec<Vec<u8>> {
-        in_partitions(&self.events)
+        in_partitions(&self.events())
     }
 }
 
@@ -116,36 +110,17 @@ fn in_partitions(begins: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-const CREATED_BYTES: usize = 8;
+/// Sorts behind every [`Entry`] in bytes, which begin with the time.
+pub(super) const PAST_ANY_ENTRY: [u8; 9] = [u8::MAX; 9];
 
-/// Sorts behind the end of every entry.
-pub(super) const PAST_ANY_MEMBER: [u8; CREATED_BYTES + 1] = [u8::MAX; CREATED_BYTES + 1];
-
-/// The end of an index entry: creation time, and the record's key without the prefix. Entries are ordered by it.
-pub(super) struct IndexMember(pub(super) Vec<u8>);
-
-impl IndexMember {
-    pub(super) fn new(created_at_ms: u64, name: Name) -> Self {
-        Self([&created_at_ms.to_be_bytes()[..], &[RECORD], name.as_bytes()].concat())
-    }
-
-    /// The entry of a record in one index, behind the index's own beginning.
-    pub(super) fn member(record: &Record, location: &IndexLocation) -> Vec<u8> {
-        [
-            &location.begins[..],
-            &Self::new(record.created_at_ms, record.name).0,
-        ]
-        .concat()
-    }
-
-    /// What it says; `None` if this is no entry of ours.
-    pub(super) fn entry(&self) -> Option<Entry> {
-        let (created_at_ms, name) = self.0.split_first_chunk()?;
-        let name = name.strip_prefix(&[RECORD])?;
-        Some(Entry {
-            name: Name::from_bytes(name.try_into().ok()?),
-            created_at_ms: u64::from_be_bytes(*created_at_ms),
-        })
+impl IndexLocation {
+    /// The entry of a record in this index.
+    pub(super) fn member(&self, record: &Record) -> Vec<u8> {
+        let entry = Entry {
+            created_at_ms: record.created_at_ms,
+            name: record.name,
+        };
+        [&self.begins[..], &entry.to_bytes()].concat()
     }
 }
 
@@ -166,11 +141,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_entry_names_its_record(created: u64, name in any_name()) {
-            let entry = IndexMember::new(created, name);
-            let created_at_ms = created;
-            prop_assert_eq!(entry.entry(), Some(Entry { name, created_at_ms }));
-            prop_assert!(entry.0 < PAST_ANY_MEMBER.to_vec());
+        fn an_entry_names_its_record(created_at_ms: u64, name in any_name()) {
+            let entry = Entry { name, created_at_ms };
+            prop_assert_eq!(Entry::from_bytes(&entry.to_bytes()), Some(entry));
+            prop_assert!(entry.to_bytes() < PAST_ANY_ENTRY.to_vec());
         }
 
         #[test]

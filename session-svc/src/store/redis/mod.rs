@@ -67,7 +67,7 @@ use tracing::Instrument as _;
 use self::answers::unavailable;
 use self::clock::ServerClock;
 use self::events::EventFeed;
-use self::keys::{IndexMember, KeyNames, PAST_ANY_MEMBER};
+use self::keys::{KeyNames, PAST_ANY_ENTRY};
 use self::pool::WorkerConnection;
 use self::source::ConnectionSource;
 pub(crate) use self::source::{SetupError, check};
@@ -228,9 +228,7 @@ impl SessionStore for RedisStore {
     async fn list(&self, index: Name, after: Option<&Entry>, limit: usize) -> Result<Listing, StoreError> {
         let limit = limit.clamp(1, LOOKED_AT);
         let location = self.shared.keys.index(index);
-        let after = after.map_or(PAST_ANY_MEMBER.to_vec(), |after| {
-            IndexMember::new(after.created_at_ms, after.name).0
-        });
+        let after = after.map_or(PAST_ANY_ENTRY.to_vec(), |after| after.to_bytes());
         let call = scripts::LIST.call().key(location.key).key(location.order);
         let call = call.arg(location.begins).arg(after.as_slice()).arg(limit + 1);
         let (is_small, mut ends): (bool, Vec<Vec<u8>>) = call.read(&self.connection).await?;
@@ -240,7 +238,7 @@ impl SessionStore for RedisStore {
         }
         let has_more = ends.len() > limit;
         ends.truncate(limit);
-        let entries = ends.into_iter().filter_map(|end| IndexMember(end).entry());
+        let entries = ends.iter().filter_map(|end| Entry::from_bytes(end));
         let entries: Vec<Entry> = entries.collect();
         let last = entries.last().copied();
         Ok(Listing {

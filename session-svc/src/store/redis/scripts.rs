@@ -68,6 +68,9 @@ local function holder_of(key)
 end
 ";
 
+/// What a write answers that is done and whose event is yet to be published.
+pub(super) const TO_PUBLISH: u8 = 3;
+
 /// ARGV: value, expiry, events kept, event, the key that must not be there or nothing, index members. Gives 1, or 0 if the name is
 /// taken, or 2 if that key is there, or 3 if it is done and its event is yet to be published.
 pub(super) static INSERT: Stored = Stored::new(
@@ -81,25 +84,25 @@ return 1
 ",
 );
 
-/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, bytes of the value before its
-/// payload, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record, or 3 if it is done and its event is
+/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record, or 3 if it is done and its event is
 /// yet to be published. Entries are written
 /// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
 pub(super) static REPLACE: Stored = Stored::new(
     "replace",
     r"
-local header = redis.call('GETRANGE', KEYS[1], 0, ARGV[7] - 1)
+local head = 26 + 18 * string.byte(ARGV[1], 26)
+local header = redis.call('GETRANGE', KEYS[1], 0, head - 1)
 if header == '' then return 0 end
 if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
-if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then enter_all(ARGV[2], 8) end
-if ARGV[6] == '1' and not publish(KEYS[2], ARGV[3], ARGV[4], 8) then return 3 end
+if string.sub(header, 10) ~= string.sub(ARGV[1], 10, head) then enter_all(ARGV[2], 7) end
+if ARGV[6] == '1' and not publish(KEYS[2], ARGV[3], ARGV[4], 7) then return 3 end
 return 2
 ",
 );
 
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
-/// key without it, and in a cluster the streams. Gives the record that was there, and whether its event was published. Outside a cluster it reads from the record which indexes
+/// name, and in a cluster the streams. Gives the record that was there, and whether its event was published. Outside a cluster it reads from the record which indexes
 /// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
 /// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
 pub(super) static REMOVE: Stored = Stored::new(

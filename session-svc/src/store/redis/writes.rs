@@ -1,13 +1,13 @@
 //! Writes of records, in one step where one server has all keys.
 
 use futures_util::future::try_join_all;
+use redis::ToRedisArgs;
 
 use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec};
 
 use super::RedisStore;
-use super::events::Published;
-use super::keys::{IndexLocation, IndexMember};
-use super::scripts::{self, ScriptCall};
+use super::keys::IndexLocation;
+use super::scripts::{self, Stored, TO_PUBLISH};
 
 impl RedisStore {
     /// Keeps a record unless `barrier` is there, which in a cluster is another node's to know: there it is none.
@@ -17,23 +17,14 @@ impl RedisStore {
         event: Vec<u8>,
         barrier: Option<Name>,
     ) -> Result<Inserted, StoreError> {
-        self.enter(record).await?;
         let barrier = barrier
             .map(|name| self.shared.keys.record(name))
             .unwrap_or_default();
-        let call = scripts::INSERT
-            .call()
-            .arg(codec::encode(record))
-            .arg(expiry(record));
-        let published = self.shared.events.published_with(record.name);
-        let call = call.arg(published.kept).arg(event.as_slice()).arg(barrier);
-        match self.write::<u8>(call, record, published).await? {
-            0 => return Ok(Inserted::Taken),
-            2 => return Ok(Inserted::Barred),
-            3 => self.shared.events.publish(record.name, event).await,
-            _ => {}
+        match self.write(&scripts::INSERT, record, event, barrier).await? {
+            0 => Ok(Inserted::Taken),
+            2 => Ok(Inserted::Barred),
+            _ => Ok(Inserted::Done),
         }
-        Ok(Inserted::Done)
     }
 
     pub(super) async fn replace_record(
@@ -42,28 +33,13 @@ impl RedisStore {
         expected: u64,
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
-        self.enter(record).await?;
-        let value = codec::encode(record);
-        let head_bytes = value.len() - record.payload.len();
-        let call = scripts::REPLACE.call().arg(value).arg(expiry(record));
-        let published = self.shared.events.published_with(record.name);
-        let call = call.arg(published.kept).arg(event.as_deref().unwrap_or_default());
-        let call = call
-            .arg(expected.to_be_bytes().as_slice())
-            .arg(u8::from(event.is_some()))
-            .arg(head_bytes);
-        match self.write::<u8>(call, record, published).await? {
-            0 => return Ok(Replaced::Missing),
-            1 => return Ok(Replaced::Stale),
-            3 => {
-                self.shared
-                    .events
-                    .publish(record.name, event.unwrap_or_default())
-                    .await
-            }
-            _ => {}
+        let own = (expected.to_be_bytes().to_vec(), u8::from(event.is_some()));
+        let event = event.unwrap_or_default();
+        match self.write(&scripts::REPLACE, record, event, own).await? {
+            0 => Ok(Replaced::Missing),
+            1 => Ok(Replaced::Stale),
+            _ => Ok(Replaced::Done),
         }
-        Ok(Replaced::Done)
     }
 
     /// Removes a record; one that cannot be read is removed and answered with `Corrupt`.
@@ -72,17 +48,15 @@ impl RedisStore {
         name: Name,
         event: Vec<u8>,
     ) -> Result<Option<Record>, StoreError> {
-        let key = self.shared.keys.record(name);
-        let own = key[self.shared.keys.prefix().len()..].to_vec();
-        let mut call = scripts::REMOVE.call().key(key);
+        let mut call = scripts::REMOVE.call().key(self.shared.keys.record(name));
         if !self.shared.scattered {
-            call = call.key(self.shared.keys.events().to_vec());
+            call = call.key(self.shared.keys.events());
         }
         let published = self.shared.events.published_with(name);
         let call = call.arg(published.kept).arg(event.as_slice());
         let call = call
             .arg(self.shared.keys.prefix())
-            .arg(own)
+            .arg(name.as_bytes())
             .arg(published.streams);
         let removed: Option<(Vec<u8>, bool)> = self.done(name, call.run(&self.connection).await)?;
         let Some((removed, is_published)) = removed else {
@@ -96,25 +70,34 @@ impl RedisStore {
         Ok(Some(removed))
     }
 
-    /// Calls `call` with the record's key and, where one script can change them together, the events' and
-    /// the indexes' keys and entries; in a cluster with the streams its node may have.
-    async fn write<T: redis::FromRedisValue>(
+    /// Runs a script with its `own` arguments behind those of every write, and publishes `event` if that is left to do. The script gets the
+    /// record's key and, where it can change them together, the events' and the indexes' keys and entries; in a cluster the streams its
+    /// node may have.
+    async fn write<T: ToRedisArgs>(
         &self,
-        call: ScriptCall,
+        script: &'static Stored,
         record: &Record,
-        published: Published,
-    ) -> Result<T, StoreError> {
-        let mut call = call
-            .key(self.shared.keys.record(record.name))
-            .arg(published.streams);
+        event: Vec<u8>,
+        own: T,
+    ) -> Result<u8, StoreError> {
+        self.enter(record).await?;
+        let published = self.shared.events.published_with(record.name);
+        let call = script.call().key(self.shared.keys.record(record.name));
+        let call = call.arg(codec::encode(record)).arg(expiry(record));
+        let call = call.arg(published.kept).arg(event.as_slice()).arg(own);
+        let mut call = call.arg(published.streams);
         if !self.shared.scattered {
-            call = call.key(self.shared.keys.events().to_vec());
+            call = call.key(self.shared.keys.events());
             for location in self.locations(record) {
-                let member = IndexMember::member(record, &location);
+                let member = location.member(record);
                 call = call.key(location.key).key(location.order).arg(member);
             }
         }
-        self.done(record.name, call.run(&self.connection).await)
+        let outcome = self.done(record.name, call.run(&self.connection).await)?;
+        if outcome == TO_PUBLISH {
+            self.shared.events.publish(record.name, event).await;
+        }
+        Ok(outcome)
     }
 
     fn locations<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
@@ -135,7 +118,7 @@ impl RedisStore {
         if self.shared.scattered {
             let entered = self.locations(record).map(async |location| {
                 let call = scripts::ENTER.call().arg(expiry(record));
-                let call = call.arg(IndexMember::member(record, &location));
+                let call = call.arg(location.member(record));
                 let call = call.key(location.key).key(location.order);
                 call.run::<()>(&self.connection).await
             });
@@ -148,7 +131,7 @@ impl RedisStore {
     async fn leave(&self, record: &Record) {
         if self.shared.scattered {
             for location in self.locations(record) {
-                let member = IndexMember::member(record, &location);
+                let member = location.member(record);
                 for key in [&location.key, &location.order] {
                     let mut command = redis::cmd("ZREM");
                     command.arg(key).arg(&member);
