@@ -25,16 +25,12 @@ pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &Configu
         addresses.push(("redirect_uri", site.at(&settings.callback_path(provider))));
     }
     if settings.sign_in.provider_logout != ProviderLogout::Off {
-        let landings = of_provider
-            .iter()
-            .map(|site| landing(settings, site, sites.main()));
-        let allowed = settings.sign_in.logout_return_to_allowed.iter();
-        let allowed = allowed.map(|uri| uri.as_str().to_owned());
-        addresses.extend(
-            landings
-                .chain(allowed)
-                .map(|uri| ("post_logout_redirect_uri", uri)),
-        );
+        for site in &of_provider {
+            addresses.push(("post_logout_redirect_uri", landing(settings, site, sites.main())));
+        }
+        for uri in &settings.sign_in.logout_return_to_allowed {
+            addresses.push(("post_logout_redirect_uri", uri.to_string()));
+        }
     }
     let main = sites.main();
     addresses.push(("backchannel_logout_uri", main.at(BACK_CHANNEL_PATH)));

@@ -1,7 +1,5 @@
 //! What a rule requires of a client that shows an access token of its own (RFC 6750, RFC 9449) in the place of a session.
 
-use super::requirements::Requirements;
-
 /// When the provider is asked about a token (RFC 7662).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Introspection {
@@ -31,17 +29,4 @@ pub(crate) struct BearerRule {
     pub(crate) pass_authorization: bool,
     /// Whether a token passes that `authorization_details` narrow, which the edge ignores (RFC 9396).
     pub(crate) ignore_authorization_details: bool,
-}
-
-impl BearerRule {
-    /// The same, with the scopes the rule requires of everybody.
-    #[must_use]
-    pub(crate) fn with_scopes_of(mut self, requirements: &Requirements) -> Self {
-        for scope in &requirements.token.scopes {
-            if !self.scopes.contains(scope) {
-                self.scopes.push(scope.clone());
-            }
-        }
-        self
-    }
 }

@@ -10,7 +10,6 @@ mod selectors;
 mod upstream_headers;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use url::Url;
@@ -20,6 +19,7 @@ pub(crate) use self::context::RouteFileContext;
 use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, TableFacts, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
+use crate::values::web_url;
 
 /// The most rules of one table: each request looks at all of them in the worst case.
 const MAX_ROUTES: usize = 1_000;
@@ -96,6 +96,7 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
         ])
     });
     let sign_in = get("sign_in").map(|value| requirements::sign_in(value, around));
+    let denied_message = table.get("denied_message").and_then(Value::string);
     let is_whole = path.is_some() && guard.is_some() && upstream.is_some();
     let (path, segments, prefix) = path.unwrap_or_else(|| (String::new(), Vec::new(), true));
     let route = Route {
@@ -113,7 +114,7 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
         upstream_jwt: table
             .get("upstream_jwt")
             .and_then(upstream_headers::asserted_claims),
-        max_body_bytes: get("max_body").and_then(bytes),
+        max_body_bytes: get("max_body").and_then(|value| number(value, 0, "whole bytes; 0 is no limit")),
         csrf: csrf.unwrap_or_default(),
         guards_method_override: flag("guard_method_override"),
         encoded_path: table.flag("encoded_path"),
@@ -121,24 +122,13 @@ fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option
         redirect: is_check && table.flag("redirect"),
         bearer: bearer::bearer(table, &requirements, around),
         requirements,
-        denied_message: table.get("denied_message").and_then(denied_message),
+        denied_message: denied_message.map(Into::into),
         keep_form: flag("keep_form"),
         sign_in: sign_in.unwrap_or_default(),
         table: TableFacts::default(),
     };
     contradictions::name_all(table, &route, csrf, is_check, around);
     is_whole.then_some(route)
-}
-
-/// The longest message to somebody whose claims are not as required, in bytes: a few sentences.
-const MAX_MESSAGE_BYTES: usize = 500;
-
-fn denied_message(value: Value<'_>) -> Option<Arc<str>> {
-    let text = value.string()?;
-    if text.len() > MAX_MESSAGE_BYTES {
-        value.wrong(format!("denied_message is longer than {MAX_MESSAGE_BYTES} bytes"));
-    }
-    Some(text.into())
 }
 
 /// The path as written, its segments, and whether paths below it match too.
@@ -180,15 +170,7 @@ fn upstream(value: Value<'_>) -> Option<Upstream> {
         Some(rest) => (format!("http://{rest}"), true),
         None => (text, false),
     };
-    let plain = Url::parse(&text).ok().filter(|url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.has_host()
-            && url.path() == "/"
-            && url.query().is_none()
-            && url.fragment().is_none()
-            && url.username().is_empty()
-            && url.password().is_none()
-    });
+    let plain = Url::parse(&text).ok().filter(web_url::is_origin);
     if plain.is_none() {
         // The value is not repeated: it could hold a password.
         value.wrong(
@@ -198,12 +180,13 @@ fn upstream(value: Value<'_>) -> Option<Upstream> {
     plain.map(|url| Upstream::Http(Server { url, prior_knowledge }))
 }
 
-fn bytes(value: Value<'_>) -> Option<u64> {
-    let bytes = value.as_u64();
-    if bytes.is_none() {
-        value.wrong("expected whole bytes; 0 is no limit");
+/// A whole number, not below `least`.
+fn number(value: Value<'_>, least: u64, expected: &str) -> Option<u64> {
+    let number = value.as_u64().filter(|number| *number >= least);
+    if number.is_none() {
+        value.wrong(format!("expected {expected}"));
     }
-    bytes
+    number
 }
 
 #[cfg(test)]

@@ -149,13 +149,9 @@ impl Requirements {
                 &self.connection
             )
         );
-        let mut hash = digest::Context::new(&digest::SHA256);
-        for part in [LABEL, &id.to_bytes(), demands.as_bytes()] {
-            hash.update(part);
-        }
-        let hash = hash.finish();
-        let short = hash.as_ref().split_at(KEY_BYTES).0;
-        URL_SAFE_NO_PAD.encode(short)
+        let hashed = [LABEL, &id.to_bytes(), demands.as_bytes()].concat();
+        let hash = digest::digest(&digest::SHA256, &hashed);
+        URL_SAFE_NO_PAD.encode(hash.as_ref().split_at(KEY_BYTES).0)
     }
 
     /// Whether an access token has to be had from the session service.

@@ -13,9 +13,6 @@ use crate::values::claim_path::ClaimPath;
 use crate::values::forwarded::describes_origin;
 use crate::values::header_name::{HOP_BY_HOP, folded};
 
-/// The most headers of one table: each costs every request.
-pub(crate) const MAX_HEADERS: usize = 32;
-
 /// The longest name, in bytes: the longest that products read have some forty.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -196,7 +193,7 @@ pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
 /// The names that some rule of a table sets, as applications read them: no client may send any of them to any upstream, since
 /// one application may be behind several rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToldNames(Option<Arc<[Box<str>]>>);
+pub(crate) struct ToldNames(Arc<[Box<str>]>);
 
 impl ToldNames {
     /// Those of these tables.
@@ -207,7 +204,7 @@ impl ToldNames {
             .collect();
         names.sort_unstable();
         names.dedup();
-        Self((!names.is_empty()).then(|| names.into()))
+        Self(names.into())
     }
 
     /// Whether a header of this name is one of them, in whatever spelling.
@@ -219,8 +216,7 @@ impl ToldNames {
     /// Whether a name that has been folded is one of them.
     #[must_use]
     pub(crate) fn contain_folded(&self, folded: &str) -> bool {
-        let mut names = self.0.iter().flat_map(|names| names.iter());
-        names.any(|name| **name == *folded)
+        self.0.iter().any(|name| **name == *folded)
     }
 }
 

@@ -7,6 +7,7 @@ use url::Url;
 use crate::sign_in::ProviderLogout;
 use crate::values::reserved::{CALLBACK_PATH, LOGOUT_PATH};
 use crate::values::return_to::ReturnTo;
+use crate::values::web_url::{is_origin, is_web};
 
 /// What reading goes on with after the mistake has been noted.
 fn placeholder_url() -> Url {
@@ -121,16 +122,4 @@ pub(super) fn allowed(reader: &mut Reader) -> Vec<Url> {
         );
     }
     urls
-}
-
-/// Whether a URL is scheme, host and port alone.
-pub(super) fn is_origin(url: &Url) -> bool {
-    is_web(url) && url.path() == "/" && url.query().is_none() && url.fragment().is_none()
-}
-
-pub(super) fn is_web(url: &Url) -> bool {
-    matches!(url.scheme(), "http" | "https")
-        && url.has_host()
-        && url.username().is_empty()
-        && url.password().is_none()
 }

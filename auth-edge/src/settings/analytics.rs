@@ -3,8 +3,8 @@
 use chassis::settings::Reader;
 use url::Url;
 
-use super::addresses::is_origin;
 use crate::browser::analytics::AnalyticsSettings;
+use crate::values::web_url::is_origin;
 
 /// Longest token: it becomes part of a path.
 const MAX_TOKEN_BYTES: usize = 128;
@@ -13,17 +13,12 @@ const MAX_TOKEN_BYTES: usize = 128;
 pub(crate) fn read(reader: &mut Reader<'_>) -> Option<AnalyticsSettings> {
     let token = reader.optional_text("EDGE_ANALYTICS_TOKEN");
     let host = reader.optional_text("EDGE_ANALYTICS_HOST");
-    let (host, token) = match (host, token) {
-        (None, None) => return None,
-        (Some(host), Some(token)) => (host, token),
-        (None, Some(_)) => {
-            reader.wrong("EDGE_ANALYTICS_HOST", "is required with EDGE_ANALYTICS_TOKEN");
-            return None;
+    let is_alone = host.is_some() != token.is_some();
+    let (Some(host), Some(token)) = (host, token) else {
+        if is_alone {
+            reader.wrong("EDGE_ANALYTICS_HOST", "goes with EDGE_ANALYTICS_TOKEN: set both");
         }
-        (Some(_), None) => {
-            reader.wrong("EDGE_ANALYTICS_TOKEN", "is required with EDGE_ANALYTICS_HOST");
-            return None;
-        }
+        return None;
     };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let usable = token.len() <= MAX_TOKEN_BYTES && token.bytes().all(plain);

@@ -10,15 +10,9 @@ use crate::values::host_name;
 
 const HOSTS: &str = "EDGE_HOSTS";
 
-/// The most hosts: each request looks at all of them in the worst case.
-const MAX_HOSTS: usize = 100;
-
 /// Reads them: names, with a port where it is not the base URL's, or origins of the base URL's scheme.
 pub(super) fn hosts(reader: &mut Reader<'_>, base_url: &Url, providers: &ConfiguredProviders) -> Vec<String> {
     let entries = reader.list(HOSTS);
-    if entries.len() > MAX_HOSTS {
-        reader.wrong(HOSTS, format!("must hold at most {MAX_HOSTS} hosts"));
-    }
     let of_providers = providers.all.iter().flat_map(|provider| &provider.hosts);
     let mut seen: BTreeSet<String> = of_providers
         .filter_map(|host| origin(base_url, host))

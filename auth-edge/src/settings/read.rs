@@ -7,7 +7,6 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use ipnet::IpNet;
-use oidc::PROTOCOL_CLAIMS;
 use provider_settings::checkup::UserinfoReading;
 
 use super::EdgeSettings;
@@ -168,20 +167,11 @@ fn auth_path(reader: &mut Reader, name: &str) -> String {
     path
 }
 
-/// The most parameters of a login: each is looked for in every login's query.
-const MAX_LOGIN_PARAMETERS: usize = 32;
-
 fn login_parameters(reader: &mut Reader) -> Vec<AllowedParameter> {
     const NAME: &str = "EDGE_LOGIN_PARAMETERS";
     let texts = reader.list(NAME);
     if texts == ["none"] {
         return Vec::new();
-    }
-    if texts.len() > MAX_LOGIN_PARAMETERS {
-        reader.wrong(
-            NAME,
-            format!("must hold at most {MAX_LOGIN_PARAMETERS} parameters"),
-        );
     }
     let mut allowed: Vec<AllowedParameter> = Vec::new();
     for text in texts {
@@ -201,11 +191,7 @@ fn claim_filter(reader: &mut Reader) -> Vec<String> {
     if names.iter().any(|name| name == "sub") {
         reader.wrong("EDGE_CLAIM_FILTER", "must not hold sub: it names the person");
     }
-    if names.is_empty() {
-        PROTOCOL_CLAIMS.iter().map(|name| (*name).to_owned()).collect()
-    } else {
-        names
-    }
+    names
 }
 
 fn transaction_duration(reader: &mut Reader) -> u64 {

@@ -9,7 +9,7 @@ use chassis::tls;
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use url::Url;
 
-use super::addresses::is_origin;
+use crate::values::web_url::is_origin;
 
 const ADDRESSES: &str = "EDGE_SESSION_SVC_URL";
 const AUTHORITIES: &str = "EDGE_SESSION_SVC_CA_FILE";
@@ -68,17 +68,11 @@ fn addresses(reader: &mut Reader<'_>) -> Vec<String> {
 fn try_out(reader: &mut Reader<'_>, settings: &SessionServiceSettings) {
     // Its files were read a moment ago.
     let Ok(client) = settings.client() else { return };
-    match SessionClient::new(client) {
-        Ok(_) => {}
-        Err(InvalidSettings::NobodyToTrust(address)) => reader.wrong(
-            AUTHORITIES,
-            format!(
-                "is required with {address}: name the PEM file of the authority its certificate comes from"
-            ),
-        ),
-        Err(error @ (InvalidSettings::NoAddress | InvalidSettings::Address(_))) => {
-            reader.wrong(ADDRESSES, chain(&error))
-        }
-        Err(error @ InvalidSettings::Tls(_)) => reader.wrong(AUTHORITIES, chain(&error)),
+    if let Err(error) = SessionClient::new(client) {
+        let name = match error {
+            InvalidSettings::NoAddress | InvalidSettings::Address(_) => ADDRESSES,
+            InvalidSettings::NobodyToTrust(_) | InvalidSettings::Tls(_) => AUTHORITIES,
+        };
+        reader.wrong(name, chain(&error));
     }
 }

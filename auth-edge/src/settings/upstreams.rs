@@ -63,20 +63,10 @@ fn requests_within(memory: Option<u64>) -> usize {
 pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
     const FILE: &str = "EDGE_UPSTREAM_JWT_KEY_FILE";
     let file = reader.path(FILE)?;
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) => {
-            reader.wrong(FILE, format!("cannot be read: {error}"));
-            return None;
-        }
-    };
-    match read_keys(&text) {
-        Ok(keys) => Some(AssertionSettings { file, keys }),
-        Err(error) => {
-            reader.wrong(FILE, error.to_string());
-            None
-        }
-    }
+    let text = std::fs::read_to_string(&file).map_err(|error| format!("cannot be read: {error}"));
+    let keys = text.and_then(|text| read_keys(&text).map_err(|error| error.to_string()));
+    let keys = keys.map_err(|wrong| reader.wrong(FILE, wrong)).ok()?;
+    Some(AssertionSettings { file, keys })
 }
 
 /// The route table; its mistakes are mistakes of the setting.

@@ -10,3 +10,4 @@ pub(crate) mod proxy_headers;
 pub(crate) mod refusal;
 pub(crate) mod reserved;
 pub(crate) mod return_to;
+pub(crate) mod web_url;

@@ -11,6 +11,8 @@
 
 use url::Url;
 
+use super::web_url::is_web;
+
 /// Longest URL kept, in bytes after encoding. It travels in `state`, in the heads of answers and in kept forms.
 pub(crate) const MAX_BYTES: usize = 1024;
 /// Longest text parsed at all: whatever is longer can only be an attack on the parser's time.
@@ -59,9 +61,7 @@ fn parse_web_url(base: &Url, raw: &str) -> Option<Url> {
         return None;
     }
     let url = base.join(raw).ok()?;
-    let web = matches!(url.scheme(), "http" | "https") && url.host().is_some();
-    let anonymous = url.username().is_empty() && url.password().is_none();
-    (web && anonymous && url.as_str().len() <= MAX_BYTES).then_some(url)
+    (is_web(&url) && url.as_str().len() <= MAX_BYTES).then_some(url)
 }
 
 /// Compares the three parts themselves: `Url::origin` of a `blob:` URL is that of the URL inside.

@@ -19,7 +19,7 @@ pub(super) fn bearer(
     let rule = table.table("bearer", |table| BearerRule {
         audience: table.get("audience").and_then(audience),
         clients: table.get("clients").map(tokens).unwrap_or_default(),
-        scopes: table.get("scopes").map(tokens).unwrap_or_default(),
+        scopes: scopes(table, &requirements.token.scopes),
         dpop_required: table.flag("dpop_required"),
         introspection: table
             .get("introspection")
@@ -36,7 +36,16 @@ pub(super) fn bearer(
             "introspection with several providers needs connection = \"ID\": an opaque token does not tell whose it is, and is shown to nobody else",
         );
     }
-    Some(rule.with_scopes_of(requirements))
+    Some(rule)
+}
+
+/// The scopes of the table, and those that the rule requires of everybody.
+fn scopes(table: &Table<'_>, of_everybody: &[String]) -> Vec<String> {
+    let mut scopes = table.get("scopes").map(tokens).unwrap_or_default();
+    let further = of_everybody.iter().filter(|scope| !scopes.contains(scope));
+    let further: Vec<String> = further.cloned().collect();
+    scopes.extend(further);
+    scopes
 }
 
 fn audience(value: Value<'_>) -> Option<String> {

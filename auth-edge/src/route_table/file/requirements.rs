@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chassis::settings::toml_file::{Table, Value};
 
 use super::context::RouteFileContext;
+use super::number;
 use crate::route_table::claims::ClaimRequirement;
 use crate::route_table::requirements::Requirements;
 use crate::sessions::TokenFor;
@@ -21,7 +22,9 @@ pub(super) fn requirements(table: &Table<'_>, around: &RouteFileContext) -> Requ
             audience: table.get("audience").and_then(audience).unwrap_or_default(),
             resource: table.get("resource").and_then(resource).unwrap_or_default(),
         },
-        max_age_secs: table.get("max_age").and_then(seconds),
+        max_age_secs: table
+            .get("max_age")
+            .and_then(|value| number(value, 1, "whole seconds, at least 1")),
         acr: tokens("acr"),
         organization: table.get("organization").and_then(Value::string),
         connection: table
@@ -138,12 +141,4 @@ pub(super) fn tokens(value: Value<'_>) -> Vec<String> {
         value.wrong("a scope, class or client holds visible ASCII characters, no space, quote or backslash");
     }
     tokens
-}
-
-fn seconds(value: Value<'_>) -> Option<u64> {
-    let seconds = value.as_u64().filter(|seconds| *seconds > 0);
-    if seconds.is_none() {
-        value.wrong("expected whole seconds, at least 1");
-    }
-    seconds
 }

@@ -22,18 +22,16 @@ pub(super) fn hosts(table: &Table<'_>, own: &[String]) -> Vec<String> {
         return Vec::new();
     };
     let members = value.as_list().unwrap_or_else(|| vec![value]);
-    let mut hosts: Vec<String> = members
+    members
         .into_iter()
         .filter_map(|member| host(member, own))
-        .collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    hosts
+        .collect()
 }
 
 fn host(value: Value<'_>, own: &[String]) -> Option<String> {
     let text = value.string()?;
-    let host = host_name::parse(&text).filter(|_| !has_port(&text));
+    let is_alone = |host: &String| host.eq_ignore_ascii_case(text.strip_suffix('.').unwrap_or(&text));
+    let host = host_name::parse(&text).filter(is_alone);
     match &host {
         None => value.wrong(format!(
             "host {text:?} has to be a name alone: \"app.example.com\", without scheme, port, path or \"*\""
@@ -46,11 +44,6 @@ fn host(value: Value<'_>, own: &[String]) -> Option<String> {
     host
 }
 
-fn has_port(text: &str) -> bool {
-    text.rsplit_once(':')
-        .is_some_and(|(_, port)| !port.ends_with(']'))
-}
-
 /// The methods of a rule.
 pub(super) fn methods(table: &Table<'_>) -> Vec<Method> {
     let Some(value) = table.get("methods") else {
@@ -60,8 +53,7 @@ pub(super) fn methods(table: &Table<'_>) -> Vec<Method> {
     let mut methods = Vec::new();
     for name in &names {
         match METHODS.iter().find(|method| method.as_str() == name) {
-            Some(method) if !methods.contains(method) => methods.push(method.clone()),
-            Some(_) => {}
+            Some(method) => methods.push(method.clone()),
             None => value.wrong(format!(
                 "method {name:?} is unknown: write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"
             )),

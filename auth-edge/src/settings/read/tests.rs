@@ -2,6 +2,7 @@
 
 use chassis::secret::Secret;
 use chassis::settings::Source;
+use oidc::PROTOCOL_CLAIMS;
 
 use super::*;
 use crate::sessions::cookies::SameSite;

@@ -6,14 +6,14 @@
 
 use percent_encoding::percent_decode_str;
 
-use super::{RequestPath, is_escape};
+use super::{MAX_PATH_BYTES, RequestPath, is_escape};
 
 /// The most times that a path is encoded: once for the browser, and once or twice by applications for their own names.
 const MAX_DECODINGS: usize = 3;
 
 /// The path as it came, with all of its readings; `None` if they cannot be listed.
 pub(super) fn of(raw: &str) -> Option<RequestPath> {
-    let inner = raw.strip_prefix('/')?;
+    let inner = raw.strip_prefix('/').filter(|_| raw.len() <= MAX_PATH_BYTES)?;
     let bytes = inner.as_bytes();
     let is_malformed = |(at, byte): (usize, &u8)| *byte == b'%' && !is_escape(&bytes[at..]);
     if inner.contains(['#', '?']) || bytes.iter().enumerate().any(is_malformed) {
