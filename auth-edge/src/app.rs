@@ -176,7 +176,7 @@ impl App {
             "Pages that listen to their person's sessions now.",
             Box::new(move || listening.count()),
         )?;
-        let streams = self.0.gateway.sessions.streams().clone();
+        let streams = self.0.gateway.sessions.streams.clone();
         one(
             "session_streams",
             "WebSockets, event streams, long downloads and uploads that are open on behalf of sessions now.",
@@ -193,7 +193,7 @@ impl App {
     /// How many sessions have streams that are open.
     #[must_use]
     pub fn streaming_sessions(&self) -> usize {
-        self.0.gateway.sessions.streams().sessions()
+        self.0.gateway.sessions.streams.sessions()
     }
 }
 

@@ -39,7 +39,7 @@ use crate::sessions::cookies::SessionCookies;
 use crate::sessions::device_binding::DeviceBindings;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::{CacheMetrics, DeviceMetrics};
-use crate::sessions::{SILENCE_MAX, SessionCache, SessionRepository, cache_gauges};
+use crate::sessions::{OpenStreams, SILENCE_MAX, SessionCache, SessionRepository, cache_gauges};
 use crate::settings::{EdgeSettings, STREAMS_MAX, secrets_are_usable};
 use crate::values::forwarded::TrustedProxies;
 
@@ -116,7 +116,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         &certificates,
     )?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
-    let client = app.0.sign_in.sessions.client().clone();
+    let client = app.0.sign_in.sessions.client.clone();
     tokio::spawn(probe(client, reached, runtime.shutdown.clone()));
     let memory = memory::available();
     let memory_bytes = memory.as_ref().map(|memory| memory.bytes);
@@ -220,10 +220,7 @@ pub fn build(
     let pages = Pages::new(settings.look.clone());
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings, certificates)?;
-    let session_cache = Arc::new(SessionCache::start(
-        session_client.clone(),
-        settings.session_cache,
-    ));
+    let session_cache = SessionCache::start(session_client.clone(), settings.session_cache);
     cache_gauges::register(registry, &session_cache)?;
     provider_settings::measure(&mut settings.providers, registry, certificates)?;
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
@@ -237,15 +234,17 @@ pub fn build(
         .device_bound
         .map(|bound| DeviceBindings::new(keys.clone(), &cookies, bound, device_metrics));
     let records = RepeatedRecords::start(Arc::clone(&clock));
-    let sessions = SessionRepository::new(
-        session_client,
-        cookies.clone(),
-        (bindings.clone(), settings.cookie_rotation),
-        Arc::clone(&clock),
-        session_cache,
-        CacheMetrics::new(registry)?,
-        Arc::clone(&records),
-    );
+    let sessions = SessionRepository {
+        streams: OpenStreams::start(session_client.clone(), Arc::clone(&clock), &session_cache),
+        client: session_client,
+        cookies: cookies.clone(),
+        bindings: bindings.clone(),
+        rotation: settings.cookie_rotation,
+        clock: Arc::clone(&clock),
+        cache: session_cache,
+        lookups: CacheMetrics::new(registry)?,
+        records: Arc::clone(&records),
+    };
     let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
     let shared = Shared {
         keys,

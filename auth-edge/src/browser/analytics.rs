@@ -160,7 +160,7 @@ pub(crate) async fn handle(
     // A queue here would only keep bodies in memory: the client library tries again.
     let peer = request::peer(&head.extensions);
     let address = browser.trusted_proxies.client_address(peer, &head.headers);
-    let session = || browser.sessions.named_in(&head.headers);
+    let session = || browser.cookies.read(&head.headers);
     let _place = analytics
         .in_flight
         .enter(address, session)

@@ -185,7 +185,7 @@ async fn current(
     let device = || gateway.device(headers, peer);
     let use_ = if route.is_some_and(|route| !route.rolls) {
         Use::LookOnly
-    } else if gateway.sessions.rotates_cookies() && may_have_a_body(original) {
+    } else if gateway.sessions.rotation.is_some() && may_have_a_body(original) {
         // The proxy sends a cookie with the application's answer: after a body, that is late.
         Use::CountsAndIsAnsweredLate(&device)
     } else {

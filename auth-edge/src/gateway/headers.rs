@@ -237,34 +237,23 @@ fn cookie_name(pair: &[u8]) -> String {
 /// with its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
-    if let Some(token) = &authorized.bearer {
-        let pairs = [
-            (X_AUTH_SUBJECT, token.sub.as_ref()),
-            (X_AUTH_ISSUER, Some(&token.iss)),
-            (X_AUTH_CLIENT, Some(&token.client_id)),
-        ];
-        for (name, text) in pairs.into_iter().filter_map(|(name, text)| Some((name, text?))) {
-            // What cannot be a header value is left out rather than bent.
-            if let Ok(value) = HeaderValue::try_from(text) {
-                headers.insert(name, value);
-            }
-        }
-    }
-    let Some(current) = &authorized.current else {
+    let Some(who) = authorized.principal() else {
         return;
     };
-    let identity = current.session.identity();
     let pairs = [
-        (X_AUTH_SUBJECT, &identity.subject),
-        (X_AUTH_SESSION, &identity.handle),
-        (X_AUTH_ISSUER, &identity.issuer),
+        (X_AUTH_SUBJECT, who.subject),
+        (X_AUTH_SESSION, who.handle),
+        (X_AUTH_ISSUER, Some(who.issuer)),
+        (X_AUTH_CLIENT, who.client_id),
     ];
-    for (name, value) in pairs {
-        if let Some(value) = value {
-            headers.insert(name, value.clone());
+    for (name, text) in pairs {
+        // What cannot be a header value is left out rather than bent.
+        if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
+            headers.insert(name, value);
         }
     }
-    if current.device == DeviceStanding::Proven {
+    let current = authorized.current.as_ref();
+    if current.is_some_and(|current| current.device == DeviceStanding::Proven) {
         headers.insert(X_AUTH_DEVICE, BOUND);
     }
 }

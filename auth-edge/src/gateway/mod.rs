@@ -134,7 +134,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
         // What another proxy passes on is nothing to ask the edge for.
         Upstream::OtherProxy => HttpError::NotFound.into_response(),
     };
-    let (streams, session) = (gateway.sessions.streams(), authorized.current.as_ref());
+    let (streams, session) = (&gateway.sessions.streams, authorized.current.as_ref());
     let response = ending::until_ended(response, streams, session, &gateway.stopping.overdue);
     with_session(gateway, response, authorized, person).await
 }

@@ -102,7 +102,7 @@ impl Proxy {
         let is_repeatable = head.method.is_safe() && body.is_end_stream() && !context.is_websocket;
         let outgoing = OutgoingRequest::new(context, &head, uri, peer);
         let (streams, session) = (
-            context.gateway.sessions.streams(),
+            &context.gateway.sessions.streams,
             context.authorized.current.as_ref(),
         );
         let open_upload = ending::upload(&body, streams, session);
@@ -250,7 +250,7 @@ impl Proxy {
                 return HttpError::UpstreamDown.into_response();
             };
             let session = context.authorized.current.as_ref();
-            let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
+            let open = session.map(|current| gateway.sessions.streams.open(&current.session.handle));
             let stopping = gateway.stopping.closed.clone();
             let upstream = hyper::upgrade::on(&mut answer);
             upgrade::join((client, upstream), open, stopping, counted);

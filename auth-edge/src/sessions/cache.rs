@@ -73,46 +73,29 @@ impl Weighter<CacheKey, CacheEntry> for ByBytes {
 /// The sessions remembered.
 #[derive(Debug)]
 pub(crate) struct SessionCache {
-    entries: Arc<Entries>,
-    listening: Arc<Listening>,
+    entries: Entries,
+    /// What is heard of changes.
+    pub(super) listening: Arc<Listening>,
     /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that
     /// one.
     last_forgotten: AtomicU64,
     max_age: Duration,
 }
 
-/// Why a session is not served from memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotCached {
-    /// It is not remembered, or what is remembered does not hold any more.
-    Unknown,
-    /// Nothing that is remembered counts: not every replica of the session service is heard.
-    Unheard,
-}
-
 impl SessionCache {
     /// Remembers sessions for up to `max_age` while `client` is heard; zero keeps none. Needs a tokio runtime.
     #[must_use]
-    pub(crate) fn start(client: SessionClient, max_age: Duration) -> Self {
+    pub(crate) fn start(client: SessionClient, max_age: Duration) -> Arc<Self> {
         let listening = Arc::new(Listening::new(max_age.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
-        let entries = Arc::new(Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes));
-        tokio::spawn(sweep(
-            Arc::downgrade(&entries),
-            Arc::downgrade(&listening),
-            max_age,
-        ));
-        Self {
-            entries,
+        let cache = Arc::new(Self {
+            entries: Entries::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
             listening,
             last_forgotten: AtomicU64::new(0),
             max_age,
-        }
-    }
-
-    /// What is heard of changes, for who else goes by it.
-    pub(super) fn heard(&self) -> Arc<Listening> {
-        Arc::clone(&self.listening)
+        });
+        tokio::spawn(sweep(Arc::downgrade(&cache), max_age.max(SWEEP_INTERVAL_MIN)));
+        cache
     }
 
     /// How many sessions are remembered, and the bytes they take.
@@ -126,15 +109,18 @@ impl SessionCache {
     }
 
     /// The session of this ID, if what is remembered holds. `counts` tells whether the request counts as use.
+    ///
+    /// # Errors
+    /// The result that the metric has: a miss, or unheard where not every replica of the session service is heard.
     pub(super) fn find(
         &self,
         id: &SessionId,
         counts: bool,
         clock_ms: u64,
-    ) -> Result<Arc<CachedSession>, NotCached> {
+    ) -> Result<Arc<CachedSession>, &'static str> {
         let now = self.listening.now();
         if !self.listening.is_complete(now) {
-            return Err(NotCached::Unheard);
+            return Err("unheard");
         }
         let found = self.entries.get(&id.to_bytes()).filter(|entry| {
             let read = if counts {
@@ -148,7 +134,7 @@ impl SessionCache {
                     .listening
                     .vouches_for(&entry.session.handle, entry.requested_at, now)
         });
-        found.map(|entry| entry.session).ok_or(NotCached::Unknown)
+        found.map(|entry| entry.session).ok_or("miss")
     }
 
     /// Remembers a session whose read began at `requested_at`.
@@ -214,22 +200,24 @@ impl SessionCache {
             entry.session.keep_token(Arc::clone(token));
         }
     }
-}
 
-/// Drops what is too old to be served, again and again, as long as there is the cache.
-async fn sweep(entries: Weak<Entries>, listening: Weak<Listening>, max_age: Duration) {
-    let mut turns = tokio::time::interval(max_age.max(SWEEP_INTERVAL_MIN));
-    loop {
-        turns.tick().await;
-        let (Some(entries), Some(listening)) = (entries.upgrade(), listening.upgrade()) else {
-            return;
-        };
-        drop_old(&entries, listening.now());
+    fn drop_old(&self, now: Moment) {
+        self.entries
+            .retain(|_, entry| now.since(entry.requested_at) < entry.max_age);
     }
 }
 
-fn drop_old(entries: &Entries, now: Moment) {
-    entries.retain(|_, entry| now.since(entry.requested_at) < entry.max_age);
+/// Drops what is too old to be served, again and again, as long as there is the cache.
+async fn sweep(cache: Weak<SessionCache>, interval: Duration) {
+    let mut turns = tokio::time::interval(interval);
+    loop {
+        turns.tick().await;
+        let Some(cache) = cache.upgrade() else {
+            return;
+        };
+        cache.drop_old(cache.now());
+        cache.listening.forget_old(cache.now());
+    }
 }
 
 fn ends_ms(session: &CachedSession) -> u64 {
@@ -249,7 +237,7 @@ mod tests {
         let listening = Listening::new(LONG);
         listening.complete(Moment(1), Moment(u64::MAX));
         let cache = SessionCache {
-            entries: Arc::new(Entries::with_weighter(10, WEIGHT_MAX, ByBytes)),
+            entries: Entries::with_weighter(10, WEIGHT_MAX, ByBytes),
             listening: Arc::new(listening),
             last_forgotten: AtomicU64::new(0),
             max_age,
@@ -319,9 +307,9 @@ mod tests {
         assert_eq!(cache.size().0, 2);
         let (just_before, then) = (LONG.as_micros() - 1, LONG.as_micros());
         let after = |micros: u128| Moment(requested_at.0 + u64::try_from(micros).unwrap());
-        drop_old(&cache.entries, after(just_before));
+        cache.drop_old(after(just_before));
         assert_eq!(cache.size().0, 2);
-        drop_old(&cache.entries, after(then));
+        cache.drop_old(after(then));
         assert_eq!(cache.size().0, 1);
         assert!(cache.find(&id, true, 0).is_err());
     }

@@ -32,9 +32,9 @@ pub(crate) fn register(registry: &Registry, cache: &Arc<SessionCache>) -> Result
     one(
         "session_service_news_age_seconds",
         "How old the oldest report of a replica of the session service is: nothing in memory counts beyond 0.45 s.",
-        |cache| cache.heard().news_age().as_secs_f64(),
+        |cache| cache.listening.news_age().as_secs_f64(),
     )?;
-    let heard = cache.heard();
+    let heard = Arc::clone(&cache.listening);
     registry.register(Box::new(SampledGauge::new(
         "session_service_replicas",
         "Replicas of the session service that the edge knows of, by state: heard or unheard.",

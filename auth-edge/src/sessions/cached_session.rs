@@ -8,10 +8,9 @@ use chassis::audit::{AuditRecord, Event, Outcome};
 use chassis::secret::Secret;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
-use session_proto::v1::{GetAccessTokenRequest, GetAccessTokenResponse, Session};
+use session_proto::v1::{GetAccessTokenResponse, Session};
 
 use super::listening::Moment;
-use crate::sessions::cookies::SessionId;
 
 /// Access tokens remembered for one session: one for each API and set of scopes that routes require.
 const TOKENS_MAX: usize = 8;
@@ -33,17 +32,6 @@ impl TokenFor {
     pub(crate) fn names_api(&self) -> bool {
         !self.audience.is_empty() || !self.resource.is_empty()
     }
-
-    /// The request for it.
-    pub(super) fn request(&self, id: &SessionId, force_refresh: bool) -> GetAccessTokenRequest {
-        GetAccessTokenRequest {
-            session_id: id.expose().to_owned(),
-            scopes: self.scopes.clone(),
-            force_refresh,
-            audience: self.audience.clone(),
-            resource: self.resource.clone(),
-        }
-    }
 }
 
 /// A session that was read.
@@ -51,20 +39,7 @@ impl TokenFor {
 pub(crate) struct CachedSession {
     session: Session,
     claims: OnceLock<Map<String, Value>>,
-    identity: OnceLock<IdentityHeaders>,
     tokens: RwLock<Vec<Arc<CachedToken>>>,
-}
-
-/// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than
-/// bent.
-#[derive(Debug)]
-pub(crate) struct IdentityHeaders {
-    /// The subject at its issuer.
-    pub(crate) subject: Option<HeaderValue>,
-    /// The issuer.
-    pub(crate) issuer: Option<HeaderValue>,
-    /// The session's public handle.
-    pub(crate) handle: Option<HeaderValue>,
 }
 
 /// An access token that was handed out.
@@ -130,7 +105,6 @@ impl CachedSession {
         Arc::new(Self {
             session,
             claims: OnceLock::new(),
-            identity: OnceLock::new(),
             tokens: RwLock::default(),
         })
     }
@@ -150,16 +124,6 @@ impl CachedSession {
         // The session service takes nothing else than an object.
         let read = || serde_json::from_str(&self.session.user).unwrap_or_default();
         self.claims.get_or_init(read)
-    }
-
-    /// Who it is.
-    pub(crate) fn identity(&self) -> &IdentityHeaders {
-        let value = |text: &str| HeaderValue::try_from(text).ok();
-        self.identity.get_or_init(|| IdentityHeaders {
-            subject: value(&self.session.subject),
-            issuer: value(&self.session.issuer),
-            handle: value(&self.session.handle),
-        })
     }
 
     pub(super) fn token(&self, wanted: &TokenFor) -> Option<Arc<CachedToken>> {

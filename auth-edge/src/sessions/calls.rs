@@ -9,8 +9,8 @@ use std::sync::Arc;
 use session_proto::client::SessionError;
 use session_proto::v1::{
     self, BindSessionRequest, Cause, CreateSessionRequest, Device, EndSessionRequest, EndSessionResponse,
-    ErrorReason, GetSessionRequest, GetSessionResponse, RollSessionRequest, RotateCookieRequest,
-    UpdateSessionRequest, end_session_request, get_session_request,
+    ErrorReason, GetAccessTokenRequest, GetSessionRequest, GetSessionResponse, RollSessionRequest,
+    RotateCookieRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
 use super::cookie_rotation::{GRACE, Generation, given};
@@ -133,7 +133,13 @@ impl SessionRepository {
         force_refresh: bool,
     ) -> Result<Arc<CachedToken>, SessionError> {
         let requested_at = self.cache.now();
-        let request = wanted.request(id, force_refresh);
+        let request = GetAccessTokenRequest {
+            session_id: id.expose().to_owned(),
+            scopes: wanted.scopes.clone(),
+            force_refresh,
+            audience: wanted.audience.clone(),
+            resource: wanted.resource.clone(),
+        };
         let granted = self.client.get_access_token(request).await?;
         Ok(CachedToken::new(wanted, requested_at, granted))
     }

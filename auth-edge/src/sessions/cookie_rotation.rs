@@ -65,18 +65,13 @@ pub(crate) struct Counting<'a> {
 impl<'a> Counting<'a> {
     /// Of a session.
     pub(crate) fn of(session: &'a v1::Session) -> Self {
-        let created_ms = || session.created_at.as_ref().map_or(0, timestamp::to_ms);
-        match &session.cookie_generation {
-            None => Self {
-                id: &[],
-                parent: &[],
-                since_ms: created_ms(),
-            },
-            Some(counts) => Self {
-                id: &counts.id,
-                parent: &counts.parent,
-                since_ms: counts.since.as_ref().map_or_else(created_ms, timestamp::to_ms),
-            },
+        let counts = session.cookie_generation.as_ref();
+        let since = counts.and_then(|counts| counts.since.as_ref());
+        let since = since.or(session.created_at.as_ref());
+        Self {
+            id: counts.map_or(&[], |counts| &counts.id),
+            parent: counts.map_or(&[], |counts| &counts.parent),
+            since_ms: since.map_or(0, timestamp::to_ms),
         }
     }
 

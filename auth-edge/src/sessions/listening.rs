@@ -6,7 +6,7 @@
 //!
 //! Time here is monotonic, so that neither a clock that is set nor a process that was paused makes something old look new.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
 use std::pin::pin;
@@ -44,13 +44,8 @@ pub(super) struct Listening {
     heard_until: AtomicU64,
     /// Replicas that are heard, and those that are not.
     replicas: [AtomicUsize; 2],
-    changes: RwLock<Changes>,
-}
-
-#[derive(Debug, Default)]
-struct Changes {
-    last: HashMap<Handle, Moment>,
-    order: VecDeque<(Moment, Handle)>,
+    /// When sessions changed last.
+    changes: RwLock<HashMap<Handle, Moment>>,
 }
 
 /// A moment, in microseconds after the beginning of listening.
@@ -104,26 +99,29 @@ impl Listening {
 
     /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
     pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
-        // In this order: whoever sees that all are heard again also sees since when.
-        if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
-            return false;
-        }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        let changed = changes.last.get(handle);
-        changed.is_none_or(|changed| *changed < requested_at)
+        let changed = changes.get(handle);
+        // In this order: whoever sees that all are heard again also sees since when.
+        self.is_complete(now)
+            && requested_at.0 >= self.since.load(Ordering::Acquire)
+            && changed.is_none_or(|changed| *changed < requested_at)
     }
 
     /// Something happened to a session.
     pub(super) fn changed(&self, handle: &str, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
-        changes.forget_before(now, self.kept);
-        if changes.order.len() >= CHANGES_MAX {
-            *changes = Changes::default();
+        if changes.len() >= CHANGES_MAX {
+            changes.clear();
             self.since.fetch_max(now.0, Ordering::AcqRel);
             return;
         }
-        changes.last.insert(handle.into(), now);
-        changes.order.push_back((now, handle.into()));
+        changes.insert(handle.into(), now);
+    }
+
+    /// Forgets the changes that are older than anything that is remembered.
+    pub(super) fn forget_old(&self, now: Moment) {
+        let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        changes.retain(|_, changed| now.since(*changed) <= self.kept);
     }
 
     /// All replicas are heard up to `until`; what was read before `since` does not count.
@@ -153,25 +151,9 @@ impl Listening {
     }
 }
 
-impl Changes {
-    fn forget_before(&mut self, now: Moment, kept: Duration) {
-        while let Some((at, _)) = self.order.front()
-            && now.since(*at) > kept
-        {
-            let Some((at, handle)) = self.order.pop_front() else {
-                return;
-            };
-            // A later change of the same session stays.
-            if self.last.get(&handle).is_some_and(|last| *last == at) {
-                self.last.remove(&handle);
-            }
-        }
-    }
-}
-
 /// Listens to every replica for as long as somebody holds `listening`.
 pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
-    let mut replicas = Replicas::default();
+    let mut replicas = Replicas(HashMap::new());
     let mut items = pin!(client.watch_each(WatchSessionsRequest::default()));
     while let Some((id, item)) = items.next().await {
         let Some(listening) = listening.upgrade() else {
@@ -193,12 +175,6 @@ struct Replica {
 /// Every replica there is.
 #[derive(Debug)]
 struct Replicas<Id>(HashMap<Id, Replica>);
-
-impl<Id> Default for Replicas<Id> {
-    fn default() -> Self {
-        Self(HashMap::new())
-    }
-}
 
 impl<Id: Eq + Hash + Display> Replicas<Id> {
     /// Takes an item of one replica, and judges them all anew.

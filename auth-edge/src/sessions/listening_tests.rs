@@ -34,7 +34,7 @@ fn lost() -> WatchItem {
 
 fn heard(items: impl IntoIterator<Item = (u64, &'static str, WatchItem)>) -> Listening {
     let listening = Listening::new(Duration::from_secs(5));
-    let mut replicas = Replicas::default();
+    let mut replicas = Replicas(HashMap::new());
     for (ms, id, item) in items {
         let tells = matches!(&item, WatchItem::Connected) || item == beat();
         replicas.take(&listening, id, item, at(ms));
@@ -128,7 +128,7 @@ fn silence_spoils_everything_also_when_no_stream_breaks() {
 fn news_counts_from_the_moment_it_is_told_up_to_however_late_it_comes() {
     let silence = u64::try_from(SILENCE_MAX.as_millis()).unwrap();
     let listening = Listening::new(Duration::from_secs(5));
-    let mut replicas = Replicas::default();
+    let mut replicas = Replicas(HashMap::new());
     for (at_ms, item) in [
         (10, WatchItem::Found),
         (20, WatchItem::Connected),
@@ -161,9 +161,10 @@ fn changes_are_forgotten_when_nothing_can_be_as_old() {
     listening.changed("x", at(1));
     listening.changed("x", at(4_000));
     listening.changed("y", at(5_500));
-    let known = |handle: &str| listening.changes.read().unwrap().last.contains_key(handle);
+    let known = |handle: &str| listening.changes.read().unwrap().contains_key(handle);
+    listening.forget_old(at(5_500));
     assert!(known("x"), "its second change is young");
-    listening.changed("z", at(9_500));
+    listening.forget_old(at(9_500));
     assert!(!known("x") && known("y"));
 }
 

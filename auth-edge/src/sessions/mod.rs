@@ -10,7 +10,7 @@
 //! - Only use rolls a session, and no request that says that it is none ([`NO_ROLL`]).
 //!
 //! What has no meaning of its own here (lists, watches, forced refreshes, the probe at the start) calls
-//! [`SessionRepository::client`].
+//! `SessionRepository::client`.
 
 mod cache;
 pub(crate) mod cache_gauges;
@@ -48,11 +48,6 @@ use crate::sessions::cookies::{SessionCookies, SessionId};
 /// The request header, of any value, by which same-origin code says that a request is no use of the session: a page that asks
 /// again and again keeps no idle session alive.
 pub(crate) const NO_ROLL: &str = "x-no-roll";
-
-/// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
-#[derive(Debug, thiserror::Error)]
-#[error("the session service cannot be reached")]
-pub(crate) struct SessionsUnavailable(#[source] pub(crate) SessionError);
 
 /// The session a request acts for.
 #[derive(Clone, Debug)]
@@ -98,42 +93,27 @@ impl Use<'_> {
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
 pub(crate) struct SessionRepository {
-    client: SessionClient,
-    cookies: SessionCookies,
-    bindings: Option<DeviceBindings>,
-    rotation: Option<CookieRotation>,
-    clock: Arc<dyn Clock>,
-    cache: Arc<SessionCache>,
-    lookups: CacheMetrics,
-    records: Arc<RepeatedRecords>,
-    streams: OpenStreams,
+    /// The plain client, for calls that have no meaning of their own here.
+    pub(crate) client: SessionClient,
+    /// The cookies that browsers hold.
+    pub(crate) cookies: SessionCookies,
+    /// Which sessions are bound to devices.
+    pub(crate) bindings: Option<DeviceBindings>,
+    /// When cookies rotate.
+    pub(crate) rotation: Option<CookieRotation>,
+    /// Wall clock.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The sessions remembered.
+    pub(crate) cache: Arc<SessionCache>,
+    /// How often they are found.
+    pub(crate) lookups: CacheMetrics,
+    /// Where repeated audit records are counted.
+    pub(crate) records: Arc<RepeatedRecords>,
+    /// The streams that are open on behalf of sessions.
+    pub(crate) streams: OpenStreams,
 }
 
 impl SessionRepository {
-    /// Speaks to the session service through `client` for browsers that hold `cookies`. Needs a tokio runtime.
-    #[must_use]
-    pub(crate) fn new(
-        client: SessionClient,
-        cookies: SessionCookies,
-        (bindings, rotation): (Option<DeviceBindings>, Option<CookieRotation>),
-        clock: Arc<dyn Clock>,
-        cache: Arc<SessionCache>,
-        lookups: CacheMetrics,
-        records: Arc<RepeatedRecords>,
-    ) -> Self {
-        Self {
-            streams: OpenStreams::start(client.clone(), Arc::clone(&clock), cache.heard()),
-            client,
-            cookies,
-            bindings,
-            rotation,
-            clock,
-            cache,
-            lookups,
-            records,
-        }
-    }
-
     /// The same, for a worker of its own.
     #[must_use]
     pub(crate) fn for_worker(&self) -> Self {
@@ -143,24 +123,15 @@ impl SessionRepository {
         }
     }
 
-    /// The streams that are open on behalf of sessions.
-    #[must_use]
-    pub(crate) fn streams(&self) -> &OpenStreams {
-        &self.streams
-    }
-
-    /// The plain client, for calls that have no meaning of their own here.
-    #[must_use]
-    pub(crate) fn client(&self) -> &SessionClient {
-        &self.client
-    }
-
     /// The session of a request.
+    ///
+    /// # Errors
+    /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
     pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
         use_: Use<'_>,
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+    ) -> Result<Option<CurrentSession>, SessionError> {
         let Some((id, generation)) = self.cookies.read_whole(headers) else {
             return Ok(None);
         };
@@ -211,7 +182,7 @@ impl SessionRepository {
         shown: Option<Generation>,
         rotation: CookieRotation,
         use_: Use<'_>,
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+    ) -> Result<Option<CurrentSession>, SessionError> {
         if !Counting::of(&current.session).takes(shown, self.clock.now_ms()) {
             let asked_at = self.cache.now();
             match self.rotate_cookie(&current.id, shown).await {
@@ -221,7 +192,7 @@ impl SessionRepository {
                         .keep(&current.id, &current.session, asked_at, use_.counts());
                 }
                 Err(error) if error.reason == ErrorReason::ErrMissingSession => return Ok(None),
-                Err(error) => return Err(SessionsUnavailable(error)),
+                Err(error) => return Err(error),
             }
         }
         let now_ms = self.clock.now_ms();
@@ -232,17 +203,6 @@ impl SessionRepository {
             current.renewal = self.renewal(headers, &current.id, Some(next), &current.session, until_ms);
         }
         Ok(Some(current))
-    }
-
-    /// The session whose cookie these headers hold, by its signature alone: to count a visitor by.
-    pub(crate) fn named_in(&self, headers: &HeaderMap) -> Option<SessionId> {
-        self.cookies.read(headers)
-    }
-
-    /// Whether cookies rotate here.
-    #[must_use]
-    pub(crate) fn rotates_cookies(&self) -> bool {
-        self.rotation.is_some()
     }
 
     /// Whether sessions are bound to devices here.
@@ -291,7 +251,7 @@ impl SessionRepository {
         requested_at: Moment,
         used: bool,
         read: Result<(Box<v1::Session>, bool), SessionError>,
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+    ) -> Result<Option<CurrentSession>, SessionError> {
         match read {
             Ok((session, rolled)) => {
                 // Where cookies rotate they last as long as the session can, and none is given twice.
@@ -308,7 +268,7 @@ impl SessionRepository {
                 self.cache.forget(&id);
                 Ok(None)
             }
-            Err(error) => Err(SessionsUnavailable(error)),
+            Err(error) => Err(error),
         }
     }
 
@@ -344,7 +304,7 @@ impl SessionRepository {
         id: SessionId,
         session: Arc<CachedSession>,
         renewal: Option<CookieRenewal>,
-    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+    ) -> Result<Option<CurrentSession>, SessionError> {
         let device = self.standing(headers, &id, &session);
         let count = |outcome| {
             if let Some(bindings) = &self.bindings {
@@ -369,7 +329,7 @@ impl SessionRepository {
             }
             DeviceStanding::Skipped => {
                 count(DeviceProofOutcome::Skipped);
-                Err(SessionsUnavailable(calls::unproven()))
+                Err(calls::unproven())
             }
         }
     }

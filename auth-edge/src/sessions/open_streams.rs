@@ -23,7 +23,7 @@ use session_proto::v1::{ErrorReason, GetSessionRequest, get_session_request};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::cache::CLOCK_DIFFERENCE_MS;
+use super::cache::{CLOCK_DIFFERENCE_MS, SessionCache};
 use super::listening::{Handle, Listening, Moment};
 
 /// How often all of them are looked at; looking costs no call.
@@ -71,12 +71,12 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStreams {
-    /// No stream is open yet; another task feeds `listening`. Needs a tokio runtime.
-    pub(super) fn start(client: SessionClient, clock: Arc<dyn Clock>, listening: Arc<Listening>) -> Self {
+    /// No stream is open yet; the cache listens to changes. Needs a tokio runtime.
+    pub(crate) fn start(client: SessionClient, clock: Arc<dyn Clock>, cache: &SessionCache) -> Self {
         let streams = Arc::new(Inner {
             client,
             clock,
-            listening,
+            listening: Arc::clone(&cache.listening),
             sessions: Mutex::default(),
         });
         tokio::spawn(look_after(Arc::downgrade(&streams)));

@@ -110,7 +110,7 @@ async fn end(
         told_ago: told_ago(sign_in, &token, arrived_ms).try_into().ok(),
         ..EndSessionsRequest::default()
     };
-    let ended = sign_in.sessions.client().end_sessions(request).await;
+    let ended = sign_in.sessions.client.end_sessions(request).await;
     let ended = ended.map_err(|error| match error.reason {
         ErrorReason::ErrRequestIdReused => RefusalReason::TokenReplayed.into(),
         ErrorReason::ErrInvalidArgument => RefusalReason::TokenMismatch.into(),

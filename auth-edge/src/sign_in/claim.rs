@@ -66,7 +66,7 @@ pub(super) async fn claim(
         waiting: false,
     };
     loop {
-        let answer = sign_in.sessions.client().begin_sign_in(request.clone()).await;
+        let answer = sign_in.sessions.client.begin_sign_in(request.clone()).await;
         let answer =
             answer.map_err(|error| SignInError::unavailable(&error, "a sign-in could not be claimed"))?;
         match answer.outcome() {
@@ -117,7 +117,7 @@ impl HeldClaim {
             holder: self.holder,
         };
         tokio::spawn(carried(async move {
-            let abandoned = sign_in.sessions.client().abandon_sign_in(request.clone()).await;
+            let abandoned = sign_in.sessions.client.abandon_sign_in(request.clone()).await;
             let Err(error) = abandoned else {
                 return;
             };
@@ -131,7 +131,7 @@ impl HeldClaim {
             let sessions = sign_in.sessions.clone();
             until_done(&sign_in, "a sign-in to be given up", move || {
                 let (sessions, request) = (sessions.clone(), request.clone());
-                async move { sessions.client().abandon_sign_in(request).await.map(drop) }
+                async move { sessions.client.abandon_sign_in(request).await.map(drop) }
             });
         }));
     }

@@ -47,7 +47,7 @@ pub(crate) async fn handle(
             existing_only: true,
             ..EndSessionsRequest::default()
         };
-        let ended = sign_in.sessions.client().end_sessions(request).await;
+        let ended = sign_in.sessions.client.end_sessions(request).await;
         let ended =
             ended.map_err(|error| HttpError::session_service_down(&error, "sessions could not be ended"))?;
         let count = ended.ended_count;

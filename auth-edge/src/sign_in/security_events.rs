@@ -66,7 +66,7 @@ pub(crate) async fn receive(
         token: token.trim().to_owned(),
         authorization: authorization.unwrap_or_default().to_owned(),
     };
-    let received = sign_in.sessions.client().receive_security_event(event).await;
+    let received = sign_in.sessions.client.receive_security_event(event).await;
     let received = received.map_err(|error| match error.reason {
         ErrorReason::ErrUnimplemented => {
             let until_ms = monotonic_ms.saturating_add(OFF_MS);

@@ -25,7 +25,7 @@ use crate::http::errors::Limit;
 use crate::http::protect::shares::{Share, Shares};
 use crate::http::request;
 use crate::providers::IdentityProvider;
-use crate::sessions::{CachedSession, CurrentSession, SessionsUnavailable, Use};
+use crate::sessions::{CachedSession, CurrentSession, Use};
 
 /// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
 const LARGEST_PAGE: i32 = 200;
@@ -92,7 +92,7 @@ impl BrowserApi {
             page_token: String::new(),
         };
         for _ in 0..PAGES_MAX {
-            let client = self.browser.sessions.client();
+            let client = &self.browser.sessions.client;
             let page = client.list_sessions(list.clone()).await.map_err(failed)?;
             let is_it = |one: &Session| one.handle == handle && one.state() == State::Unreadable;
             if page.sessions.iter().any(is_it) {
@@ -161,7 +161,7 @@ impl BrowserSessionService for BrowserApi {
             page_size,
             page_token,
         };
-        let client = self.browser.sessions.client();
+        let client = &self.browser.sessions.client;
         let page = client.list_sessions(list).await.map_err(failed)?;
         let sessions = page
             .sessions
@@ -181,7 +181,7 @@ impl BrowserSessionService for BrowserApi {
     ) -> Result<Response<EndMySessionResponse>, Status> {
         let (mine, _share) = self.administering(&request).await?;
         let handle = request.into_inner().handle;
-        let client = self.browser.sessions.client();
+        let client = &self.browser.sessions.client;
         let by = Some(get_session_request::By::Handle(handle.clone()));
         let is_mine = match client.get_session(GetSessionRequest { by }).await {
             Ok(read) => {
@@ -222,7 +222,7 @@ impl BrowserSessionService for BrowserApi {
             cause: Cause::OtherDevice.into(),
             ..EndSessionsRequest::default()
         };
-        let client = self.browser.sessions.client();
+        let client = &self.browser.sessions.client;
         let ended_count = client.end_sessions(end).await.map_err(failed)?.ended_count;
         Ok(Response::new(EndMyOtherSessionsResponse { ended_count }))
     }
@@ -245,7 +245,7 @@ impl BrowserSessionService for BrowserApi {
 }
 
 /// The session, or the status that says why there is none.
-fn there(found: Result<Option<CurrentSession>, SessionsUnavailable>) -> Result<CurrentSession, Status> {
+fn there(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentSession, Status> {
     match found {
         Ok(Some(current)) => Ok(current),
         Ok(None) => Err(error::status(
@@ -253,7 +253,7 @@ fn there(found: Result<Option<CurrentSession>, SessionsUnavailable>) -> Result<C
             "there is no session",
             [],
         )),
-        Err(unavailable) => Err(failed(unavailable.0)),
+        Err(error) => Err(failed(error)),
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) async fn stream(
         resume_token: resume_token.clone(),
         ..Default::default()
     };
-    let mut items = browser.sessions.client().watch(request).boxed();
+    let mut items = browser.sessions.client.watch(request).boxed();
     let mut items_so_far = Vec::new();
     while !matches!(items_so_far.last(), Some(WatchItem::Event(_))) {
         match items.next().await {
