@@ -1,7 +1,7 @@
 //! A transmitter of security events, and the verification of its tokens.
 //!
 //! A transmitter has metadata and keys of its own, even if it is also the sign-in provider (SSF 1.0 section 7). Only issuer and key set
-//! are used; a document whose other addresses are unusable is refused.
+//! of the metadata are read: an odd optional member of a vendor does not matter.
 //!
 //! Deliberately absent: `critical_subject_members`; an event with a member that matches nothing here applies to all sessions of its user.
 

@@ -49,6 +49,9 @@ impl ProviderSettings {
 
     /// The provider's metadata with the endpoints that configuration gives, which are for clients with a certificate too.
     pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
+        if self.only_signs {
+            document.retain(|name, _| name == "issuer" || name == "jwks_uri");
+        }
         for (name, url) in &self.endpoints {
             document.insert((*name).to_owned(), url.as_str().into());
             if let Some(Value::Object(aliases)) = document.get_mut("mtls_endpoint_aliases") {

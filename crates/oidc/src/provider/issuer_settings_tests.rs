@@ -73,3 +73,17 @@ fn without_keys_under_https_there_is_no_issuer() {
     let document = json!({ "issuer": here, "jwks_uri": "http://127.0.0.1:9000/jwks.json" });
     assert!(judge_of(here, &document).is_ok(), "an issuer on this machine");
 }
+
+#[test]
+fn what_else_an_issuer_of_signatures_says_does_not_count() {
+    for (name, odd) in [
+        ("revocation_endpoint", json!("/revoke")),
+        ("userinfo_endpoint", json!("http://tr.example.com/userinfo")),
+        ("end_session_endpoint", json!(7)),
+        ("token_endpoint", json!({})),
+        ("id_token_signing_alg_values_supported", json!(["none"])),
+    ] {
+        let judged = judge(&json!({ name: odd }));
+        assert!(judged.is_ok(), "{name}: {judged:?}");
+    }
+}

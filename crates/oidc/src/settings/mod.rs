@@ -40,6 +40,8 @@ pub struct ProviderSettings {
     pub metadata_url: Option<Url>,
     /// Endpoints that take the place of those in the metadata, by the metadata's names. Each has passed the https rule.
     pub endpoints: Vec<(&'static str, Url)>,
+    /// Whether the issuer only signs tokens: its metadata's issuer and key set count, and nothing else they say.
+    pub only_signs: bool,
     /// What people call the provider; `None` where nobody said.
     pub name: Option<String>,
     /// Client identifier.
@@ -96,6 +98,7 @@ impl ProviderSettings {
             groups_url: None,
             metadata_url: None,
             endpoints: Vec::new(),
+            only_signs: false,
             name: None,
             client_id: client_id.into(),
             trusted_audiences: Vec::new(),
@@ -121,14 +124,15 @@ impl ProviderSettings {
         }
     }
 
-    /// Settings for an issuer that only signs tokens. This document names its keys; it has no endpoints, and those that metadata
-    /// have to name are never used.
+    /// Settings for an issuer that only signs tokens. This document names its keys. The endpoints that metadata have to name are
+    /// never used.
     pub fn of_signer(issuer: impl Into<String>, document: Url) -> Self {
         let issuer = issuer.into();
         let unused = ["authorization_endpoint", "token_endpoint"];
         let own = Url::parse(&issuer).unwrap_or_else(|_| document.clone());
         Self {
             endpoints: unused.map(|name| (name, own.clone())).to_vec(),
+            only_signs: true,
             metadata_url: Some(document),
             ..Self::new(issuer, String::new())
         }
