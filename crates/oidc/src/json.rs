@@ -1,36 +1,48 @@
 //! JSON objects in which no name stands twice: two readers could understand such an object differently
 //! (RFC 8725 section 2.4, RFC 7519 section 4).
 
+use std::collections::HashSet;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-struct StrictObject;
+/// The members of a JSON object in their order. A name that stands twice is an error.
+#[derive(Debug)]
+pub struct UniqueMembers<V>(pub Vec<(String, V)>);
 
-impl<'de> Visitor<'de> for StrictObject {
-    type Value = Map<String, Value>;
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for UniqueMembers<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(UniqueVisitor(PhantomData))
+    }
+}
+
+struct UniqueVisitor<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for UniqueVisitor<V> {
+    type Value = UniqueMembers<V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object without duplicate names")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Map<String, Value>, A::Error> {
-        let mut members = Map::new();
-        while let Some((name, value)) = access.next_entry::<String, Value>()? {
-            if members.insert(name, value).is_some() {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<UniqueMembers<V>, A::Error> {
+        let (mut members, mut names) = (Vec::new(), HashSet::new());
+        while let Some((name, value)) = access.next_entry::<String, V>()? {
+            if !names.insert(name.clone()) {
                 return Err(A::Error::custom("duplicate name"));
             }
+            members.push((name, value));
         }
-        Ok(members)
+        Ok(UniqueMembers(members))
     }
 }
 
 /// Parses an object; `None` when it is no object, has trailing text or a duplicate name at its top level.
 pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    let mut text = serde_json::Deserializer::from_slice(bytes);
-    let members = text.deserialize_map(StrictObject).ok()?;
-    text.end().is_ok().then_some(members)
+    let members = serde_json::from_slice::<UniqueMembers<Value>>(bytes).ok()?;
+    Some(members.0.into_iter().collect())
 }
 
 /// [`strict_object`] without the members that are null: many providers write null for a claim they do not have.

@@ -36,7 +36,7 @@ pub use error::{
 };
 pub use grants::authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use grants::revocation::{Revoked, TokenHint};
-pub use json::numeric_date;
+pub use json::{UniqueMembers, numeric_date};
 pub use logout::end_session::EndSessionRequest;
 pub use logout::logout_template::{LogoutTemplate, LogoutTemplateError};
 pub use logout::logout_token::LogoutToken;

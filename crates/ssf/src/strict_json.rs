@@ -1,9 +1,8 @@
 //! JSON without duplicate names in any object: the subject and the event are nested objects, and no two readers may understand them
 //! differently (RFC 8417 section 2.2, SSF 1.0 section 3.3).
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use oidc::UniqueMembers;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// Deepest nesting of objects and arrays. An alias in a member of a complex subject is at the fifth level; the rest is for
@@ -12,85 +11,25 @@ const MAX_DEPTH: usize = 16;
 
 /// Parses an object; `None` when it is no object, is nested too deep, has trailing text or a name twice in any object.
 pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Levels(MAX_DEPTH).deserialize(&mut deserializer).ok()?;
-    deserializer.end().ok()?;
-    match value {
-        Value::Object(members) => Some(members),
-        _ => None,
-    }
+    let text = str::from_utf8(bytes).ok()?;
+    has_unique_names(text.trim_start(), MAX_DEPTH).then_some(())?;
+    serde_json::from_str(text).ok()
 }
 
-/// Reads a value in which objects and arrays are nested so many levels at most.
-#[derive(Clone, Copy)]
-struct Levels(usize);
-
-impl Levels {
-    fn below<E: Error>(self) -> Result<Self, E> {
-        let left = self.0.checked_sub(1);
-        left.map(Self).ok_or_else(|| E::custom("nested too deep"))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Levels {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Levels {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON without duplicate names")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let below = self.below()?;
-        let mut elements = Vec::new();
-        while let Some(element) = access.next_element_seed(below)? {
-            elements.push(element);
-        }
-        Ok(elements.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let below = self.below()?;
-        let mut members = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
-            let value = access.next_value_seed(below)?;
-            if members.insert(name, value).is_some() {
-                return Err(A::Error::custom("duplicate name"));
-            }
-        }
-        Ok(members.into())
-    }
+/// Whether no name stands twice in any object of a value, and so many levels of nesting suffice for it.
+fn has_unique_names(value: &str, levels: usize) -> bool {
+    let members: Vec<&RawValue> = match value.as_bytes().first() {
+        Some(b'{') => match serde_json::from_str::<UniqueMembers<&RawValue>>(value) {
+            Ok(members) => members.0.into_iter().map(|(_, value)| value).collect(),
+            Err(_) => return false,
+        },
+        Some(b'[') => serde_json::from_str(value).unwrap_or_default(),
+        _ => return true,
+    };
+    levels > 0
+        && members
+            .iter()
+            .all(|value| has_unique_names(value.get(), levels - 1))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use oidc::UniqueMembers;
 use prost::Message;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
@@ -34,7 +34,8 @@ impl Claims {
     /// The claims of a caller. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could
     /// understand it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
     pub fn parse(text: String) -> Result<Self, Error> {
-        serde_json::from_str::<Unique>(&text)?;
+        // A value and not `IgnoredAny`, which would pass over what no reader can read.
+        serde_json::from_str::<UniqueMembers<Value>>(&text)?;
         Ok(Self::of_kept(text))
     }
 
@@ -107,34 +108,6 @@ pub(crate) fn comparable_email(email: &str) -> String {
 impl fmt::Debug for Claims {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("…")
-    }
-}
-
-/// A JSON object in which no name stands twice.
-struct Unique;
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for Unique {
-    type Value = Self;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON object in which no name stands twice")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
-        let mut names = std::collections::HashSet::new();
-        // A value and not `IgnoredAny`, which would pass over what no reader can read.
-        while let Some((name, _)) = members.next_entry::<String, Value>()? {
-            if !names.insert(name) {
-                return Err(A::Error::custom("a name stands twice"));
-            }
-        }
-        Ok(self)
     }
 }
 
