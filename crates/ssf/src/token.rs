@@ -9,13 +9,10 @@
 //!   that are younger than `occurred_at`.
 //! - Encrypted tokens: they come over TLS (RFC 8935 section 5.3).
 
-use std::fmt;
-
 use oidc::{AcceptedAlgorithms, UnverifiedToken, numeric_date};
 use serde_json::{Map, Value};
 
 use crate::draft_subject::draft_subject;
-use crate::strict_json::strict_object;
 use crate::{ErrorCode, EventSubject, SecurityEvent, SecurityEventError};
 
 /// The `typ` of security event tokens, in full.
@@ -28,7 +25,7 @@ const MAX_TOKEN_ID_BYTES: usize = 512;
 const CLOCK_TOLERANCE_SECS: u64 = 60;
 
 /// A valid security event token, unless it was received before.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SecurityEventToken {
     /// Unique identifier of the token, among those of its transmitter.
     pub jti: String,
@@ -41,17 +38,6 @@ pub struct SecurityEventToken {
     pub subject: EventSubject,
     /// The event.
     pub event: SecurityEvent,
-}
-
-/// What a token has to be for.
-#[derive(Clone, Copy)]
-pub(crate) struct ExpectedEvent<'a> {
-    /// The transmitter.
-    pub(crate) issuer: &'a str,
-    /// Names of this receiver.
-    pub(crate) audiences: &'a [String],
-    /// Whether it may be one of a draft of the standard.
-    pub(crate) drafts: bool,
 }
 
 /// Parses a token of this type. Its claims are not verified.
@@ -68,33 +54,27 @@ pub(crate) fn parse(raw: &str, drafts: bool) -> Result<UnverifiedToken<'_>, Secu
 }
 
 impl SecurityEventToken {
-    /// Validates the claims of a token, before its signature verified: a token that would not count costs no key fetch. `now` in seconds
-    /// since the Unix epoch.
+    /// Validates the claims of a token of `issuer` for a receiver with one of the names `audiences`, before its signature is verified: a
+    /// token that would not count costs no key fetch. With `drafts` it may be one of a draft of the standard. `now` in seconds since the
+    /// Unix epoch.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(crate) fn read(
-        token: &UnverifiedToken<'_>,
-        expected: &ExpectedEvent<'_>,
-        now: u64,
-    ) -> Result<Self, SecurityEventError> {
-        let claims = token.payload().and_then(|bytes| strict_object(&bytes));
-        Self::validate(&claims.ok_or_else(SecurityEventError::malformed)?, expected, now)
-    }
-
     pub(crate) fn validate(
         claims: &Map<String, Value>,
-        expected: &ExpectedEvent<'_>,
+        issuer: &str,
+        audiences: &[String],
+        drafts: bool,
         now: u64,
     ) -> Result<Self, SecurityEventError> {
         let invalid = SecurityEventError::invalid;
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let instant = |name: &str| claims.get(name).and_then(numeric_date);
         let latest = now.saturating_add(CLOCK_TOLERANCE_SECS);
-        if text("iss") != Some(expected.issuer) {
+        if text("iss") != Some(issuer) {
             return Err(SecurityEventError::unknown_issuer());
         }
-        if !is_for_one_of(expected.audiences, claims.get("aud")) {
+        if !is_for_one_of(audiences, claims.get("aud")) {
             return Err(SecurityEventError::Refused {
                 code: ErrorCode::InvalidAudience,
                 part: "aud",
@@ -113,7 +93,7 @@ impl SecurityEventToken {
         let jti = text("jti").filter(short);
         let jti = jti.ok_or_else(|| invalid("jti", "is absent or too long"))?;
         let subject = match claims.get("sub_id") {
-            None if expected.drafts => EventSubject::of(draft_subject(claims.get("events")).as_ref())?,
+            None if drafts => EventSubject::of(draft_subject(claims.get("events")).as_ref())?,
             sub_id => EventSubject::of(sub_id)?,
         };
         let event = SecurityEvent::of(claims.get("events"))?;
@@ -127,15 +107,6 @@ impl SecurityEventToken {
             subject,
             event,
         })
-    }
-}
-
-impl fmt::Debug for SecurityEventToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecurityEventToken")
-            .field("jti", &self.jti)
-            .field("event", &self.event)
-            .finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 use oidc::{BuildError, ForwardProxy, ProviderSettings, RelyingParty};
 use url::Url;
 
-use crate::token::{self, ExpectedEvent};
+use crate::strict_json::strict_object;
+use crate::token;
 use crate::{SecurityEventError, SecurityEventToken};
 
 /// Where the metadata is, between the issuer's host and path (SSF 1.0 section 7.2.1).
@@ -97,12 +98,9 @@ impl Transmitter {
     ) -> Result<SecurityEventToken, SecurityEventError> {
         let drafts = self.settings.drafts;
         let unverified = token::parse(raw, drafts)?;
-        let expected = ExpectedEvent {
-            issuer: &self.settings.issuer,
-            audiences,
-            drafts,
-        };
-        let token = SecurityEventToken::read(&unverified, &expected, now)?;
+        let claims = unverified.payload().and_then(|bytes| strict_object(&bytes));
+        let claims = claims.ok_or_else(SecurityEventError::malformed)?;
+        let token = SecurityEventToken::validate(&claims, &self.settings.issuer, audiences, drafts, now)?;
         self.keys.verify_signature(&unverified).await?;
         Ok(token)
     }
