@@ -29,7 +29,7 @@ use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, MeasuredStore, OpenError, SessionStore};
 use crate::store_condition::StoreCondition;
-use crate::transmitter::{Receivers, SignalTransmitter};
+use crate::transmitter::{self, Outbox, Receivers};
 use crate::vault::{KeyRing, MalformedKey, UnknownKeys, Vault};
 
 /// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
@@ -187,24 +187,26 @@ pub async fn serve<P: Into<RefreshProviders>>(
 ) -> Result<(), StartError> {
     let store: Arc<dyn SessionStore> = Arc::new(MeasuredStore::new(parts.store, &runtime.metrics)?);
     let condition = StoreCondition::new(&runtime)?;
-    let health = Health::new(runtime.readiness.subscribe());
-    let receiver = parts.transmitters.as_ref();
-    let mut keeper = Keeper::new(Arc::clone(&store), vault(parts.keys, &runtime)?, parts.lifetime);
+    let vault = Vault {
+        clock: Arc::clone(&runtime.clock),
+        unknown_keys: Some(UnknownKeys::new(&runtime.metrics)?),
+        keys: parts.keys,
+    };
+    let receiver = parts.transmitters;
+    let mut keeper = Keeper::new(Arc::clone(&store), Arc::new(vault), parts.lifetime);
     keeper.counts = Some(SessionCounts::new(&runtime.metrics, &parts.lifetime)?);
-    keeper.finds_by_email = receiver.is_some_and(TransmittersFile::has_email);
+    keeper.finds_by_email = receiver.as_ref().is_some_and(TransmittersFile::has_email);
     let receiver = receiver
         .map(|file| SignalReceiver::new(file, &runtime.metrics))
         .transpose()?;
-    let transmitter = parts.receivers.map(|receivers| {
-        SignalTransmitter::new(
+    let outbox = match parts.receivers {
+        Some(receivers) => Some(Arc::new(Outbox::new(
             receivers,
             keeper.clone(),
             &runtime.metrics,
-            runtime.shutdown.clone(),
-        )
-    });
-    let transmitter = transmitter.transpose()?;
-    let outbox = transmitter.as_ref().map(SignalTransmitter::outbox);
+        )?)),
+        None => None,
+    };
     let mut refresher = Refresher::new(
         keeper.clone(),
         parts.provider,
@@ -213,19 +215,19 @@ pub async fn serve<P: Into<RefreshProviders>>(
         Measures::new(&runtime.metrics)?,
     );
     refresher.revalidates = parts.limits.revalidate_ms > 0;
-    refresher.signals = outbox;
+    refresher.signals = outbox.clone();
     let sessions =
         Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits).with_demands(receiver.is_some());
-    if let Some(receiver) = &receiver {
-        receiver.follow_files();
-    }
     let limits = listener_limits(LimitHits::new(&runtime.metrics, [])?);
     let calls = CallContext::new(access.callers, &runtime.metrics, Arc::clone(&runtime.clock))?;
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
     let closed = stopping.closed.clone();
+    let health = Health::new(runtime.readiness.subscribe());
     let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
-    let delivering = transmitter.map(|transmitter| transmitter.deliver());
+    let delivering = outbox
+        .map(|outbox| transmitter::deliver(&outbox, &runtime.shutdown))
+        .transpose()?;
     // Dropped at the end, which stops what still runs.
     let mut background = JoinSet::new();
     background.spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
@@ -239,14 +241,6 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let ((), since) = tokio::join!(serving, stop_requested);
     finish(calls, refresher, delivering, since).await;
     Ok(())
-}
-
-fn vault(keys: Reloading<KeyRing>, runtime: &Runtime) -> Result<Arc<Vault>, StartError> {
-    Ok(Arc::new(Vault {
-        clock: Arc::clone(&runtime.clock),
-        unknown_keys: Some(UnknownKeys::new(&runtime.metrics)?),
-        keys,
-    }))
 }
 
 fn log_start(listener: &TcpListener, limits: SessionLimits) {

@@ -23,7 +23,7 @@ mod transmitter;
 
 pub use error::{ErrorCode, SecurityEventError};
 pub use event::{SecurityEvent, StreamEvent};
-pub use push::{NoHeaderValue, PushError, PushOutcome, SecurityEventPush};
+pub use push::{PushError, PushFailure, SecurityEventPush};
 pub use signer::{SecurityEventSigner, UnusableSigningKey};
 pub use subject::{EventSubject, SubjectIdentifier};
 pub use token::SecurityEventToken;

@@ -38,21 +38,8 @@ pub struct SecurityEventPush {
     authorization: Option<HeaderValue>,
 }
 
-/// The result of a push.
-#[derive(Debug)]
-pub enum PushOutcome {
-    /// The receiver accepted the event.
-    Accepted,
-    /// The receiver refused the event for good, with this code.
-    Refused(String),
-    /// The event has to be sent again.
-    Failed {
-        /// Why.
-        error: PushError,
-        /// The pause the receiver asks for.
-        retry_after: Option<Duration>,
-    },
-}
+/// Why an event was not accepted, and the pause the receiver asks for.
+pub type PushFailure = (PushError, Option<Duration>);
 
 /// Why a push failed.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +50,7 @@ pub enum PushError {
     /// No answer in time, or no connection.
     #[error("the receiver cannot be reached")]
     Unreachable(#[source] reqwest::Error),
-    /// A refusal that can be fixed (`err`; RFC 8935, section 2.4).
+    /// A refusal with a reason (`err`; RFC 8935, section 2.4).
     #[error("the receiver refused the event: {0}")]
     Refused(String),
     /// Another answer.
@@ -72,6 +59,12 @@ pub enum PushError {
 }
 
 impl PushError {
+    /// Whether the receiver refused the event for good: no operator can fix the reason.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(code) if !FIXABLE.contains(&code.as_str()))
+    }
+
     /// Whether the receiver refused this event without a reason: other events may be welcome.
     #[must_use]
     pub fn is_unexplained(&self) -> bool {
@@ -79,11 +72,6 @@ impl PushError {
             && !matches!(self, Self::Status(401 | 403 | 404 | 408 | 425 | 429))
     }
 }
-
-/// The value cannot be that of a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not the value of a header")]
-pub struct NoHeaderValue;
 
 #[derive(Deserialize)]
 struct Refusal {
@@ -104,27 +92,22 @@ impl SecurityEventPush {
         })
     }
 
-    /// The same with a value of `Authorization` in each request.
-    ///
-    /// # Errors
-    /// The value cannot be sent.
-    pub fn authorized(self, value: &str) -> Result<Self, NoHeaderValue> {
-        let mut value = HeaderValue::from_str(value).map_err(|_| NoHeaderValue)?;
+    /// The same with a value of `Authorization` in each request; `None` if it cannot be sent.
+    #[must_use]
+    pub fn authorized(self, value: &str) -> Option<Self> {
+        let mut value = HeaderValue::from_str(value).ok()?;
         value.set_sensitive(true);
-        Ok(Self {
+        Some(Self {
             authorization: Some(value),
             ..self
         })
     }
 
-    /// Its address.
-    #[must_use]
-    pub fn url(&self) -> &Url {
-        &self.url
-    }
-
     /// Sends a token at `now`, in seconds since the Unix epoch.
-    pub async fn send(&self, token: String, now: u64) -> PushOutcome {
+    ///
+    /// # Errors
+    /// The receiver has not accepted the event. Unless that [is final](PushError::is_final), it has to be sent again.
+    pub async fn send(&self, token: String, now: u64) -> Result<(), PushFailure> {
         let mut request = self
             .client
             .post(self.url.clone())
@@ -134,15 +117,8 @@ impl SecurityEventPush {
         if let Some(value) = self.authorization.clone() {
             request = request.header(AUTHORIZATION, value);
         }
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(source) => {
-                return PushOutcome::Failed {
-                    error: PushError::Unreachable(source.without_url()),
-                    retry_after: None,
-                };
-            }
-        };
+        let response = request.send().await;
+        let response = response.map_err(|source| (PushError::Unreachable(source.without_url()), None))?;
         let status = response.status().as_u16();
         let wait = response.headers().get(RETRY_AFTER);
         let wait = wait.and_then(|value| wait_secs(value.to_str().ok()?, now));
@@ -152,17 +128,14 @@ impl SecurityEventPush {
 }
 
 /// The meaning of an answer (RFC 8935, sections 2.2 to 2.4).
-fn judge(status: u16, code: Option<String>, wait_secs: Option<u64>) -> PushOutcome {
+fn judge(status: u16, code: Option<String>, wait_secs: Option<u64>) -> Result<(), PushFailure> {
     let error = match code {
-        Some(code) if !FIXABLE.contains(&code.as_str()) => return PushOutcome::Refused(code),
         Some(code) => PushError::Refused(code),
-        None if (200..=299).contains(&status) => return PushOutcome::Accepted,
+        None if (200..=299).contains(&status) => return Ok(()),
         None => PushError::Status(status),
     };
-    PushOutcome::Failed {
-        error,
-        retry_after: wait_secs.map(|secs| Duration::from_secs(secs).min(RETRY_AFTER_MAX)),
-    }
+    let pause = wait_secs.map(|secs| Duration::from_secs(secs).min(RETRY_AFTER_MAX));
+    Err((error, pause))
 }
 
 /// Why the token was refused, if the answer is JSON of a reasonable length, under any content type.
@@ -183,21 +156,18 @@ async fn code(mut response: reqwest::Response) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, code: Option<&str>) -> PushOutcome {
+    fn answer(status: u16, code: Option<&str>) -> Result<(), PushFailure> {
         judge(status, code.map(str::to_owned), Some(100_000))
     }
 
     #[test]
     fn only_an_event_that_no_operator_can_fix_is_given_up() {
         for status in [200, 202, 204] {
-            assert!(matches!(answer(status, None), PushOutcome::Accepted), "{status}");
+            assert!(answer(status, None).is_ok(), "{status}");
         }
         for code in ["invalid_request", "invalid_state", "something_new"] {
-            let refused = answer(400, Some(code));
-            assert!(
-                matches!(refused, PushOutcome::Refused(refused) if refused == code),
-                "{code}"
-            );
+            let (refused, _) = answer(400, Some(code)).expect_err("a refusal");
+            assert!(refused.is_final(), "{code}");
         }
         for (status, code, unexplained) in [
             (400, Some("invalid_key"), false),
@@ -212,10 +182,9 @@ mod tests {
             (413, None, true),
             (422, None, true),
         ] {
-            let PushOutcome::Failed { error, retry_after } = answer(status, code) else {
-                panic!("{status}");
-            };
+            let (error, retry_after) = answer(status, code).expect_err("a failure");
             assert_eq!(retry_after, Some(RETRY_AFTER_MAX));
+            assert!(!error.is_final(), "{status}");
             assert_eq!(error.is_unexplained(), unexplained, "{status}");
         }
     }

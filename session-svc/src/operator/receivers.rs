@@ -48,7 +48,7 @@ impl Tool for ReceiversTool {
         }
         let (receivers, warnings) = reader.finish(receivers)?;
         let document = receivers.map(|receivers| match given.subcommand_name() {
-            Some(KEYS) => receivers.keys(),
+            Some(KEYS) => receivers.signer.public_jwks(),
             _ => receivers.metadata(),
         });
         let text = format!("{:#}\n", document.unwrap_or_default());

@@ -15,64 +15,36 @@ const ACR: &str = "acr:";
 /// Longest authentication class, in bytes.
 const ACR_BYTES_MAX: usize = 512;
 
-/// What an event does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum PolicyAction {
-    /// Sessions end.
-    End,
-    /// Their user has to sign in again.
-    SignIn,
-    /// The same, in this authentication class.
-    Acr(String),
-    /// Their claims change.
-    Claims,
-    /// Nothing but a record.
-    Note,
-}
-
-impl PolicyAction {
-    /// Its word in the file and in records, without the class.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::End => "end",
-            Self::SignIn => "sign_in",
-            Self::Acr(_) => "acr",
-            Self::Claims => "claims",
-            Self::Note => "note",
-        }
-    }
-}
-
 /// The rows and their defaults. An event that another person may be signed in, or that an account is gone, ends sessions. An event that a
 /// sign-in was weaker than it seemed demands a new one.
-static ROWS: [(&str, PolicyAction); 22] = [
-    ("session-revoked", PolicyAction::End),
-    ("sessions-revoked", PolicyAction::End),
-    ("account-disabled", PolicyAction::End),
-    ("account-purged", PolicyAction::End),
-    ("identifier-recycled", PolicyAction::End),
-    ("credential-compromise", PolicyAction::End),
-    ("credential-change", PolicyAction::SignIn),
-    ("credential-created", PolicyAction::Note),
-    ("account-credential-change-required", PolicyAction::SignIn),
-    ("assurance-level-change", PolicyAction::SignIn),
-    ("assurance-level-increased", PolicyAction::Note),
-    ("device-compliance-change", PolicyAction::SignIn),
-    ("device-compliant", PolicyAction::Note),
-    ("risk-level-high", PolicyAction::SignIn),
-    ("risk-level-change", PolicyAction::Note),
-    ("token-claims-change", PolicyAction::Claims),
-    ("identifier-changed", PolicyAction::Note),
-    ("account-enabled", PolicyAction::Note),
-    ("recovery-activated", PolicyAction::Note),
-    ("recovery-information-changed", PolicyAction::Note),
-    ("session-established", PolicyAction::Note),
-    ("session-presented", PolicyAction::Note),
+static ROWS: [(&str, &str); 22] = [
+    ("session-revoked", "end"),
+    ("sessions-revoked", "end"),
+    ("account-disabled", "end"),
+    ("account-purged", "end"),
+    ("identifier-recycled", "end"),
+    ("credential-compromise", "end"),
+    ("credential-change", "sign_in"),
+    ("credential-created", "note"),
+    ("account-credential-change-required", "sign_in"),
+    ("assurance-level-change", "sign_in"),
+    ("assurance-level-increased", "note"),
+    ("device-compliance-change", "sign_in"),
+    ("device-compliant", "note"),
+    ("risk-level-high", "sign_in"),
+    ("risk-level-change", "note"),
+    ("token-claims-change", "claims"),
+    ("identifier-changed", "note"),
+    ("account-enabled", "note"),
+    ("recovery-activated", "note"),
+    ("recovery-information-changed", "note"),
+    ("session-established", "note"),
+    ("session-presented", "note"),
 ];
 
-/// The rows of a file that differ from the defaults.
+/// The rows of a file that differ from the defaults, each with its action as the file has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EventPolicy(BTreeMap<&'static str, PolicyAction>);
+pub(crate) struct EventPolicy(BTreeMap<&'static str, String>);
 
 impl EventPolicy {
     /// Reads a table.
@@ -85,42 +57,34 @@ impl EventPolicy {
     /// What an event does, and the word for it in records: by this table, else by `others`, else by default.
     pub(super) fn action(&self, others: &Self, event: &SecurityEvent) -> (EventAction, &'static str) {
         let row = event.policy_row;
-        let default = || {
-            ROWS.iter()
-                .find(|(name, _)| *name == row)
-                .map(|(_, action)| action)
-        };
-        let action = self.0.get(row).or_else(|| others.0.get(row)).or_else(default);
-        let action = action.unwrap_or(&PolicyAction::Note);
-        let ordered = match action {
-            PolicyAction::End => EventAction::End,
-            PolicyAction::SignIn => EventAction::DemandSignIn(None),
-            PolicyAction::Acr(acr) => EventAction::DemandSignIn(Some(acr.clone())),
-            PolicyAction::Claims => EventAction::RefreshClaims(event.claims.clone()),
-            PolicyAction::Note => EventAction::Note,
-        };
-        (ordered, action.name())
+        let given = self.0.get(row).or_else(|| others.0.get(row));
+        let default = ROWS.iter().find(|(name, _)| *name == row);
+        let default = default.map_or("note", |(_, action)| *action);
+        match given.map_or(default, String::as_str) {
+            "end" => (EventAction::End, "end"),
+            "sign_in" => (EventAction::DemandSignIn(None), "sign_in"),
+            "claims" => (EventAction::RefreshClaims(event.claims.clone()), "claims"),
+            "note" => (EventAction::Note, "note"),
+            acr => {
+                let acr = acr.strip_prefix(ACR).unwrap_or(acr).trim();
+                (EventAction::DemandSignIn(Some(acr.to_owned())), "acr")
+            }
+        }
     }
 }
 
-fn action(value: Value<'_>) -> Option<PolicyAction> {
+/// An action of a row: `end`, `sign_in`, `acr:` with one class, `claims` or `note`.
+fn action(value: Value<'_>) -> Option<String> {
     let text = value.string()?;
-    let acr = text.strip_prefix(ACR).map(str::trim);
-    Some(match (text.as_str(), acr) {
-        (_, Some(acr)) if !acr.is_empty() && acr.len() <= ACR_BYTES_MAX && !acr.contains(' ') => {
-            PolicyAction::Acr(acr.to_owned())
-        }
-        ("end", _) => PolicyAction::End,
-        ("sign_in", _) => PolicyAction::SignIn,
-        ("claims", _) => PolicyAction::Claims,
-        ("note", _) => PolicyAction::Note,
-        _ => {
-            value.wrong(format!(
-                "action {text:?} is unknown: write \"end\", \"sign_in\", \"acr:CLASS\" with one class of authentication, \"claims\" or \"note\""
-            ));
-            return None;
-        }
-    })
+    let is_class = |acr: &str| !acr.is_empty() && acr.len() <= ACR_BYTES_MAX && !acr.contains(' ');
+    let has_class = text.strip_prefix(ACR).is_some_and(|acr| is_class(acr.trim()));
+    if has_class || ["end", "sign_in", "claims", "note"].contains(&text.as_str()) {
+        return Some(text);
+    }
+    value.wrong(format!(
+        "action {text:?} is unknown: write \"end\", \"sign_in\", \"acr:CLASS\" with one class of authentication, \"claims\" or \"note\""
+    ));
+    None
 }
 
 #[cfg(test)]

@@ -58,14 +58,9 @@ impl ConfiguredTransmitter {
 }
 
 /// The value of an Authorization header.
-pub(crate) fn parse_header(text: &str) -> Result<Secret<String>, NoHeader> {
+pub(crate) fn parse_header(text: &str) -> Result<Secret<String>, &'static str> {
     match text.trim() {
-        "" => Err(NoHeader),
+        "" => Err("the file has no text: write the value of the Authorization header into it"),
         text => Ok(Secret::new(text.to_owned())),
     }
 }
-
-/// A file without a header.
-#[derive(Debug, thiserror::Error)]
-#[error("the file has no text: write the value of the Authorization header into it")]
-pub(crate) struct NoHeader;

@@ -36,25 +36,33 @@ struct TrustedTransmitter {
 }
 
 impl SignalReceiver {
-    /// Prepares the transmitters of a file, without any network.
+    /// Prepares the transmitters of a file, without any network, and follows the files of their Authorization headers. Needs a tokio
+    /// runtime.
     ///
     /// # Errors
     /// A transmitter with settings that cannot be used, or metrics that are registered already.
-    pub fn new(file: &TransmittersFile, registry: &Registry) -> Result<Self, ReceiverError> {
+    pub fn new(file: TransmittersFile, registry: &Registry) -> Result<Self, ReceiverError> {
         let counts = EventCounts::new(registry, file.transmitters.iter().map(|one| one.id.as_str()))?;
-        let transmitters = file.transmitters.iter().map(TrustedTransmitter::new);
+        let mut transmitters = Vec::new();
+        for configured in file.transmitters {
+            let transmitter = match Transmitter::new(configured.settings.clone()) {
+                Ok(transmitter) => transmitter,
+                Err(source) => {
+                    let id = configured.id;
+                    return Err(ReceiverError::Settings { id, source });
+                }
+            };
+            configured.follow_file();
+            transmitters.push(TrustedTransmitter {
+                configured,
+                transmitter,
+            });
+        }
         Ok(Self(Arc::new(ReceiverState {
-            transmitters: transmitters.collect::<Result<_, _>>()?,
-            policy: file.policy.clone(),
+            transmitters,
+            policy: file.policy,
             counts,
         })))
-    }
-
-    /// Follows the files of Authorization headers. Needs a tokio runtime; ends with it.
-    pub(crate) fn follow_files(&self) {
-        for trusted in &self.0.transmitters {
-            trusted.configured.follow_file();
-        }
     }
 
     /// Receives a pushed event, with the Authorization header of the push; none if it was accepted, now or earlier.
@@ -207,17 +215,6 @@ fn log_stream_event(transmitter: &str, event: &StreamEvent) {
 }
 
 impl TrustedTransmitter {
-    fn new(configured: &ConfiguredTransmitter) -> Result<Self, ReceiverError> {
-        let transmitter = Transmitter::new(configured.settings.clone());
-        Ok(Self {
-            transmitter: transmitter.map_err(|source| ReceiverError::Settings {
-                id: configured.id.clone(),
-                source,
-            })?,
-            configured: configured.clone(),
-        })
-    }
-
     fn id(&self) -> &str {
         &self.configured.id
     }

@@ -10,11 +10,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::random::NoRandomness;
 use futures_util::future::join_all;
 use ring::rand::SystemRandom;
-use ssf::{PushError, PushOutcome};
+use ssf::{PushError, PushFailure};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::measures::SignalOutcome;
 use super::note::{KEPT_MS, SignalNote, list_of};
@@ -57,8 +59,35 @@ const UNEXPLAINED_MS: u64 = 600_000;
 /// A note: when it was written, in milliseconds since the Unix epoch, and its record.
 type QueuedNote = (u64, Name);
 
+/// Starts a task for each receiver. The tasks end when the service stops; then the tracker is empty.
+///
+/// # Errors
+/// The operating system gave no random bytes, by which this replica is told from others.
+pub(crate) fn deliver(
+    outbox: &Arc<Outbox>,
+    shutdown: &CancellationToken,
+) -> Result<TaskTracker, NoRandomness> {
+    let holder = SessionId::random(&SystemRandom::new())?.handle().to_string();
+    let tasks = TaskTracker::new();
+    for receiver in &outbox.receivers.all {
+        let deliverer = Deliverer {
+            outbox: Arc::clone(outbox),
+            receiver: Arc::clone(receiver),
+            shutdown: shutdown.clone(),
+            holder: holder.clone(),
+            held: None,
+            pause: None,
+            retry_at: None,
+            is_yielded: false,
+        };
+        tasks.spawn(deliverer.run());
+    }
+    tasks.close();
+    Ok(tasks)
+}
+
 /// Sends the events of one receiver.
-pub(super) struct Deliverer {
+struct Deliverer {
     outbox: Arc<Outbox>,
     receiver: Arc<Receiver>,
     shutdown: CancellationToken,
@@ -74,30 +103,8 @@ pub(super) struct Deliverer {
 }
 
 impl Deliverer {
-    pub(super) fn new(outbox: Arc<Outbox>, receiver: Arc<Receiver>, shutdown: CancellationToken) -> Self {
-        Self {
-            outbox,
-            receiver,
-            shutdown,
-            holder: String::new(),
-            held: None,
-            pause: None,
-            retry_at: None,
-            is_yielded: false,
-        }
-    }
-
     /// Sends until the service stops.
-    pub(super) async fn run(mut self) {
-        let Ok(random) = SessionId::random(&SystemRandom::new()) else {
-            let receiver = &self.receiver.id;
-            tracing::error!(
-                receiver,
-                "the operating system gave no random bytes: other replicas have to send the events of a receiver"
-            );
-            return;
-        };
-        self.holder = random.handle().to_string();
+    async fn run(mut self) {
         let mut wakes = self.outbox.wakes();
         let shutdown = self.shutdown.clone();
         while !shutdown.is_cancelled() {
@@ -239,39 +246,27 @@ impl Deliverer {
     }
 
     /// Pushes one event; an error and the pause the receiver asks for if it has to be sent again.
-    async fn push(
-        &self,
-        (noted_at_ms, name): QueuedNote,
-        note: &SignalNote,
-    ) -> Option<(PushError, Option<Duration>)> {
+    async fn push(&self, (noted_at_ms, name): QueuedNote, note: &SignalNote) -> Option<PushFailure> {
         let now_ms = self.outbox.keeper.now_ms();
-        let outcome = match self.outbox.receivers.token(&self.receiver, note, now_ms) {
+        let sent = match self.outbox.receivers.token(&self.receiver, note, now_ms) {
             Ok(token) => self.receiver.push.send(token, now_ms / 1_000).await,
-            Err(error) => return Some((error.into(), None)),
+            Err(error) => Err((error.into(), None)),
         };
-        let waits_ms = now_ms.saturating_sub(noted_at_ms);
-        match outcome {
-            PushOutcome::Accepted => self.count(SignalOutcome::Delivered),
-            PushOutcome::Refused(code) => {
-                tracing::warn!(
-                    receiver = self.receiver.id,
-                    code,
-                    "a receiver refused an event for good"
-                );
-                self.count(SignalOutcome::Refused);
-            }
-            PushOutcome::Failed { error, .. } if error.is_unexplained() && waits_ms > UNEXPLAINED_MS => {
+        let is_old = now_ms.saturating_sub(noted_at_ms) > UNEXPLAINED_MS;
+        match sent {
+            Ok(()) => self.count(SignalOutcome::Delivered),
+            Err((error, _)) if error.is_final() || error.is_unexplained() && is_old => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
                     receiver = self.receiver.id,
                     error,
-                    "a receiver keeps refusing an event without a reason: it is given up"
+                    "a receiver refused an event for good"
                 );
                 self.count(SignalOutcome::Refused);
             }
-            PushOutcome::Failed { error, retry_after } => {
+            Err(failure) => {
                 self.count(SignalOutcome::Failed);
-                return Some((error, retry_after));
+                return Some(failure);
             }
         }
         // A note that stays is sent again.

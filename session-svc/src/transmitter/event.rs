@@ -2,7 +2,7 @@
 //!
 //! Invariant: a receiver learns no more of a user than the format its file entry asks for.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::receiver::SubjectFormat;
 use crate::session::{Cause, Session};
@@ -12,12 +12,10 @@ use crate::session::{Cause, Session};
 pub(super) fn subject(format: SubjectFormat, session: &Session, by_handle: bool) -> Value {
     let handle = session.handle.to_string();
     let sid = session.provider_sid.as_deref().filter(|_| !by_handle);
-    let mut members = Map::new();
-    members.insert("format".to_owned(), json!("complex"));
-    members.insert(
-        "session".to_owned(),
-        json!({"format": "opaque", "id": sid.unwrap_or(&handle)}),
-    );
+    let mut subject = json!({
+        "format": "complex",
+        "session": {"format": "opaque", "id": sid.unwrap_or(&handle)},
+    });
     let user = match format {
         SubjectFormat::IssSub => {
             Some(json!({"format": "iss_sub", "iss": session.issuer, "sub": session.subject}))
@@ -28,8 +26,10 @@ pub(super) fn subject(format: SubjectFormat, session: &Session, by_handle: bool)
             email.map(|email| json!({"format": "email", "email": email}))
         }
     };
-    members.extend(user.map(|user| ("user".to_owned(), user)));
-    Value::Object(members)
+    if let Some(user) = user {
+        subject["user"] = user;
+    }
+    subject
 }
 
 /// A session ended.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use prometheus::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
@@ -37,14 +38,22 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(receivers: Receivers, keeper: Keeper, measures: Measures) -> Self {
-        Self {
+    /// Reports on the sessions of a keeper.
+    ///
+    /// # Errors
+    /// The metrics are registered already.
+    pub(crate) fn new(
+        receivers: Receivers,
+        keeper: Keeper,
+        metrics: &Registry,
+    ) -> Result<Self, prometheus::Error> {
+        Ok(Self {
             receivers,
             keeper,
-            measures,
+            measures: Measures::new(metrics)?,
             wakes: watch::Sender::new(()),
             retried: Arc::new(Semaphore::new(RETRIED_MAX)),
-        }
+        })
     }
 
     /// Changes when there may be something to send.

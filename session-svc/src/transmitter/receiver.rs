@@ -70,12 +70,6 @@ impl Receivers {
         })
     }
 
-    /// The public keys, as a JSON Web Key Set, which the operator publishes.
-    #[must_use]
-    pub fn keys(&self) -> Value {
-        self.signer.public_jwks()
-    }
-
     /// The token of a note, issued at `now_ms` (RFC 8417, SSF 1.0 section 4.1): no `exp`, no `sub`.
     pub(super) fn token(
         &self,

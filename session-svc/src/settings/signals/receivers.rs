@@ -60,24 +60,19 @@ fn receiver(table: &Table<'_>, ids: &mut HashSet<String>) -> Option<Receiver> {
     }
     let audience = table.required("audience").and_then(Value::string);
     let push = push(table);
-    let subject = match table.get("subject") {
-        None => Some(SubjectFormat::IssSub),
-        Some(value) => value.one_of(&[
-            ("iss_sub", SubjectFormat::IssSub),
-            ("opaque", SubjectFormat::Opaque),
-            ("email", SubjectFormat::Email),
-        ]),
-    };
-    let providers = match table.get("providers") {
-        None => Some(Vec::new()),
-        Some(value) => value.strings(),
-    };
+    let formats = [
+        ("iss_sub", SubjectFormat::IssSub),
+        ("opaque", SubjectFormat::Opaque),
+        ("email", SubjectFormat::Email),
+    ];
+    let subject = table.get("subject").and_then(|value| value.one_of(&formats));
+    let providers = table.get("providers").and_then(Value::strings);
     Some(Receiver {
         id: id?,
         audience: audience?,
         push: push?,
-        subject: subject?,
-        providers: providers?,
+        subject: subject.unwrap_or(SubjectFormat::IssSub),
+        providers: providers.unwrap_or_default(),
     })
 }
 
@@ -90,22 +85,20 @@ fn signer(value: Value<'_>) -> Option<SecurityEventSigner> {
 fn push(table: &Table<'_>) -> Option<SecurityEventPush> {
     let address = table.required("url");
     let authorization = table.get("authorization_file");
-    let ca = table.get("ca_file").map(|value| (value, value.string()));
+    let ca = table.get("ca_file");
+    let path = ca.and_then(Value::string).map(PathBuf::from);
     let address = address?;
-    let target = url(address)?;
-    let path = ca.as_ref().and_then(|(_, path)| path.clone()).map(PathBuf::from);
-    let push = SecurityEventPush::new(target, path.as_deref(), PUSH_TIMEOUT)
-        .map_err(|error| {
-            let value = ca.as_ref().map_or(address, |(value, _)| *value);
-            value.wrong(format!("{error}"));
-        })
+    let push = SecurityEventPush::new(url(address)?, path.as_deref(), PUSH_TIMEOUT)
+        .map_err(|error| ca.unwrap_or(address).wrong(format!("{error}")))
         .ok()?;
     let Some(value) = authorization else {
         return Some(push);
     };
     let push = push.authorized(file(value)?.1.trim());
-    push.map_err(|error| value.wrong(format!("authorization_file {error}")))
-        .ok()
+    if push.is_none() {
+        value.wrong("authorization_file is not the value of a header");
+    }
+    push
 }
 
 #[cfg(test)]

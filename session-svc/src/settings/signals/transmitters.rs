@@ -62,10 +62,10 @@ pub(super) fn read(file: &Table<'_>) -> Option<TransmittersFile> {
 fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     let id = table.required("id").and_then(id);
     let issuer = table.required("issuer").and_then(issuer);
-    let configuration_url = table.get("configuration_url").map(url);
+    let configuration_url = table.get("configuration_url").and_then(url);
     let audience = table.required("audience").and_then(texts);
     let provider = table.get("provider").and_then(Value::string);
-    let authorization = table.get("authorization_file").map(authorization);
+    let authorization = table.get("authorization_file").and_then(authorization);
     let ca_file = table.get("ca_file").and_then(file);
     // An address that the provider has verified names the person unless the file says otherwise.
     let by_email = table.get("email").and_then(Value::boolean).unwrap_or(true);
@@ -73,10 +73,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
     let policy = table.table("policy", EventPolicy::read).unwrap_or_default();
     let issuer = issuer?;
     let settings = TransmitterSettings {
-        configuration_url: match configuration_url {
-            Some(url) => Some(url?),
-            None => None,
-        },
+        configuration_url,
         ca_file: ca_file.map(|(path, _)| path),
         drafts,
         ..TransmitterSettings::new(issuer.clone())
@@ -88,10 +85,7 @@ fn transmitter(table: &Table<'_>) -> Option<ConfiguredTransmitter> {
         provider: provider.unwrap_or(issuer),
         by_email,
         policy,
-        authorization: match authorization {
-            Some(header) => Some(header?),
-            None => None,
-        },
+        authorization,
     })
 }
 

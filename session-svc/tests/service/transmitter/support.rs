@@ -108,7 +108,11 @@ impl Setting {
         let mut receivers = signals::parse(&self.text()).unwrap().receivers.unwrap();
         receivers.queued_max = self.queued_max.unwrap_or(receivers.queued_max);
         if let Some(publisher) = self.publisher.take() {
-            tokio::spawn(publish(publisher, receivers.metadata(), receivers.keys()));
+            tokio::spawn(publish(
+                publisher,
+                receivers.metadata(),
+                receivers.signer.public_jwks(),
+            ));
         }
         let parts = ServiceParts {
             transmitters: None,
