@@ -11,7 +11,7 @@ macro_rules! named {
 
         impl $type {
             /// All of them.
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant),+];
+            $vis const ALL: &[Self] = &[$(Self::$variant),+];
         }
     };
     ($(#[$meta:meta])* $vis:vis enum $type:ident {
@@ -24,7 +24,7 @@ macro_rules! named {
         impl $type {
             /// Its name in records and metrics.
             #[must_use]
-            pub(crate) const fn name(self) -> &'static str {
+            $vis const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
         }

@@ -164,8 +164,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// TLS on that address.
     pub tls: Option<TlsFiles>,
-    /// Who may call what; `None` for everyone who can open a connection.
-    pub callers: Option<ListedCallers>,
+    /// The list of who may call what, and its file, to follow its changes; `None` for everyone who can open a connection.
+    pub callers: Option<(PathBuf, Policy)>,
     /// Where sessions are kept.
     pub store: StoreSettings,
     /// The file the store's address came from, to follow its changes.
@@ -184,15 +184,6 @@ pub struct Settings {
     pub transmitters: Option<TransmittersFile>,
     /// Receivers of events of endings.
     pub receivers: Option<Receivers>,
-}
-
-/// A list of callers and where it came from, to follow its changes.
-#[derive(Clone, Debug)]
-pub struct ListedCallers {
-    /// The file.
-    pub path: PathBuf,
-    /// What it says.
-    pub policy: Policy,
 }
 
 /// Reads and judges all settings.
@@ -255,7 +246,7 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
 }
 
 /// The list of callers; its mistakes are mistakes of the setting.
-fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
+fn callers(reader: &mut Reader<'_>) -> Option<(PathBuf, Policy)> {
     let path = reader.path("SESSION_CALLERS")?;
     if reader.path("SESSION_CLIENT_CA_FILE").is_none() {
         reader.wrong(
@@ -264,7 +255,7 @@ fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
         );
     }
     let policy = reader.toml_file("SESSION_CALLERS", &path, callers::parse)?;
-    Some(ListedCallers { path, policy })
+    Some((path, policy))
 }
 
 fn listener_tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {

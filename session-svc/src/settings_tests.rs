@@ -199,11 +199,9 @@ fn a_list_of_callers_needs_mutual_tls() {
     let list = ("SESSION_CALLERS", file.path().to_str().unwrap());
     let tls = TlsNames::make();
     let tls = tls.pairs();
-    let listed = settings(&[&tls[..], &[list]].concat()).unwrap().callers.unwrap();
-    assert_eq!(
-        (listed.path.as_path(), listed.policy),
-        (file.path(), callers::parse(LIST).unwrap())
-    );
+    let listed = settings(&[&tls[..], &[list]].concat()).unwrap().callers;
+    let expected = (file.path().to_owned(), callers::parse(LIST).unwrap());
+    assert_eq!(listed, Some(expected));
     for without in [&[][..], &tls[..2], &[("SESSION_INSECURE", "true")]] {
         let wrong = settings(&[without, &[list]].concat()).unwrap_err().to_string();
         assert!(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::Clock;
+use chassis::files;
 use chassis::memory;
 use chassis::metrics::LimitHits;
 use chassis::random::NoRandomness;
@@ -164,9 +165,9 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
         receivers: settings.receivers,
     };
     let callers = match settings.callers {
-        Some(listed) => {
-            let callers = Callers::listed(listed.policy);
-            callers.follow(&listed.path);
+        Some((path, policy)) => {
+            let callers = Callers::listed(policy);
+            callers.follow_every(files::POLL_INTERVAL, &path);
             callers
         }
         None => Callers::anyone(),

@@ -6,8 +6,6 @@
 //! 2. Otherwise each DNS name is an identity, in lower case, without wildcards: the caller may do what any of its names may.
 //! 3. The common name, addresses and other URIs never count.
 
-use std::fmt;
-
 use chassis::tls::PeerCertificate;
 
 /// What a SPIFFE ID begins with.
@@ -25,69 +23,42 @@ const MAX_NAME_BYTES: usize = 255;
 /// Most bytes of a label of a DNS name (RFC 1035, section 3.1).
 const MAX_LABEL_BYTES: usize = 63;
 
-/// One name of a caller; shown as it stands in the list of callers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct CallerIdentity(String);
+/// Why a text names nobody: neither of the two forms.
+const NO_FORM: &str = "has to be \"spiffe://TRUST-DOMAIN/PATH\" or \"dns:NAME\"";
 
-/// Why a text names nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotAnIdentity {
-    /// Neither of the two forms.
-    #[error("has to be \"spiffe://TRUST-DOMAIN/PATH\" or \"dns:NAME\"")]
-    Form,
-    /// Wildcards and patterns.
-    #[error("has to be one whole name: there are no wildcards")]
-    Wildcard,
-    /// A SPIFFE ID that breaks the rules for them.
-    #[error(
-        "is no SPIFFE ID: the trust domain takes a-z, 0-9, \".\", \"-\", \"_\", and the path whole segments of letters, digits, \".\", \"-\", \"_\""
-    )]
-    Spiffe,
-    /// A DNS name that breaks the rules for them.
-    #[error("is no DNS name: labels of a-z, 0-9, \"-\", \"_\" in lower case, without a dot at the end")]
-    Dns,
-}
+/// Wildcards and patterns.
+const WILDCARD: &str = "has to be one whole name: there are no wildcards";
 
-impl CallerIdentity {
-    /// Reads a name as it stands in the list of callers.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<Self, NotAnIdentity> {
-        let (legal, otherwise) = if let Some(rest) = text.strip_prefix(SPIFFE) {
-            (
-                is_spiffe(rest) && text.len() <= MAX_SPIFFE_BYTES,
-                NotAnIdentity::Spiffe,
-            )
-        } else if let Some(name) = text.strip_prefix(DNS) {
-            (is_dns_name(name), NotAnIdentity::Dns)
-        } else {
-            (false, NotAnIdentity::Form)
-        };
-        match legal {
-            true => Ok(Self(text.to_owned())),
-            false if text.contains('*') => Err(NotAnIdentity::Wildcard),
-            false => Err(otherwise),
-        }
-    }
+/// A SPIFFE ID that breaks the rules for them.
+const NO_SPIFFE_ID: &str = "is no SPIFFE ID: the trust domain takes a-z, 0-9, \".\", \"-\", \"_\", and the path whole segments of letters, digits, \".\", \"-\", \"_\"";
 
-    /// As it stands in the list of callers.
-    #[must_use]
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+/// A DNS name that breaks the rules for them.
+const NO_DNS_NAME: &str =
+    "is no DNS name: labels of a-z, 0-9, \"-\", \"_\" in lower case, without a dot at the end";
 
-impl fmt::Display for CallerIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+/// Judges a name as it stands in the list of callers.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_name(text: &str) -> Result<(), &'static str> {
+    let (legal, otherwise) = if let Some(rest) = text.strip_prefix(SPIFFE) {
+        (is_spiffe(rest) && text.len() <= MAX_SPIFFE_BYTES, NO_SPIFFE_ID)
+    } else if let Some(name) = text.strip_prefix(DNS) {
+        (is_dns_name(name), NO_DNS_NAME)
+    } else {
+        (false, NO_FORM)
+    };
+    match legal {
+        true => Ok(()),
+        false if text.contains('*') => Err(WILDCARD),
+        false => Err(otherwise),
     }
 }
 
 /// Who calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    names: Vec<CallerIdentity>,
+    names: Vec<String>,
 }
 
 impl Caller {
@@ -107,30 +78,31 @@ impl Caller {
 
     /// Every name of the caller.
     #[must_use]
-    pub(crate) fn names(&self) -> &[CallerIdentity] {
+    pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
     /// The first name, for the log.
     #[must_use]
     pub(crate) fn shown(&self) -> Option<&str> {
-        self.names.first().map(CallerIdentity::as_str)
+        self.names.first().map(String::as_str)
     }
 }
 
-fn names(uris: &[String], dns_names: &[String]) -> Vec<CallerIdentity> {
+fn names(uris: &[String], dns_names: &[String]) -> Vec<String> {
     let is_svid = |uri: &String| {
         uri.get(..SPIFFE.len())
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SPIFFE))
     };
+    let is_name = |name: &String| check_name(name).is_ok();
     if uris.iter().any(is_svid) {
-        return match uris {
-            [only] => CallerIdentity::parse(only).into_iter().collect(),
-            _ => Vec::new(),
-        };
+        let only = if uris.len() == 1 { uris } else { &[] };
+        return only.iter().filter(|uri| is_name(uri)).cloned().collect();
     }
-    let named = |name: &String| CallerIdentity::parse(&format!("{DNS}{}", name.to_ascii_lowercase())).ok();
-    dns_names.iter().filter_map(named).collect()
+    let named = dns_names
+        .iter()
+        .map(|name| format!("{DNS}{}", name.to_ascii_lowercase()));
+    named.filter(is_name).collect()
 }
 
 fn is_spiffe(rest: &str) -> bool {
@@ -158,8 +130,7 @@ mod tests {
 
     fn of(uris: &[&str], dns_names: &[&str]) -> Vec<String> {
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-        let names = names(&owned(uris), &owned(dns_names));
-        names.iter().map(CallerIdentity::to_string).collect()
+        names(&owned(uris), &owned(dns_names))
     }
 
     #[test]
@@ -194,30 +165,30 @@ mod tests {
             "dns:orders.internal",
             "dns:orders",
         ] {
-            assert_eq!(CallerIdentity::parse(good).unwrap().as_str(), good);
+            assert_eq!(check_name(good), Ok(()), "{good}");
         }
         for (bad, why) in [
-            ("orders.internal", NotAnIdentity::Form),
-            ("", NotAnIdentity::Form),
-            ("CN=orders", NotAnIdentity::Form),
-            ("spiffe://prod", NotAnIdentity::Spiffe),
-            ("spiffe://prod/", NotAnIdentity::Spiffe),
-            ("spiffe:///ns", NotAnIdentity::Spiffe),
-            ("spiffe://Prod/ns", NotAnIdentity::Spiffe),
-            ("spiffe://prod:443/ns", NotAnIdentity::Spiffe),
-            ("spiffe://me@prod/ns", NotAnIdentity::Spiffe),
-            ("spiffe://prod/ns/../sa", NotAnIdentity::Spiffe),
-            ("spiffe://prod/ns//sa", NotAnIdentity::Spiffe),
-            ("spiffe://prod/ns?x=1", NotAnIdentity::Spiffe),
-            ("spiffe://prod/%61", NotAnIdentity::Spiffe),
-            ("spiffe://prod/ns/*", NotAnIdentity::Wildcard),
-            ("dns:*.internal", NotAnIdentity::Wildcard),
-            ("dns:Orders.internal", NotAnIdentity::Dns),
-            ("dns:orders.internal.", NotAnIdentity::Dns),
-            ("dns:", NotAnIdentity::Dns),
-            ("dns:orders internal", NotAnIdentity::Dns),
+            ("orders.internal", NO_FORM),
+            ("", NO_FORM),
+            ("CN=orders", NO_FORM),
+            ("spiffe://prod", NO_SPIFFE_ID),
+            ("spiffe://prod/", NO_SPIFFE_ID),
+            ("spiffe:///ns", NO_SPIFFE_ID),
+            ("spiffe://Prod/ns", NO_SPIFFE_ID),
+            ("spiffe://prod:443/ns", NO_SPIFFE_ID),
+            ("spiffe://me@prod/ns", NO_SPIFFE_ID),
+            ("spiffe://prod/ns/../sa", NO_SPIFFE_ID),
+            ("spiffe://prod/ns//sa", NO_SPIFFE_ID),
+            ("spiffe://prod/ns?x=1", NO_SPIFFE_ID),
+            ("spiffe://prod/%61", NO_SPIFFE_ID),
+            ("spiffe://prod/ns/*", WILDCARD),
+            ("dns:*.internal", WILDCARD),
+            ("dns:Orders.internal", NO_DNS_NAME),
+            ("dns:orders.internal.", NO_DNS_NAME),
+            ("dns:", NO_DNS_NAME),
+            ("dns:orders internal", NO_DNS_NAME),
         ] {
-            assert_eq!(CallerIdentity::parse(bad), Err(why), "{bad}");
+            assert_eq!(check_name(bad), Err(why), "{bad}");
         }
     }
 }

@@ -20,11 +20,9 @@ mod rpc;
 use std::path::Path;
 use std::time::Duration;
 
-use chassis::files;
 use chassis::secret::Reloading;
 
 pub use identity::Caller;
-pub(crate) use identity::CallerIdentity;
 pub(crate) use policy::Policy;
 pub use policy_file::parse;
 pub use rpc::Rpc;
@@ -58,35 +56,21 @@ impl Callers {
         Self(Some(Reloading::new(policy)))
     }
 
-    /// Keeps the list in step with its file from now on. Needs a tokio runtime; ends with it.
-    pub(crate) fn follow(&self, path: &Path) {
-        self.follow_every(files::POLL_INTERVAL, path);
-    }
-
-    /// As [`Self::follow`], with an interval of one's own.
+    /// Keeps the list in step with its file from now on, looked at with this pause. Needs a tokio runtime; ends with it.
     pub fn follow_every(&self, every: Duration, path: &Path) {
         if let Self(Some(policy)) = self {
             policy.follow_every(every, SETTING, path, parse);
         }
     }
 
-    /// Whether `caller` may call `rpc` now.
+    /// Whether `caller` may call `rpc` now; without one, whether it is on the list.
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), AccessDenied> {
+    pub(crate) fn allow(&self, caller: &Caller, rpc: Option<Rpc>) -> Result<(), AccessDenied> {
         match self {
             Self(None) => Ok(()),
-            Self(Some(policy)) => policy.load().allow(caller, rpc.right()),
-        }
-    }
-
-    /// Whether `caller` is on the list, for what is no method of the service.
-    #[must_use]
-    pub(crate) fn know(&self, caller: &Caller) -> bool {
-        match self {
-            Self(None) => true,
-            Self(Some(policy)) => policy.load().knows(caller),
+            Self(Some(policy)) => policy.load().allow(caller, rpc),
         }
     }
 }

@@ -17,7 +17,8 @@ use std::collections::HashSet;
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use chassis::settings::unknown;
 
-use super::{CallerIdentity, Policy, Rpc};
+use super::identity::check_name;
+use super::{Policy, Rpc};
 
 /// The most callers of one list: far more services than share one session service.
 const MAX_CALLERS: usize = 1_000;
@@ -47,20 +48,24 @@ pub fn parse(text: &str) -> Result<Policy, FileMistakes> {
             "there is no [[caller]]: nobody could call; leave SESSION_CALLERS unset to let every verified client call",
         ));
     }
-    Ok(Policy::new(callers))
+    Ok(Policy(callers.into_iter().collect()))
 }
 
-fn caller(table: &Table<'_>) -> Option<(CallerIdentity, Vec<Rpc>)> {
+fn caller(table: &Table<'_>) -> Option<(String, Vec<Rpc>)> {
     let identity = table.required("identity").and_then(identity);
     let rpcs = table.required("rpcs").and_then(rpcs);
     Some((identity?, rpcs?))
 }
 
-fn identity(value: Value<'_>) -> Option<CallerIdentity> {
+fn identity(value: Value<'_>) -> Option<String> {
     let text = value.string()?;
-    CallerIdentity::parse(&text)
-        .map_err(|why| value.wrong(format!("identity {text:?} {why}")))
-        .ok()
+    match check_name(&text) {
+        Ok(()) => Some(text),
+        Err(why) => {
+            value.wrong(format!("identity {text:?} {why}"));
+            None
+        }
+    }
 }
 
 fn rpcs(value: Value<'_>) -> Option<Vec<Rpc>> {
@@ -73,13 +78,13 @@ fn rpcs(value: Value<'_>) -> Option<Vec<Rpc>> {
     for member in members {
         let Some(name) = member.string() else { continue };
         match Rpc::named(&name).filter(|rpc| rpc.right() == *rpc) {
-            Some(rpc) if rpcs.contains(&rpc) => member.wrong(format!("rpc \"{rpc}\" is there twice")),
+            Some(rpc) if rpcs.contains(&rpc) => member.wrong(format!("rpc {name:?} is there twice")),
             Some(rpc) => rpcs.push(rpc),
             None if name == EVERY && alone => return Some(Rpc::ALL.to_vec()),
             None if name == EVERY => member.wrong("\"*\" is every method and stands alone"),
             None => {
                 let rights = Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc);
-                member.wrong(unknown("rpc", &name, rights.map(|rpc| rpc.name())));
+                member.wrong(unknown("rpc", &name, rights.map(|rpc| rpc.method_name())));
             }
         }
     }

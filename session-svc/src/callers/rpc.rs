@@ -1,68 +1,43 @@
 //! The methods of `session.v1.SessionService` as values.
 
-use std::fmt;
-
-/// What the path of every method begins with.
-const SERVICE_PATH: &str = "/session.v1.SessionService/";
-
-macro_rules! rpcs {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
-        /// A method.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Rpc { $($(#[$doc])* $name),+ }
-
-        impl Rpc {
-            /// All of them, in the order of the service's definition.
-            pub const ALL: &[Self] = &[$(Self::$name),+];
-
-            /// The name within the service.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name)),+ }
-            }
-
-            /// The fully qualified name (OpenTelemetry semantic conventions for RPC, `rpc.method`).
-            #[must_use]
-            pub const fn full_name(self) -> &'static str {
-                match self { $(Self::$name => concat!("session.v1.SessionService/", stringify!($name))),+ }
-            }
-        }
-    };
-}
-
-rpcs! {
-    /// Claims a sign-in.
-    BeginSignIn,
-    /// Gives a sign-in up.
-    AbandonSignIn,
-    /// Begins a session.
-    CreateSession,
-    /// Reads a session.
-    GetSession,
-    /// Reads several sessions.
-    BatchGetSessions,
-    /// Reads and extends a session.
-    RollSession,
-    /// Replaces claims or attributes.
-    UpdateSession,
-    /// Binds a session to a key.
-    BindSession,
-    /// Judges a generation of a session's cookie.
-    RotateCookie,
-    /// Hands out an access token.
-    GetAccessToken,
-    /// Ends a session.
-    EndSession,
-    /// Ends all sessions of a person.
-    EndSessions,
-    /// Takes a security event.
-    ReceiveSecurityEvent,
-    /// Lists the sessions of a person.
-    ListSessions,
-    /// Tells what happens to sessions.
-    WatchSessions,
-    /// The same, with answers to how far it has come.
-    FollowSessions,
+named! {
+    all;
+    /// A method, by its fully qualified name (OpenTelemetry semantic conventions for RPC, `rpc.method`), in the order of the service's
+    /// definition.
+    pub enum Rpc {
+        /// Claims a sign-in.
+        BeginSignIn => "session.v1.SessionService/BeginSignIn",
+        /// Gives a sign-in up.
+        AbandonSignIn => "session.v1.SessionService/AbandonSignIn",
+        /// Begins a session.
+        CreateSession => "session.v1.SessionService/CreateSession",
+        /// Reads a session.
+        GetSession => "session.v1.SessionService/GetSession",
+        /// Reads several sessions.
+        BatchGetSessions => "session.v1.SessionService/BatchGetSessions",
+        /// Reads and extends a session.
+        RollSession => "session.v1.SessionService/RollSession",
+        /// Replaces claims or attributes.
+        UpdateSession => "session.v1.SessionService/UpdateSession",
+        /// Binds a session to a key.
+        BindSession => "session.v1.SessionService/BindSession",
+        /// Judges a generation of a session's cookie.
+        RotateCookie => "session.v1.SessionService/RotateCookie",
+        /// Hands out an access token.
+        GetAccessToken => "session.v1.SessionService/GetAccessToken",
+        /// Ends a session.
+        EndSession => "session.v1.SessionService/EndSession",
+        /// Ends all sessions of a person.
+        EndSessions => "session.v1.SessionService/EndSessions",
+        /// Takes a security event.
+        ReceiveSecurityEvent => "session.v1.SessionService/ReceiveSecurityEvent",
+        /// Lists the sessions of a person.
+        ListSessions => "session.v1.SessionService/ListSessions",
+        /// Tells what happens to sessions.
+        WatchSessions => "session.v1.SessionService/WatchSessions",
+        /// The same, with answers to how far it has come.
+        FollowSessions => "session.v1.SessionService/FollowSessions",
+    }
 }
 
 impl Rpc {
@@ -76,22 +51,23 @@ impl Rpc {
         }
     }
 
+    /// The name within the service.
+    #[must_use]
+    pub fn method_name(self) -> &'static str {
+        self.name().trim_start_matches("session.v1.SessionService/")
+    }
+
     /// The method of this name within the service.
     #[must_use]
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|rpc| rpc.name() == name)
+        Self::ALL.iter().copied().find(|rpc| rpc.method_name() == name)
     }
 
     /// The method a request's path names.
     #[must_use]
     pub(crate) fn of_path(path: &str) -> Option<Self> {
-        Self::named(path.strip_prefix(SERVICE_PATH)?)
-    }
-}
-
-impl fmt::Display for Rpc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        let name = path.strip_prefix('/')?;
+        Self::ALL.iter().copied().find(|rpc| rpc.name() == name)
     }
 }
 
@@ -111,7 +87,7 @@ mod tests {
             .find(|service| service.name() == "SessionService")
             .unwrap();
         let defined: Vec<&str> = service.method.iter().map(|method| method.name()).collect();
-        let known: Vec<&str> = Rpc::ALL.iter().map(|rpc| rpc.name()).collect();
+        let known: Vec<&str> = Rpc::ALL.iter().map(|rpc| rpc.method_name()).collect();
         assert_eq!(known, defined);
     }
 

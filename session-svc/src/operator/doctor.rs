@@ -61,8 +61,8 @@ fn transport(settings: &Settings) -> Finding {
 fn callers(settings: &Settings) -> Finding {
     let by_certificate = settings.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
     match &settings.callers {
-        Some(listed) => {
-            let (count, path) = (listed.policy.len(), listed.path.display());
+        Some((path, policy)) => {
+            let (count, path) = (policy.0.len(), path.display());
             Finding::fits(format!("{count} listed in {path}"))
         }
         None if by_certificate => Finding::information(

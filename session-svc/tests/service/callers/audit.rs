@@ -52,7 +52,7 @@ fn measured(world: &World, rpc: Rpc, code: &str) -> u64 {
         .flat_map(|family| family.get_metric())
         .find(|metric| {
             let has = |value: &str| metric.get_label().iter().any(|label| label.value() == value);
-            has(rpc.full_name()) && has(code)
+            has(rpc.name()) && has(code)
         });
     metric.map_or(0, |metric| metric.get_histogram().get_sample_count())
 }
@@ -143,7 +143,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         (Rpc::BatchGetSessions, "OK", 1),
         (Rpc::ListSessions, "PERMISSION_DENIED", 1),
     ] {
-        assert_eq!(measured(&world, rpc, code), count, "{rpc} {code}");
+        assert_eq!(measured(&world, rpc, code), count, "{rpc:?} {code}");
     }
     assert_eq!(
         (&records[3]["cause"], &records[3]["ended_count"]),

@@ -153,6 +153,6 @@ async fn a_caller_that_hangs_up_ends_its_read_and_is_recorded() {
         record["session"] == handle.as_str() && record["rpc.response.status_code"] == "CANCELLED"
     };
     let records = super::log::log().wait_for(1, cancelled).await;
-    assert_eq!(records[0]["rpc.method"], Rpc::GetSession.full_name());
+    assert_eq!(records[0]["rpc.method"], Rpc::GetSession.name());
     world.redis.signal("CONT");
 }

@@ -18,6 +18,6 @@ fn the_lists_of_the_manual_and_of_the_manifests_can_be_used() {
         .collect();
     for list in [list, manifest, &uncommented] {
         let policy = parse(list).unwrap();
-        assert!(policy.allow(&Caller::anonymous(), Rpc::GetSession).is_err());
+        assert!(policy.allow(&Caller::anonymous(), Some(Rpc::GetSession)).is_err());
     }
 }

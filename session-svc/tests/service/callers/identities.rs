@@ -41,7 +41,7 @@ async fn without_a_list_every_verified_client_may_call_everything() {
             assert_eq!(
                 within(may_call(&mut client, rpc)).await,
                 Ok(()),
-                "{certificate} {rpc}"
+                "{certificate} {rpc:?}"
             );
         }
     }

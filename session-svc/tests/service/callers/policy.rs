@@ -20,16 +20,16 @@ async fn a_caller_may_call_exactly_the_methods_of_its_entry() {
                 true => Ok(()),
                 false => Err(ErrorReason::ErrCallerNotAllowed),
             };
-            assert_eq!(within(may_call(&mut edge, rpc)).await, Ok(()), "{rpc}");
+            assert_eq!(within(may_call(&mut edge, rpc)).await, Ok(()), "{rpc:?}");
             assert_eq!(
                 within(may_call(&mut orders, rpc)).await,
                 expected,
-                "{rpc} of {allowed}"
+                "{rpc:?} of {allowed:?}"
             );
             assert_eq!(
                 within(may_call(&mut nobody, rpc)).await,
                 Err(ErrorReason::ErrUnknownCaller),
-                "{rpc}"
+                "{rpc:?}"
             );
         }
     }
