@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
-use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
+use crate::grpc::{self, CallContext};
 use crate::keeper::{Keeper, SessionCounts};
 use crate::receiver::{ReceiverError, SignalReceiver, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
@@ -84,8 +84,8 @@ pub enum StartError {
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
     /// A broken build.
-    #[error(transparent)]
-    Descriptors(#[from] BrokenDescriptors),
+    #[error("the descriptors built in cannot be served")]
+    Descriptors(#[from] tonic_reflection::server::Error),
 }
 
 /// What a service is put together from.
@@ -224,8 +224,8 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
     let closed = stopping.closed.clone();
-    let health = Health::new(runtime.readiness.subscribe());
-    let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
+    let health = grpc::health_service(runtime.readiness.subscribe()).await;
+    let router = grpc::routes(sessions, receiver, calls.clone(), health, closed)?;
     let delivering = outbox
         .map(|outbox| transmitter::deliver(&outbox, &runtime.shutdown))
         .transpose()?;

@@ -70,10 +70,9 @@ pub(super) fn name<'a>(field: &'static str, text: &'a str) -> Read<Option<&'a st
 
 /// The name of something good once; empty is none.
 pub(super) fn once_id(text: &str) -> Read<Option<&str>> {
-    const MOST: usize = 512;
     match text.len() {
         0 => Ok(None),
-        1..=MOST => Ok(Some(text)),
+        1..=MAX_NAME_BYTES => Ok(Some(text)),
         _ => wrong("once_id", "is longer than 512 bytes"),
     }
 }

@@ -40,9 +40,9 @@ pub(super) async fn get_sessions(
     }
     let names: Vec<_> = request.requests.iter().map(named).collect();
     let handles: Vec<Handle> = names.iter().flatten().copied().collect();
-    call.is_about_all(handles.clone());
+    let _ = call.notes.batch.set(handles.clone());
     if request.requests.iter().any(is_by_handle) {
-        call.reads_without_secret();
+        let _ = call.notes.is_administrative.set(());
     }
     let mut sessions = api.sessions.get_many(&handles).await?;
     let mut bytes = 0;

@@ -38,17 +38,22 @@ pub(super) struct Call {
     pub(super) disbelieved: Option<CancellationToken>,
     /// What the service keeps for the caller's connection.
     pub(super) waiting: ByteBudget,
-    notes: Arc<Notes>,
+    pub(super) notes: Arc<Notes>,
 }
 
+/// What becomes known of a call while it is answered.
 #[derive(Default)]
-struct Notes {
-    session: OnceLock<Handle>,
-    batch: OnceLock<Vec<Handle>>,
-    ended: OnceLock<(Cause, u32)>,
-    /// Issuer and subject of the person the call is about.
-    person: OnceLock<(String, String)>,
-    is_administrative: OnceLock<()>,
+pub(super) struct Notes {
+    /// The session it is about.
+    pub(super) session: OnceLock<Handle>,
+    /// The sessions a call for several is about.
+    pub(super) batch: OnceLock<Vec<Handle>>,
+    /// Why and how many sessions it ended.
+    pub(super) ended: OnceLock<(Cause, u32)>,
+    /// Issuer and subject of the person it is about.
+    pub(super) person: OnceLock<(String, String)>,
+    /// It reads what belongs to a user without their secret: by a handle, or by their name.
+    pub(super) is_administrative: OnceLock<()>,
     /// The requests of the reads of a batch, where there are several.
     requests: Option<String>,
 }
@@ -110,35 +115,9 @@ impl Call {
         self.noted(arguments::session_id("session_id", session_id).map(|id| id.handle()))
     }
 
-    /// The sessions a call for several is about.
-    pub(super) fn is_about_all(&self, sessions: Vec<Handle>) {
-        let _ = self.notes.batch.set(sessions);
-    }
-
-    /// The call ended so many sessions.
-    pub(super) fn ended(&self, cause: Cause, count: u32) {
-        let _ = self.notes.ended.set((cause, count));
-    }
-
     /// The person the call is about.
     pub(super) fn is_about_person(&self, issuer: &str, subject: &str) {
         let _ = self.notes.person.set((issuer.to_owned(), subject.to_owned()));
-    }
-
-    /// It reads what belongs to a user without their secret: by a handle, or by their name.
-    pub(super) fn reads_without_secret(&self) {
-        let _ = self.notes.is_administrative.set(());
-    }
-
-    /// Whether it does.
-    pub(super) fn is_administrative(&self) -> bool {
-        self.notes.is_administrative.get().is_some()
-    }
-
-    /// Issuer and subject of the person the call is about, once they are known.
-    pub(super) fn person(&self) -> Option<(&str, &str)> {
-        let (issuer, subject) = self.notes.person.get()?;
-        Some((issuer, subject))
     }
 
     /// The request it belongs to, or those of the reads of a batch, separated by spaces.
@@ -147,21 +126,11 @@ impl Call {
         several.unwrap_or(self.request.as_str())
     }
 
-    /// The session the call is about, once it has been read from the request.
-    pub(super) fn session(&self) -> Option<Handle> {
-        self.notes.session.get().copied()
-    }
-
     /// The sessions a call for several is about, separated by spaces.
     pub(super) fn batch(&self) -> Option<String> {
         let handles = self.notes.batch.get()?;
         let texts: Vec<String> = handles.iter().map(ToString::to_string).collect();
         Some(texts.join(" "))
-    }
-
-    /// Why and how many sessions ended, if the call ended any.
-    pub(super) fn endings(&self) -> Option<(Cause, u32)> {
-        self.notes.ended.get().copied()
     }
 }
 

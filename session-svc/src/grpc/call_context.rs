@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use chassis::audit::{RepeatedRecords, carried};
 use chassis::clock::Clock;
-use prometheus::{HistogramVec, Registry, register_histogram_vec_with_registry};
+use prometheus::{
+    HistogramVec, IntGaugeVec, Registry, register_histogram_vec_with_registry,
+    register_int_gauge_vec_with_registry,
+};
 use session_proto::v1::ErrorReason;
 use tokio_util::task::TaskTracker;
 use tonic::{Response, Status};
@@ -14,7 +17,6 @@ use tracing::Instrument as _;
 
 use super::call::Call;
 use super::deadline::MAX_DEADLINE;
-use super::open_watches::OpenWatches;
 use super::status;
 use crate::callers::{Callers, Rpc};
 use crate::sessions::SessionsError;
@@ -30,7 +32,8 @@ pub struct CallContext {
     pub(super) callers: Callers,
     pub(super) durations: HistogramVec,
     writes: TaskTracker,
-    pub(super) watches: OpenWatches,
+    /// Watches that are open now, by what they are about.
+    pub(super) watches: IntGaugeVec,
     /// Audit records that callers can repeat.
     pub(super) records: Arc<RepeatedRecords>,
 }
@@ -49,11 +52,20 @@ impl CallContext {
             BUCKETS.to_vec(),
             metrics
         )?;
+        let watches = register_int_gauge_vec_with_registry!(
+            "session_watches",
+            "Watches that are open now, by what they are about: all sessions, those of a person, or one.",
+            &["scope"],
+            metrics
+        )?;
+        for scope in ["all", "person", "session"] {
+            watches.with_label_values(&[scope]);
+        }
         Ok(Self {
             callers,
             durations,
             writes: TaskTracker::new(),
-            watches: OpenWatches::new(metrics)?,
+            watches,
             records: RepeatedRecords::start(clock),
         })
     }
@@ -103,13 +115,13 @@ pub(super) fn conclude<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsErro
 
 /// Faults of the service and of its store, with their causes; a caller's mistakes are not logged.
 fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
-    let session = call.session().map(tracing::field::display);
+    let session = call.notes.session.get().map(tracing::field::display);
     let cause = error as &dyn std::error::Error;
     let trace_id = chassis::propagation::trace_id(&tracing::Span::current());
     match status::reason(error) {
         ErrorReason::ErrInternal => {
             tracing::error!(
-                rpc.method = rpc.full_name(),
+                rpc.method = rpc.name(),
                 session,
                 error = cause,
                 trace_id,
@@ -118,7 +130,7 @@ fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
         }
         ErrorReason::ErrStoreUnavailable | ErrorReason::ErrOverloaded => {
             tracing::warn!(
-                rpc.method = rpc.full_name(),
+                rpc.method = rpc.name(),
                 session,
                 error = cause,
                 trace_id,

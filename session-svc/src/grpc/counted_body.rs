@@ -5,19 +5,15 @@
 //!   and the caller gets the error that it has too much waiting.
 //! - A message is counted as it comes, so that many that never end take no more than answers do.
 
-use std::pin::Pin;
-use std::task::Poll;
-
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::response::Response;
 use chassis::serve::{ByteBudget, BytesPermit};
+use futures_util::FutureExt as _;
 use futures_util::stream::{StreamExt as _, iter};
 use http_body::Frame;
-use http_body_util::{BodyStream, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 
 use super::status;
-
-type Framed = Option<Result<Frame<Bytes>, axum::Error>>;
 
 fn data_bytes(frame: &Result<Frame<Bytes>, axum::Error>) -> usize {
     frame
@@ -44,17 +40,13 @@ pub(super) fn request(body: Body, waiting: ByteBudget) -> Body {
 }
 
 /// A response that is counted, as is its call until it is over; a refusal beyond the limit.
-pub(super) async fn response(response: Response, waiting: &ByteBudget, call: BytesPermit) -> Response {
+pub(super) fn response(response: Response, waiting: &ByteBudget, call: BytesPermit) -> Response {
     let (head, mut body) = response.into_parts();
-    if body.is_end_stream() {
-        return Response::from_parts(head, body);
-    }
-    let first: Poll<Framed> =
-        std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut body).poll_frame(context))).await;
-    let first = match first {
-        Poll::Pending => None,
-        Poll::Ready(None) => return Response::from_parts(head, Body::empty()),
-        Poll::Ready(Some(frame)) => {
+    // All of an answer that is one message is there at once.
+    let first = match body.frame().now_or_never() {
+        None => None,
+        Some(None) => return Response::from_parts(head, Body::empty()),
+        Some(Some(frame)) => {
             let Some(held) = waiting.hold(data_bytes(&frame)) else {
                 return status::overloaded().into_http();
             };

@@ -29,7 +29,7 @@ use super::deadline::MAX_DEADLINE;
 use super::method::Method;
 use super::record::{self, CallRecord};
 use super::status;
-use crate::callers::AccessDenied;
+use crate::callers::Rpc;
 
 /// What a request's content type is (gRPC over HTTP/2, "Content-Type"), parameters aside.
 const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
@@ -75,12 +75,13 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
             let time = call.timeout.unwrap_or(method.deadline).min(MAX_DEADLINE);
             let (waiting, origin) = (call.waiting.clone(), call.origin());
             request.extensions_mut().insert(call);
-            if method.has_one_message {
+            // The message of every other method is one piece.
+            if method.rpc.is_some_and(|rpc| rpc != Rpc::FollowSessions) {
                 request = request.map(|body| counted_body::request(body, waiting.clone()));
             }
             let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);
             match origin.scope(answer).await {
-                Ok(response) => counted_body::response(response, &waiting, held).await,
+                Ok(response) => counted_body::response(response, &waiting, held),
                 Err(_elapsed) => status::too_late().into_http::<Body>(),
             }
         }
@@ -117,12 +118,10 @@ fn no_call(request: &Request) -> Option<Response> {
 
 /// Whether a call may be made, and if so the permit for the memory it takes.
 fn admitted(calls: &CallContext, method: Method, call: &Call) -> Result<BytesPermit, Status> {
-    let allowed = match method.rpc {
-        Some(rpc) => calls.callers.allow(&call.caller, rpc),
-        None if method.is_open() || calls.callers.know(&call.caller) => Ok(()),
-        None => Err(AccessDenied::Unknown),
-    };
-    allowed.map_err(status::access_denied)?;
+    if !method.is_open() {
+        let allowed = calls.callers.allow(&call.caller, method.rpc);
+        allowed.map_err(status::access_denied)?;
+    }
     call.waiting.hold(method.bytes).ok_or_else(status::overloaded)
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn end_session(
     };
     let removed = api.sessions.end_session(handle, cause, offline).await?;
     let ended = removed.is_ended();
-    call.ended(cause, u32::from(ended));
+    let _ = call.notes.ended.set((cause, u32::from(ended)));
     // The hint is for the holder of the secret alone.
     let (issuer, id_token_hint) = match removed {
         Removed::Session(session) if is_holder => (session.values.issuer, session.values.tokens.id_token),
@@ -52,7 +52,7 @@ pub(super) async fn end_sessions(
         call.is_about_person(&all.issuer, subject);
     }
     let ended_count = api.sessions.end_all(&all).await?;
-    call.ended(all.cause, ended_count);
+    let _ = call.notes.ended.set((all.cause, ended_count));
     Ok(v1::EndSessionsResponse { ended_count })
 }
 

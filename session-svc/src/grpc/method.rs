@@ -40,8 +40,6 @@ pub(super) struct Method {
     pub(super) recorded: Recorded,
     /// Memory a call of it takes while it runs, its answer aside, in bytes.
     pub(super) bytes: usize,
-    /// Whether its message is one piece.
-    pub(super) has_one_message: bool,
 }
 
 /// The services beside our own, open to every verified client.
@@ -73,7 +71,6 @@ impl Method {
                 None => Recorded::Always,
             },
             bytes: CALL_BYTES,
-            has_one_message: false,
         }
     }
 
@@ -105,12 +102,11 @@ impl Method {
             Rpc::EndSessions => (LONG, Recorded::Always, LIST_BYTES),
         };
         Self {
-            name: rpc.full_name(),
+            name: rpc.name(),
             rpc: Some(rpc),
             deadline,
             recorded,
             bytes,
-            has_one_message: !matches!(rpc, Rpc::FollowSessions),
         }
     }
 }

@@ -18,7 +18,6 @@ mod endings;
 mod health;
 mod method;
 mod new_session;
-mod open_watches;
 mod reading;
 mod record;
 mod reflection;
@@ -37,11 +36,13 @@ use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_health::server::HealthService;
+use tonic_reflection::server::Error;
 
 pub(crate) use api::Api;
 pub use call_context::CallContext;
-pub use health::Health;
-pub use reflection::BrokenDescriptors;
+pub use health::health_service;
 pub use resource::cookie_generation;
 
 use crate::receiver::SignalReceiver;
@@ -58,39 +59,35 @@ const MAX_REQUEST_BYTES: usize = 256 * 1024;
 /// Most bytes of an answer: a page of sessions or the largest single one, and more than any watch sends at once.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Everything served on the gRPC port, made for each worker, which owns it and its store connections. Watches end when
-/// `shutdown` is cancelled.
+/// Everything served on the gRPC port, made for each worker, which owns it and its store connections. `health` answers health checks.
+/// Watches end when `shutdown` is cancelled.
+///
+/// # Errors
+/// The descriptors built in cannot be served.
 pub fn routes(
     sessions: Sessions,
     receiver: Option<SignalReceiver>,
     calls: CallContext,
-    health: &Health,
+    health: HealthServer<HealthService>,
     shutdown: CancellationToken,
-) -> Result<impl Fn() -> Router + Send + Sync + 'static, BrokenDescriptors> {
-    let reflection = reflection::builder()?
-        .build_v1()
-        .map_err(BrokenDescriptors::Unusable)?;
-    // The Python client speaks nothing newer.
-    let reflection_alpha = reflection::builder()?
-        .build_v1alpha()
-        .map_err(BrokenDescriptors::Unusable)?;
-    let others = Routes::new(health.service())
+) -> Result<impl Fn() -> Router + Send + Sync + 'static, Error> {
+    // The Python client speaks nothing newer than v1alpha.
+    let (v1, v1alpha) = (
+        reflection::builder()?.build_v1()?,
+        reflection::builder()?.build_v1alpha()?,
+    );
+    let others = Routes::new(health)
         .add_service(
-            reflection
-                .accept_compressed(CompressionEncoding::Gzip)
+            v1.accept_compressed(CompressionEncoding::Gzip)
                 .max_decoding_message_size(MAX_REQUEST_BYTES),
         )
         .add_service(
-            reflection_alpha
+            v1alpha
                 .accept_compressed(CompressionEncoding::Gzip)
                 .max_decoding_message_size(MAX_REQUEST_BYTES),
-        );
-    let listed = health.clone();
-    let list = move |request| listed.clone().list(request);
-    let others = others
+        )
         .prepare()
-        .into_axum_router()
-        .route(health::LIST, axum::routing::post(list));
+        .into_axum_router();
     Ok(move || {
         let api = Api {
             sessions: sessions.for_worker(),

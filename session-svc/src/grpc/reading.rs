@@ -37,12 +37,13 @@ pub(super) async fn get_session(
     call: &Call,
     request: v1::GetSessionRequest,
 ) -> Result<v1::GetSessionResponse, SessionsError> {
-    if is_by_handle(&request) {
-        call.reads_without_secret();
+    let by_handle = is_by_handle(&request);
+    if by_handle {
+        let _ = call.notes.is_administrative.set(());
     }
     let handle = call.noted(named(&request))?;
     let session = api.sessions.get(handle).await?;
-    if call.is_administrative() {
+    if by_handle {
         call.is_about_person(&session.issuer, &session.subject);
     }
     Ok(answer(api, &session))
@@ -56,7 +57,7 @@ pub(super) async fn list_sessions(
     let issuer = arguments::issuer(&request.issuer)?;
     let subject = arguments::required_name("subject", &request.subject)?;
     call.is_about_person(issuer, subject);
-    call.reads_without_secret();
+    let _ = call.notes.is_administrative.set(());
     let size = arguments::page_size(request.page_size)?;
     let token = arguments::token("page_token", &request.page_token)?;
     let page = api.sessions.list(issuer, subject, size, token).await?;

@@ -55,7 +55,7 @@ macro_rules! write_read {
             caller = record.call.caller.shown().unwrap_or_default(),
             network.peer.address = record.call.peer.map(|peer| tracing::field::display(peer.ip())),
             network.peer.port = record.call.peer.map(|peer| peer.port()),
-            session = record.call.session().map(tracing::field::display),
+            session = record.call.notes.session.get().map(tracing::field::display),
             sessions = record.call.batch(),
             duration_us = record.duration_us(),
             request_id = record.call.requests(),
@@ -106,7 +106,7 @@ impl CallRecord {
         }
         let turned_away = matches!(outcome.code, Code::Unauthenticated | Code::PermissionDenied);
         // What finds nothing has read nothing.
-        let reads_others = self.call.is_administrative() && outcome.code == Code::Ok;
+        let reads_others = self.call.notes.is_administrative.get().is_some() && outcome.code == Code::Ok;
         // Any client of the edge can post events, also while the service receives none.
         let is_off =
             self.method.rpc == Some(Rpc::ReceiveSecurityEvent) && outcome.code == Code::Unimplemented;
@@ -121,8 +121,8 @@ impl CallRecord {
     }
 
     fn write_audit(&self, outcome: CallOutcome) {
-        let (call, endings) = (&self.call, self.call.endings());
-        let session = call.session().map(|session| session.to_string());
+        let (call, notes) = (&self.call, &self.call.notes);
+        let session = notes.session.get().map(ToString::to_string);
         let sessions = call.batch();
         let peer = call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
         let judged = match outcome.code {
@@ -131,7 +131,10 @@ impl CallRecord {
         };
         let record = AuditRecord {
             reason: outcome.reason.map(|reason| reason.as_str_name()),
-            actor: call.person(),
+            actor: notes
+                .person
+                .get()
+                .map(|(issuer, subject)| (issuer.as_str(), subject.as_str())),
             session: session.as_deref(),
             sessions: sessions.as_deref(),
             caller: call.caller.shown(),
@@ -139,8 +142,8 @@ impl CallRecord {
             request_id: Some(call.requests()),
             trace_id: self.trace_id.as_deref(),
             rpc: Some((self.method.name, code_name(outcome.code))),
-            cause: endings.map(|(cause, _)| cause.name()),
-            ended_count: endings.map(|(_, count)| count),
+            cause: notes.ended.get().map(|(cause, _)| cause.name()),
+            ended_count: notes.ended.get().map(|(_, count)| *count),
             duration_us: Some(self.duration_us()),
             ..AuditRecord::new(Event::ApiCall, judged)
         };
@@ -167,7 +170,7 @@ impl CallRecord {
                 | Rpc::ReceiveSecurityEvent,
             ) => true,
             Some(Rpc::EndSession | Rpc::EndSessions) => {
-                self.call.endings().is_none_or(|(_, count)| count == 0)
+                self.call.notes.ended.get().is_none_or(|(_, count)| *count == 0)
             }
             _ => false,
         }

@@ -16,19 +16,8 @@ const SERVED: [&str; 4] = [
 /// same messages for a contradiction.
 const GOOGLE_RPC: &str = "google/rpc/";
 
-/// Descriptors that reflection could not read: only a broken build.
-#[derive(Debug, thiserror::Error)]
-pub enum BrokenDescriptors {
-    /// They are no descriptors.
-    #[error("the descriptors built in cannot be read")]
-    Unreadable(#[from] prost::DecodeError),
-    /// They do not fit together.
-    #[error("the descriptors built in cannot be served")]
-    Unusable(#[source] Error),
-}
-
 /// Reflection in either version.
-pub(super) fn builder() -> Result<Builder<'static>, BrokenDescriptors> {
+pub(super) fn builder() -> Result<Builder<'static>, Error> {
     let described = [
         session_proto::DESCRIPTORS,
         tonic_health::pb::FILE_DESCRIPTOR_SET,
@@ -45,7 +34,7 @@ pub(super) fn builder() -> Result<Builder<'static>, BrokenDescriptors> {
 }
 
 /// `google.rpc.Status` and its details, in files of their usual names; `tonic_types` has them without their folder.
-fn of_failures() -> Result<FileDescriptorSet, BrokenDescriptors> {
+fn of_failures() -> Result<FileDescriptorSet, Error> {
     let mut set = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     for file in &mut set.file {
         if file.package() == "google.rpc" && !file.name().contains('/') {

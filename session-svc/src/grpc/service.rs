@@ -44,7 +44,7 @@ macro_rules! methods {
                 request: Request<v1::WatchSessionsRequest>,
             ) -> Result<Response<Self::WatchSessionsStream>, Status> {
                 let (call, request) = Call::with_message(request);
-                let outcome = watching::events(self, &call, &request).await;
+                let outcome = watching::watch(self, &call, &request, None).await;
                 conclude(Rpc::WatchSessions, &call, outcome).map(Response::new)
             }
 

@@ -8,6 +8,7 @@
 use chassis::audit::{AuditRecord, Event, Outcome};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, unfold};
+use prometheus::IntGauge;
 use session_proto::error::code_name;
 use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
 use tokio::time::Instant;
@@ -15,7 +16,6 @@ use tonic::{Code, Status, Streaming};
 
 use super::api::Api;
 use super::call::Call;
-use super::open_watches::OpenWatch;
 use super::{arguments, resource, status};
 use crate::callers::{AccessDenied, Rpc};
 use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
@@ -38,16 +38,8 @@ struct WatchStream {
     began: Instant,
     /// How it ends; the record of its end says so.
     code: Code,
-    _open: OpenWatch,
-}
-
-/// The events of a watch, for one caller.
-pub(super) async fn events(
-    api: &Api,
-    call: &Call,
-    request: &WatchSessionsRequest,
-) -> Result<EventStream, SessionsError> {
-    watch(api, call, request, None).await
+    /// Counts it while it is open.
+    open: IntGauge,
 }
 
 /// The events of a watch that is followed; `first` is what came with the call.
@@ -65,7 +57,8 @@ pub(super) async fn followed(
     watch(api, call, request, Some(questions.boxed())).await
 }
 
-async fn watch(
+/// The events of a watch, for one caller; one with questions is followed.
+pub(super) async fn watch(
     api: &Api,
     call: &Call,
     request: &WatchSessionsRequest,
@@ -77,12 +70,18 @@ async fn watch(
     }
     let resume =
         Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
-    let open = api.calls.watches.open(&scope);
+    let label = match &scope {
+        WatchScope::All => "all",
+        WatchScope::Person { .. } => "person",
+        WatchScope::Session(_) => "session",
+    };
     let events = api.sessions.watch(scope, resume.map(str::to_owned)).await?;
     let rpc = match &questions {
         Some(_) => Rpc::FollowSessions,
         None => Rpc::WatchSessions,
     };
+    let open = api.calls.watches.with_label_values(&[label]);
+    open.inc();
     let watch = WatchStream {
         api: api.clone(),
         events,
@@ -93,7 +92,7 @@ async fn watch(
         began: Instant::now(),
         // A caller that hangs up gets no status.
         code: Code::Cancelled,
-        _open: open,
+        open,
     };
     Ok(unfold(Some(watch), |watch| async move {
         let mut watch = watch?;
@@ -198,19 +197,20 @@ impl WatchStream {
     fn check_access(&self) -> Result<(), Status> {
         let callers = &self.api.calls.callers;
         callers
-            .allow(&self.call.caller, self.rpc)
+            .allow(&self.call.caller, Some(self.rpc))
             .map_err(status::access_denied)
     }
 }
 
 impl Drop for WatchStream {
     fn drop(&mut self) {
+        self.open.dec();
         let peer = self.call.peer.map(|peer| (peer.ip().to_string(), peer.port()));
         AuditRecord {
             caller: self.call.caller.shown(),
             peer: peer.as_ref().map(|(address, port)| (address.as_str(), *port)),
             request_id: Some(self.call.requests()),
-            rpc: Some((self.rpc.full_name(), code_name(self.code))),
+            rpc: Some((self.rpc.name(), code_name(self.code))),
             duration_us: Some(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)),
             // However it ends, that is what a watch does.
             ..AuditRecord::new(Event::WatchEnd, Outcome::Success)
