@@ -8,11 +8,9 @@
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use prost::Message;
 use tokio::time::error::Elapsed;
@@ -21,10 +19,9 @@ use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 use tracing::{Instrument as _, Span};
 
 use super::connection::{FIRST_WORD_MAX, ReplicaConnection, Service};
-use super::endpoint::ReplicaEndpoint;
+use super::endpoint::{Picked, ReplicaEndpoint};
 use super::failure::SessionError;
 use super::pool::Pool;
-use super::resolution::Picked;
 use super::span;
 use super::stream_connections::StreamPermit;
 use crate::error;
@@ -84,7 +81,7 @@ pub(super) async fn unary<R, F>(
 where
     F: Future<Output = Result<R, Status>>,
 {
-    let span = span::of_call(method, pool.only_target());
+    let span = span::of_call(method);
     let answer = answered(pool, &span, deadline, repeat, request, send);
     if span.is_disabled() {
         return answer.await;
@@ -109,7 +106,9 @@ where
     F: Future<Output = Result<R, Status>>,
 {
     if request.encoded_len() > REQUEST_BYTES_MAX {
-        return Err(SessionError::too_large());
+        let reason = ErrorReason::ErrRequestTooLarge;
+        let message = "the message is larger than the session service reads";
+        return Err(SessionError::of(reason, message));
     }
     let begun = Instant::now();
     let until = begun + deadline;
@@ -123,7 +122,7 @@ where
         let failure = match picked {
             Err(no_connection) => AttemptFailure::Unsent(no_connection),
             Ok(picked) => {
-                if !span.is_disabled() && attempt == 1 && pool.only_target().is_none() {
+                if !span.is_disabled() && attempt == 1 {
                     pool.target_of(&picked.replica.id)
                         .inspect(|target| span::sent_to(span, target));
                 }
@@ -183,33 +182,22 @@ async fn attempted_by_several<R, F>(
 where
     F: Future<Output = Result<R, Status>>,
 {
-    let replica = Arc::clone(&picked.replica);
-    let mut first = pin!(attempted(picked, until, send));
-    // Nearly every call ends here.
-    if let Ok(sent) = timeout(patience, first.as_mut()).await {
-        return sent;
-    }
-    let mut asked = vec![Arc::clone(&replica)];
-    let mut silent = asked.clone();
-    let mut attempts = FuturesUnordered::from_iter([async { (replica, first.await) }.left_future()]);
-    let attempt_by = |replica: Arc<ReplicaEndpoint>| async move {
-        let sent = match replica.connect().await {
-            Ok(connection) => {
-                let replica = Arc::clone(&replica);
-                attempted(Picked { replica, connection }, until, send).await
-            }
+    let attempt_by = |replica: Arc<ReplicaEndpoint>, picked: Option<Picked>| async move {
+        let picked = match picked {
+            Some(picked) => Ok(picked),
+            None => replica.connect().await,
+        };
+        let sent = match picked {
+            Ok(picked) => attempted(picked, until, send).await,
             Err(status) => Err(AttemptFailure::Unsent(status)),
         };
         (replica, sent)
     };
+    let first = Arc::clone(&picked.replica);
+    let mut asked = vec![Arc::clone(&first)];
+    let mut silent = asked.clone();
+    let mut attempts = FuturesUnordered::from_iter([attempt_by(first, Some(picked))]);
     loop {
-        if asked.len() < ATTEMPTS_MAX as usize
-            && let Some(other) = pool.another(&asked)
-        {
-            asked.push(Arc::clone(&other));
-            silent.push(Arc::clone(&other));
-            attempts.push(attempt_by(other).right_future());
-        }
         match timeout(patience, attempts.next()).await {
             Ok(Some((replica, sent))) => {
                 let at = silent.iter().position(|other| Arc::ptr_eq(other, &replica));
@@ -227,6 +215,13 @@ where
             // An attempt that fails last returns its failure.
             Ok(None) => return Err(AttemptFailure::Silence),
             Err(_elapsed) => {}
+        }
+        if asked.len() < ATTEMPTS_MAX as usize
+            && let Some(other) = pool.another(&asked)
+        {
+            asked.push(Arc::clone(&other));
+            silent.push(Arc::clone(&other));
+            attempts.push(attempt_by(other, None));
         }
     }
 }

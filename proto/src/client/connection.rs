@@ -37,7 +37,7 @@ pub(super) type Service = SessionServiceClient<Channel>;
 
 /// What is known of a connection.
 #[derive(Debug, Default)]
-struct ConnectionState {
+pub(super) struct ConnectionState {
     /// It takes no further calls.
     going_away: AtomicBool,
     has_spoken: AtomicBool,
@@ -46,11 +46,13 @@ struct ConnectionState {
 }
 
 impl ConnectionState {
-    fn go_away(&self) {
+    /// The connection takes no further calls.
+    pub(super) fn go_away(&self) {
         self.going_away.store(true, Ordering::Release);
     }
 
-    fn is_going_away(&self) -> bool {
+    /// Whether the connection takes no further calls.
+    pub(super) fn is_going_away(&self) -> bool {
         self.going_away.load(Ordering::Acquire)
     }
 
@@ -65,9 +67,9 @@ impl ConnectionState {
 #[derive(Debug)]
 pub(super) struct ReplicaConnection {
     service: Service,
-    reads: Batcher,
-    state: Arc<ConnectionState>,
-    made: Instant,
+    pub(super) reads: Batcher,
+    pub(super) state: Arc<ConnectionState>,
+    pub(super) made: Instant,
 }
 
 impl ReplicaConnection {
@@ -108,25 +110,6 @@ impl ReplicaConnection {
 
     pub(super) fn service(&self) -> Service {
         self.service.clone()
-    }
-
-    pub(super) fn reads(&self) -> &Batcher {
-        &self.reads
-    }
-
-    /// Whether it takes no further calls.
-    pub(super) fn is_going_away(&self) -> bool {
-        self.state.is_going_away()
-    }
-
-    /// It takes no further calls.
-    pub(super) fn go_away(&self) {
-        self.state.go_away();
-    }
-
-    /// Whether it was made less than `duration` ago.
-    pub(super) fn is_younger_than(&self, duration: Duration) -> bool {
-        self.made.elapsed() < duration
     }
 }
 

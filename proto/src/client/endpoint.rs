@@ -72,8 +72,8 @@ impl Display for EndpointId {
 #[derive(Debug)]
 pub(super) struct Target {
     text: Arc<str>,
-    host: String,
-    port: u16,
+    pub(super) host: String,
+    pub(super) port: u16,
     origin: Uri,
     secure: bool,
 }
@@ -118,14 +118,6 @@ impl Target {
             .map_err(InvalidSettings::Tls)
     }
 
-    pub(super) fn host(&self) -> &str {
-        &self.host
-    }
-
-    pub(super) fn port(&self) -> u16 {
-        self.port
-    }
-
     pub(super) fn owns(&self, id: &EndpointId) -> bool {
         id.origin == self.text
     }
@@ -160,6 +152,13 @@ impl Target {
         let config = tls.map_or_else(ClientTlsConfig::new, ClientTls::config);
         endpoint.tls_config(config.domain_name(self.host.clone()))
     }
+}
+
+/// A replica for a call, and the connection to it.
+#[derive(Clone)]
+pub(super) struct Picked {
+    pub(super) replica: Arc<ReplicaEndpoint>,
+    pub(super) connection: Arc<ReplicaConnection>,
 }
 
 /// A connection being made, for everybody who waits for it.
@@ -212,25 +211,27 @@ impl ReplicaEndpoint {
     /// The connection, if there is one that takes calls.
     pub(super) fn connected(&self) -> Option<Arc<ReplicaConnection>> {
         let last = self.for_calls.load_full();
-        last.filter(|connection| !connection.is_going_away())
+        last.filter(|connection| !connection.state.is_going_away())
     }
 
     /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
         let last = self.for_calls.load_full();
-        if last.is_some_and(|connection| connection.is_younger_than(EJECTION)) {
+        if last.is_some_and(|connection| connection.made.elapsed() < EJECTION) {
             self.failed();
         } else {
             drop(self.attempt());
         }
     }
 
-    /// The connection, made now if there is none. Panics outside a tokio runtime.
-    pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<ReplicaConnection>, Status> {
-        match self.connected() {
-            Some(connection) => Ok(connection),
-            None => self.attempt().await,
-        }
+    /// This replica with its connection, made now if there is none. Panics outside a tokio runtime.
+    pub(super) async fn connect(self: &Arc<Self>) -> Result<Picked, Status> {
+        let connection = match self.connected() {
+            Some(connection) => connection,
+            None => self.attempt().await?,
+        };
+        let replica = Arc::clone(self);
+        Ok(Picked { replica, connection })
     }
 
     /// The attempt to connect that is under way, or a new one. It goes on if nobody waits for it.
@@ -284,7 +285,7 @@ impl ReplicaEndpoint {
     /// It says nothing while another one does: it is left out, and connected to anew before it has calls again.
     pub(super) fn suspect(&self) {
         if let Some(connection) = self.for_calls.load_full() {
-            connection.go_away();
+            connection.state.go_away();
         }
         self.failed();
     }

@@ -39,34 +39,15 @@ impl SessionError {
     /// What to do about it.
     #[must_use]
     pub fn advice(&self) -> Advice {
-        match self.reason {
-            ErrorReason::ErrStoreUnavailable
-            | ErrorReason::ErrUnknownEncryptionKey
-            | ErrorReason::ErrProviderUnavailable
-            | ErrorReason::ErrSessionServiceUnavailable
-            | ErrorReason::ErrDeadlineExceeded
-            | ErrorReason::ErrOverloaded
-            | ErrorReason::ErrInternal
-            | ErrorReason::ErrUnspecified => Advice::TryAgain,
-            ErrorReason::ErrStaleVersion => Advice::ReadAgain,
-            ErrorReason::ErrMissingSession
-            | ErrorReason::ErrMissingAccessToken
-            | ErrorReason::ErrMissingRefreshToken
-            | ErrorReason::ErrExpiredAccessToken
-            | ErrorReason::ErrFailedRefreshGrant
-            | ErrorReason::ErrBoundToAnotherKey => Advice::SignIn,
-            ErrorReason::ErrInsufficientScope => Advice::GrantScopes,
-            ErrorReason::ErrInvalidArgument
-            | ErrorReason::ErrRequestIdReused
-            | ErrorReason::ErrSessionTooLarge
-            | ErrorReason::ErrUnknownCaller
-            | ErrorReason::ErrCallerNotAllowed
-            | ErrorReason::ErrInvalidTarget
-            | ErrorReason::ErrFailedTokenExchange
-            | ErrorReason::ErrCsrf
-            | ErrorReason::ErrMalformedRequest
-            | ErrorReason::ErrRequestTooLarge
-            | ErrorReason::ErrUnimplemented => Advice::Mistake,
+        match (self.reason, error::code(self.reason)) {
+            (ErrorReason::ErrInsufficientScope, _) => Advice::GrantScopes,
+            (ErrorReason::ErrRequestTooLarge, _) => Advice::Mistake,
+            (_, Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Internal) => {
+                Advice::TryAgain
+            }
+            (_, Code::Aborted) => Advice::ReadAgain,
+            (_, Code::NotFound | Code::FailedPrecondition) => Advice::SignIn,
+            _ => Advice::Mistake,
         }
     }
 
@@ -77,34 +58,22 @@ impl SessionError {
     }
 
     pub(super) fn unreachable() -> Self {
-        Self::of(
-            ErrorReason::ErrSessionServiceUnavailable,
-            "the session service cannot be reached",
-        )
+        Self::away("the session service cannot be reached")
     }
 
     pub(super) fn late() -> Self {
-        Self::of(
-            ErrorReason::ErrSessionServiceUnavailable,
-            "the session service did not answer in time",
-        )
-    }
-
-    pub(super) fn too_large() -> Self {
-        Self::of(
-            ErrorReason::ErrRequestTooLarge,
-            "the message is larger than the session service reads",
-        )
+        Self::away("the session service did not answer in time")
     }
 
     pub(super) fn silent() -> Self {
-        Self::of(
-            ErrorReason::ErrSessionServiceUnavailable,
-            "the session service's heartbeat is missing",
-        )
+        Self::away("the session service's heartbeat is missing")
     }
 
-    fn of(reason: ErrorReason, message: &str) -> Self {
+    fn away(message: &str) -> Self {
+        Self::of(ErrorReason::ErrSessionServiceUnavailable, message)
+    }
+
+    pub(super) fn of(reason: ErrorReason, message: &str) -> Self {
         Self {
             reason,
             message: message.to_owned(),

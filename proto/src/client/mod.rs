@@ -41,7 +41,6 @@ mod endpoint;
 mod failure;
 mod pool;
 mod request;
-mod resolution;
 mod resolve;
 mod settings;
 mod span;
@@ -91,7 +90,7 @@ macro_rules! unary {
         /// # Errors
         /// The reason the service gave, or that it could not be reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
-            let deadline = self.pool.settings().deadline * $factor;
+            let deadline = self.pool.settings.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
             call::unary(pool, concat!("session.v1.SessionService/", $name), deadline, $repeat(request), request, |connection, until| async move {
                 let answer = connection.service().$method(pool.request(request.clone(), until)).await;
@@ -139,18 +138,10 @@ impl SessionClient {
     pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
         let (pool, request) = (&self.pool, &request);
         let read = |connection: Arc<ReplicaConnection>, until| async move {
-            connection.reads().get(pool.annotations(), request, until).await
+            connection.reads.get(pool.annotations(), request, until).await
         };
         let method = "session.v1.SessionService/GetSession";
-        call::unary(
-            pool,
-            method,
-            pool.settings().deadline,
-            Repeat::Soon,
-            request,
-            read,
-        )
-        .await
+        call::unary(pool, method, pool.settings.deadline, Repeat::Soon, request, read).await
     }
 
     unary!(

@@ -3,7 +3,6 @@
 //! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, and its channels connect while calls wait. So
 //! the choice is made here, among connections that stand: one for each address.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,9 +15,8 @@ use tokio::time::{Instant, sleep};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
-use super::endpoint::{EndpointId, ReplicaEndpoint, Target};
+use super::endpoint::{EndpointId, Picked, ReplicaEndpoint, Target};
 use super::request::timed;
-use super::resolution::{Picked, Resolution};
 use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
 
@@ -42,14 +40,15 @@ struct Certificates {
 /// All replicas.
 pub(super) struct Pool {
     targets: Arc<[Target]>,
-    known: ArcSwap<Resolution>,
+    /// The replicas that names led to, in the order of their addresses.
+    known: ArcSwap<Vec<Arc<ReplicaEndpoint>>>,
     endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
     /// Held while resolving.
     resolving: Mutex<Certificates>,
     resolver_runs: AtomicBool,
     resolve_soon: Arc<Notify>,
-    settings: ClientSettings,
+    pub(super) settings: ClientSettings,
 }
 
 impl std::fmt::Debug for Pool {
@@ -102,18 +101,6 @@ impl Pool {
         }
     }
 
-    pub(super) fn settings(&self) -> &ClientSettings {
-        &self.settings
-    }
-
-    /// The service as the settings name it, if they name one alone.
-    pub(super) fn only_target(&self) -> Option<&Target> {
-        match &*self.targets {
-            [only] => Some(only),
-            _ => None,
-        }
-    }
-
     /// The name that led to an address.
     pub(super) fn target_of(&self, id: &EndpointId) -> Option<&Target> {
         self.targets.iter().find(|target| target.owns(id))
@@ -121,7 +108,7 @@ impl Pool {
 
     /// How many addresses are known.
     pub(super) fn size(&self) -> usize {
-        self.known.load().order.len()
+        self.known.load().len()
     }
 
     /// The addresses known, and every change of them.
@@ -131,7 +118,18 @@ impl Pool {
 
     /// An address, if it is still known.
     pub(super) fn replica(&self, id: &EndpointId) -> Option<Arc<ReplicaEndpoint>> {
-        self.known.load().by_id.get(id).cloned()
+        self.known
+            .load()
+            .iter()
+            .find(|replica| replica.id == *id)
+            .cloned()
+    }
+
+    /// All replicas, the one whose turn it is first.
+    fn in_turn(&self, turn: usize) -> impl Iterator<Item = Arc<ReplicaEndpoint>> + use<> {
+        let known = self.known.load_full();
+        let first = turn.checked_rem(known.len()).unwrap_or_default();
+        (0..known.len()).filter_map(move |step| known.get((first + step) % known.len()).cloned())
     }
 
     /// The next replica in turn that is connected and not left out. Those that are not connected begin to be, and are waited for only
@@ -142,25 +140,27 @@ impl Pool {
             self.resolve_first().await;
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        if let Some(picked) = self.known.load().connected(turn) {
-            return Ok(picked);
+        for replica in self.in_turn(turn).filter(|replica| !replica.is_ejected()) {
+            match replica.connected() {
+                Some(connection) => return Ok(Picked { replica, connection }),
+                None => replica.begin_to_connect(),
+            }
         }
-        let known = self.known.load_full();
-        if known.order.is_empty() {
+        let all_ejected = self.in_turn(turn).all(|replica| replica.is_ejected());
+        let connecting: Vec<_> = self
+            .in_turn(turn)
+            .map(|replica| async move {
+                if replica.is_ejected() && !all_ejected {
+                    sleep(LATER_ATTEMPT).await;
+                }
+                replica.connect().await
+            })
+            .map(Box::pin)
+            .collect();
+        if connecting.is_empty() {
             return Err(Status::unavailable("no address of the session service is known"));
         }
-        let all_ejected = known.order.iter().all(|replica| replica.is_ejected());
-        let connecting = known.in_turn(turn).map(|replica| async move {
-            if replica.is_ejected() && !all_ejected {
-                sleep(LATER_ATTEMPT).await;
-            }
-            let connection = replica.connect().await?;
-            Ok::<_, Status>(Picked {
-                replica: Arc::clone(replica),
-                connection,
-            })
-        });
-        let (picked, _others) = select_ok(connecting.map(Box::pin)).await?;
+        let (picked, _others) = select_ok(connecting).await?;
         Ok(picked)
     }
 
@@ -169,24 +169,21 @@ impl Pool {
         self: &Arc<Self>,
         those: &[Arc<ReplicaEndpoint>],
     ) -> Result<Picked, Status> {
-        let other = if those.is_empty() {
-            None
-        } else {
-            self.another(those)
-        };
-        match other {
+        match self.another(those).filter(|_| !those.is_empty()) {
             None => self.pick().await,
-            Some(replica) => {
-                let connection = replica.connect().await?;
-                Ok(Picked { replica, connection })
-            }
+            Some(replica) => replica.connect().await,
         }
     }
 
-    /// A replica besides those, connected if one is.
+    /// The next replica in turn besides those: one that is connected if there is any.
     pub(super) fn another(&self, than: &[Arc<ReplicaEndpoint>]) -> Option<Arc<ReplicaEndpoint>> {
-        let known = self.known.load();
-        known.another(self.turn.load(Ordering::Relaxed), than)
+        let mut others = self
+            .in_turn(self.turn.load(Ordering::Relaxed))
+            .filter(|replica| !than.iter().any(|asked| Arc::ptr_eq(asked, replica)))
+            .peekable();
+        let next = others.peek().cloned();
+        let connected = others.find(|replica| !replica.is_ejected() && replica.connected().is_some());
+        connected.or(next)
     }
 
     /// A request with the time left as its gRPC deadline.
@@ -232,28 +229,31 @@ impl Pool {
             .targets
             .iter()
             .map(|target| target.lookup(&*self.settings.resolver));
-        let mut by_id = HashMap::new();
+        let mut replicas: Vec<Arc<ReplicaEndpoint>> = Vec::new();
         for (target, found) in self.targets.iter().zip(join_all(lookups).await) {
             let addresses = found.unwrap_or_else(|error| {
                 tracing::warn!(
-                    host = target.host(),
+                    host = target.host,
                     error = &error as &dyn std::error::Error,
                     "the session service's name cannot be resolved"
                 );
-                let last = before.by_id.keys().filter(|id| target.owns(id));
-                last.map(EndpointId::address).collect()
+                let last = before.iter().filter(|replica| target.owns(&replica.id));
+                last.map(|replica| replica.id.address()).collect()
             });
             for address in addresses {
                 let id = target.id(address);
-                let kept = before.by_id.get(&id).filter(|_| same_certificates).cloned();
-                let replica = kept.or_else(|| ReplicaEndpoint::new(target, address, tls, &self.resolve_soon));
-                by_id.extend(replica.map(|replica| (id, replica)));
+                let kept = before
+                    .iter()
+                    .find(|replica| same_certificates && replica.id == id);
+                let kept = kept.cloned();
+                replicas
+                    .extend(kept.or_else(|| ReplicaEndpoint::new(target, address, tls, &self.resolve_soon)));
             }
         }
-        let mut order: Vec<_> = by_id.values().cloned().collect();
-        order.sort_by(|one, other| one.id.cmp(&other.id));
-        let ids: Vec<_> = order.iter().map(|replica| replica.id.clone()).collect();
-        self.known.store(Arc::new(Resolution { order, by_id }));
+        replicas.sort_by(|one, other| one.id.cmp(&other.id));
+        replicas.dedup_by(|one, other| one.id == other.id);
+        let ids: Vec<_> = replicas.iter().map(|replica| replica.id.clone()).collect();
+        self.known.store(Arc::new(replicas));
         self.endpoints.send_if_modified(|announced| {
             let changed = *announced != ids;
             *announced = ids;

@@ -13,7 +13,7 @@ use crate::error::{code, code_name};
 
 const TARGET: &str = "otel::tracing";
 
-pub(super) fn of_call(method: &'static str, service: Option<&Target>) -> Span {
+pub(super) fn of_call(method: &'static str) -> Span {
     if !tracing::enabled!(target: TARGET, Level::TRACE) || Span::current().is_none() {
         return Span::none();
     }
@@ -26,18 +26,18 @@ pub(super) fn of_call(method: &'static str, service: Option<&Target>) -> Span {
         rpc.system.name = "grpc",
         rpc.method = method,
         rpc.response.status_code = Empty,
-        server.address = service.map(Target::host),
-        server.port = service.map(|service| i64::from(service.port())),
+        server.address = Empty,
+        server.port = Empty,
         error.type = Empty,
     )
 }
 
-/// Names the service a call is sent to, where the settings name several.
+/// Names the service a call is sent to.
 pub(super) fn sent_to(span: &Span, service: &Target) {
     tracing::record_all!(
         span,
-        server.address = service.host(),
-        server.port = i64::from(service.port())
+        server.address = service.host,
+        server.port = i64::from(service.port)
     );
 }
 

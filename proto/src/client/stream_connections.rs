@@ -23,7 +23,7 @@ impl StreamConnections {
     pub(super) fn free(&self) -> Option<(Arc<ReplicaConnection>, StreamPermit)> {
         let streams = |permits: &Arc<()>| Arc::strong_count(permits) - 1;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(connection, permits)| streams(permits) > 0 && !connection.is_going_away());
+        all.retain(|(connection, permits)| streams(permits) > 0 && !connection.state.is_going_away());
         let (connection, permits) = all.iter().find(|(_, permits)| streams(permits) < STREAMS_MAX)?;
         Some((Arc::clone(connection), StreamPermit(Arc::clone(permits))))
     }

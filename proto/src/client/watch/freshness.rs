@@ -28,7 +28,8 @@ pub(super) struct Freshness {
     questions: mpsc::Sender<FollowSessionsRequest>,
     pending: VecDeque<(u64, Instant)>,
     last_number: u64,
-    question_at: Instant,
+    /// When the next question is due.
+    pub(super) question_at: Instant,
     /// When anything arrived last.
     arrived: Instant,
     /// Everything that happened before this was delivered; none while that is too long ago.
@@ -54,11 +55,6 @@ impl Freshness {
         };
         freshness.send_question(Some(watch));
         (freshness, ReceiverStream::new(sent))
-    }
-
-    /// When the next question is due.
-    pub(super) fn question_at(&self) -> Instant {
-        self.question_at
     }
 
     /// Sends a question, unless too many are in flight: then none has been answered for long.
@@ -128,7 +124,7 @@ mod tests {
         let (mut freshness, mut questions) = Freshness::new(OLDEST, WatchSessionsRequest::default());
         let first = questions.next().await.unwrap();
         assert!((first.watch.is_some(), first.number) == (true, 1));
-        assert_eq!(freshness.question_at(), sent + OLDEST / QUESTIONS);
+        assert_eq!(freshness.question_at, sent + OLDEST / QUESTIONS);
         after(100).await;
         freshness.send_question(None);
         assert_eq!(freshness.heartbeat(0), None, "it answers nothing");

@@ -13,10 +13,9 @@ use super::freshness::Freshness;
 use crate::client::call;
 use crate::client::call::OpenedStream;
 use crate::client::connection::Service;
-use crate::client::endpoint::{EndpointId, ReplicaEndpoint};
+use crate::client::endpoint::{EndpointId, Picked, ReplicaEndpoint};
 use crate::client::failure::SessionError;
 use crate::client::pool::Pool;
-use crate::client::resolution::Picked;
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
 
@@ -112,7 +111,7 @@ impl ReplicaWatch {
                     }
                     Received::Message(Ok(None)) => {
                         // Only a replica that is shutting down ends a watch by itself.
-                        open.stream.connection.go_away();
+                        open.stream.connection.state.go_away();
                         self.lose(SessionError::unreachable());
                     }
                     Received::Message(Err(status)) => {
@@ -122,7 +121,7 @@ impl ReplicaWatch {
                         self.lose(status.into());
                     }
                     Received::Silent => {
-                        open.stream.connection.go_away();
+                        open.stream.connection.state.go_away();
                         open.replica.failed();
                         self.lose(SessionError::silent());
                     }
@@ -136,12 +135,12 @@ impl ReplicaWatch {
     }
 
     async fn open(&self) -> Result<OpenWatch, SessionError> {
-        let until = Instant::now() + self.pool.settings().deadline;
+        let until = Instant::now() + self.pool.settings.deadline;
         let picked = tokio::time::timeout_at(until, self.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
         let (mut freshness, questions) =
-            Freshness::new(self.pool.settings().watch_silence, self.request.clone());
+            Freshness::new(self.pool.settings.watch_silence, self.request.clone());
         let follow = |mut service: Service, request| async move { service.follow_sessions(request).await };
         let stream = call::stream(&self.pool, &picked, until, questions, follow).await?;
         freshness.record_arrival();
@@ -156,8 +155,7 @@ impl ReplicaWatch {
         match &self.only {
             Some(id) => {
                 let replica = self.pool.replica(id).ok_or_else(SessionError::unreachable)?;
-                let connection = replica.connect().await?;
-                Ok(Picked { replica, connection })
+                Ok(replica.connect().await?)
             }
             None => Ok(self.pool.pick().await?),
         }
@@ -224,7 +222,7 @@ impl OpenWatch {
     /// Requests heartbeats when they are due, until the stream brings something.
     async fn next_message(&mut self) -> Received {
         loop {
-            let (question_at, late_at) = (self.freshness.question_at(), self.freshness.late_at());
+            let (question_at, late_at) = (self.freshness.question_at, self.freshness.late_at());
             tokio::select! {
                 biased;
                 () = sleep_until(question_at) => self.freshness.send_question(None),
