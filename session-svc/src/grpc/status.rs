@@ -5,7 +5,7 @@ use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
 use crate::callers::AccessDenied;
-use crate::keeper::{KeyId, SealError};
+use crate::keeper::SealError;
 use crate::session::TokenRefusal;
 use crate::sessions::{SessionsError, TokenRefreshError};
 use crate::store::StoreError;
@@ -13,69 +13,52 @@ use crate::store::StoreError;
 /// What callers read of a fault of the service: its log has the causes.
 const FAULT: &str = "the session service is at fault; its log says why";
 
-/// The reason of a failure, what people read of it, and its metadata: what the caller may know, and nothing of the inside.
-fn describe(error: &SessionsError) -> (ErrorReason, String, Option<(&'static str, String)>) {
+/// The reason of a failure, and its metadata: what the caller may know, and nothing of the inside.
+fn describe(error: &SessionsError) -> (ErrorReason, Option<(&'static str, String)>) {
     use ErrorReason::*;
-    let words = error.to_string();
-    match error {
-        SessionsError::Missing => (ErrMissingSession, words, None),
-        SessionsError::Tokens(error) => describe_tokens(*error),
-        SessionsError::Refused(refusal) => describe_refusal(refusal),
+    let reason = match error {
+        SessionsError::Refused(TokenRefusal::InsufficientScope(missing)) => {
+            return (ErrInsufficientScope, Some(("scopes", missing.join(" "))));
+        }
         SessionsError::Invalid { field, .. } => {
-            (ErrInvalidArgument, words, Some(("field", (*field).to_owned())))
+            return (ErrInvalidArgument, Some(("field", (*field).to_owned())));
         }
-        SessionsError::StaleVersion => (ErrStaleVersion, words, None),
-        SessionsError::BoundToAnotherKey => (ErrBoundToAnotherKey, words, None),
-        SessionsError::RequestIdReused => (ErrRequestIdReused, words, None),
         SessionsError::TooLarge { limit } => {
-            (ErrSessionTooLarge, words, Some(("limitBytes", limit.to_string())))
+            return (ErrSessionTooLarge, Some(("limitBytes", limit.to_string())));
         }
-        SessionsError::ListensToNobody => (ErrUnimplemented, words, None),
-        SessionsError::Store(StoreError::Unavailable(_)) => (ErrStoreUnavailable, words, None),
-        SessionsError::Store(StoreError::Full) => (ErrOverloaded, words, None),
-        SessionsError::Seal(SealError::UnknownKey(key)) => describe_unknown_key(*key),
+        SessionsError::Seal(SealError::UnknownKey(key))
+        | SessionsError::Tokens(TokenRefreshError::UnknownKey(key)) => {
+            return (ErrUnknownEncryptionKey, Some(("key", key.to_string())));
+        }
+        SessionsError::Missing | SessionsError::Tokens(TokenRefreshError::Missing) => ErrMissingSession,
+        SessionsError::Refused(TokenRefusal::MissingAccessToken) => ErrMissingAccessToken,
+        SessionsError::Refused(TokenRefusal::MissingRefreshToken) => ErrMissingRefreshToken,
+        SessionsError::Refused(TokenRefusal::ExpiredAccessToken) => ErrExpiredAccessToken,
+        SessionsError::Refused(TokenRefusal::RefusedBefore | TokenRefusal::SignInOwed)
+        | SessionsError::Tokens(TokenRefreshError::Refused | TokenRefreshError::Rejected) => {
+            ErrFailedRefreshGrant
+        }
+        SessionsError::Tokens(TokenRefreshError::TargetRefused) => ErrInvalidTarget,
+        // A use case reports as a refusal which scopes it is.
+        SessionsError::Tokens(TokenRefreshError::ScopeRefused) => ErrInsufficientScope,
+        SessionsError::Tokens(TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused) => {
+            ErrFailedTokenExchange
+        }
+        SessionsError::Tokens(TokenRefreshError::ProviderUnavailable) => ErrProviderUnavailable,
+        SessionsError::StaleVersion => ErrStaleVersion,
+        SessionsError::BoundToAnotherKey => ErrBoundToAnotherKey,
+        SessionsError::RequestIdReused => ErrRequestIdReused,
+        SessionsError::ListensToNobody => ErrUnimplemented,
+        SessionsError::Store(StoreError::Unavailable(_))
+        | SessionsError::Tokens(TokenRefreshError::StoreUnavailable) => ErrStoreUnavailable,
+        SessionsError::Store(StoreError::Full) => ErrOverloaded,
         SessionsError::Seal(_)
         | SessionsError::Store(StoreError::Corrupt)
         | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => (ErrInternal, FAULT.to_owned(), None),
-    }
-}
-
-fn describe_tokens(error: TokenRefreshError) -> (ErrorReason, String, Option<(&'static str, String)>) {
-    use ErrorReason::*;
-    let reason = match error {
-        TokenRefreshError::Missing => ErrMissingSession,
-        TokenRefreshError::Refused | TokenRefreshError::Rejected => ErrFailedRefreshGrant,
-        TokenRefreshError::TargetRefused => ErrInvalidTarget,
-        // A use case reports as a refusal which scopes it is.
-        TokenRefreshError::ScopeRefused => ErrInsufficientScope,
-        TokenRefreshError::ExchangeRefused | TokenRefreshError::SubjectRefused => ErrFailedTokenExchange,
-        TokenRefreshError::ProviderUnavailable => ErrProviderUnavailable,
-        TokenRefreshError::StoreUnavailable => ErrStoreUnavailable,
-        TokenRefreshError::UnknownKey(key) => return describe_unknown_key(key),
-        TokenRefreshError::Internal => return (ErrInternal, FAULT.to_owned(), None),
+        | SessionsError::Tokens(TokenRefreshError::Internal)
+        | SessionsError::Internal => ErrInternal,
     };
-    (reason, error.to_string(), None)
-}
-
-fn describe_unknown_key(key: KeyId) -> (ErrorReason, String, Option<(&'static str, String)>) {
-    let words = format!("a stored record needs key {key}, which this replica does not have");
-    let key = ("key", key.to_string());
-    (ErrorReason::ErrUnknownEncryptionKey, words, Some(key))
-}
-
-fn describe_refusal(refusal: &TokenRefusal) -> (ErrorReason, String, Option<(&'static str, String)>) {
-    use ErrorReason::*;
-    let (reason, metadata) = match refusal {
-        TokenRefusal::InsufficientScope(missing) => {
-            (ErrInsufficientScope, Some(("scopes", missing.join(" "))))
-        }
-        TokenRefusal::MissingAccessToken => (ErrMissingAccessToken, None),
-        TokenRefusal::MissingRefreshToken => (ErrMissingRefreshToken, None),
-        TokenRefusal::ExpiredAccessToken => (ErrExpiredAccessToken, None),
-        TokenRefusal::RefusedBefore | TokenRefusal::SignInOwed => (ErrFailedRefreshGrant, None),
-    };
-    (reason, refusal.to_string(), metadata)
+    (reason, None)
 }
 
 /// The reason of a failure.
@@ -85,7 +68,11 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
 
 /// The status of a failure.
 pub(super) fn of(error: &SessionsError) -> Status {
-    let (reason, words, metadata) = describe(error);
+    let (reason, metadata) = describe(error);
+    let words = match reason {
+        ErrorReason::ErrInternal => FAULT.to_owned(),
+        _ => error.to_string(),
+    };
     status(
         reason,
         words,
