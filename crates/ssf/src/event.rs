@@ -126,38 +126,36 @@ impl SecurityEvent {
         let events = events.and_then(Value::as_object);
         let events = events.filter(|events| (1..=MAX_EVENTS).contains(&events.len()));
         let events = events.ok_or_else(wrong)?;
-        let mut known = Vec::new();
+        let mut known = None;
         for (uri, payload) in events {
             let payload = payload.as_object().filter(|_| is_uri(uri)).ok_or_else(wrong)?;
-            let found = EVENT_TYPES
-                .iter()
-                .find(|(family, name, _)| uri.strip_prefix(family) == Some(*name));
-            known.extend(found.map(|(family, name, required)| (*family, *name, *required, payload)));
+            let mut types = EVENT_TYPES.iter();
+            let found = types.find(|(family, name, _)| uri.strip_prefix(family) == Some(*name));
+            if let Some(found) = found
+                && known.replace((found, payload)).is_some()
+            {
+                return Err(wrong());
+            }
         }
-        match (
-            known.as_slice(),
-            events.values().next().and_then(Value::as_object),
-        ) {
-            ([(family, name, required, payload)], _) => Self::read_known(family, name, required, payload),
-            ([], Some(payload)) => Ok(Self::describe("other", payload)),
-            _ => Err(wrong()),
+        match (known, events.values().find_map(Value::as_object)) {
+            (Some((event_type, payload)), _) => Self::read_known(event_type, payload),
+            (None, Some(payload)) => Ok(Self::describe("other", payload)),
+            (None, None) => Err(wrong()),
         }
     }
 
     fn read_known(
-        family: &str,
-        name: &'static str,
-        required: &[Required],
+        (family, name, required): &(&str, &'static str, &[Required]),
         payload: &Map<String, Value>,
     ) -> Result<Self, SecurityEventError> {
         required.iter().try_for_each(|one| one.check(payload))?;
         let mut event = Self::describe(name, payload);
-        if family == SSF {
+        if *family == SSF {
             event.stream = Some(stream_event(name, payload)?);
         }
         if let Some(claims) = payload
             .get("claims")
-            .filter(|_| name == "token-claims-change")
+            .filter(|_| *name == "token-claims-change")
             .and_then(Value::as_object)
         {
             event.claims = claims.clone();

@@ -79,12 +79,6 @@ impl Transmitter {
         })
     }
 
-    /// The settings it was made from.
-    #[must_use]
-    pub fn settings(&self) -> &TransmitterSettings {
-        &self.settings
-    }
-
     /// Verifies a token of this transmitter for a receiver of these names (`aud`); `now` in seconds since the Unix epoch. The caller guards
     /// against replays.
     ///

@@ -40,8 +40,7 @@ pub(super) type Service = SessionServiceClient<Channel>;
 pub(super) struct ConnectionState {
     /// It takes no further calls.
     going_away: AtomicBool,
-    has_spoken: AtomicBool,
-    /// Notified by the first bytes, and by the end.
+    /// Notified by bytes, and by the end.
     spoke_or_ended: Notify,
 }
 
@@ -153,7 +152,7 @@ impl AsyncRead for ObservedSocket {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before && !self.state.has_spoken.swap(true, Ordering::Relaxed) {
+        if buffer.filled().len() > before {
             self.state.spoke_or_ended.notify_one();
         }
         polled

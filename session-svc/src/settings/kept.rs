@@ -17,7 +17,13 @@ const STORE: &str = "SESSION_STORE";
 pub(crate) fn store_and_keys(
     reader: &mut Reader<'_>,
 ) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
-    let store = store(reader);
+    let store = reader
+        .text(STORE)
+        .parse::<StoreSettings>()
+        .unwrap_or_else(|error| {
+            reader.wrong(STORE, error.to_string());
+            StoreSettings::Memory
+        });
     let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
     let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");
     if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
@@ -32,17 +38,6 @@ pub(crate) fn store_and_keys(
         reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
     }
     (store, keys, keys_file)
-}
-
-fn store(reader: &mut Reader<'_>) -> StoreSettings {
-    let text = reader.text(STORE);
-    match text.parse::<StoreSettings>() {
-        Ok(store) => store,
-        Err(error) => {
-            reader.wrong(STORE, error.to_string());
-            StoreSettings::Memory
-        }
-    }
 }
 
 /// Names what is wrong with the files the store needs. Its engine is not asked: it may be down, or be serving.

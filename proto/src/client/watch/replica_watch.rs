@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use tokio::time::{Instant, sleep_until};
-use tonic::Status;
 
 use super::WatchItem;
 use super::freshness::Freshness;
@@ -39,15 +38,6 @@ struct OpenWatch {
     stream: OpenedStream<SessionEvent>,
     replica: Arc<ReplicaEndpoint>,
     freshness: Freshness,
-}
-
-/// What an open stream brings.
-enum Received {
-    Message(Result<Option<SessionEvent>, Status>),
-    /// Nothing, for longer than it may be silent.
-    Silent,
-    /// Nothing that is young enough.
-    Late,
 }
 
 struct ReplicaWatch {
@@ -103,33 +93,42 @@ impl ReplicaWatch {
                         Err(error) => self.lose(error),
                     }
                 }
-                WatchState::Open(open) => match open.next_message().await {
-                    Received::Message(Ok(Some(event))) => {
-                        open.freshness.record_arrival();
-                        let current = open.freshness.heartbeat(event.number);
-                        self.receive(event, current);
-                    }
-                    Received::Message(Ok(None)) => {
-                        // Only a replica that is shutting down ends a watch by itself.
-                        open.stream.connection.state.go_away();
-                        self.lose(SessionError::unreachable());
-                    }
-                    Received::Message(Err(status)) => {
-                        if call::is_transport(&status) {
+                WatchState::Open(open) => {
+                    let (question_at, late_at) = (open.freshness.question_at, open.freshness.late_at());
+                    tokio::select! {
+                        biased;
+                        () = sleep_until(question_at) => open.freshness.send_question(None),
+                        message = open.stream.events.message() => match message {
+                            Ok(Some(event)) => {
+                                open.freshness.record_arrival();
+                                let current = open.freshness.heartbeat(event.number);
+                                self.receive(event, current);
+                            }
+                            Ok(None) => {
+                                // Only a replica that is shutting down ends a watch by itself.
+                                open.stream.connection.state.go_away();
+                                self.lose(SessionError::unreachable());
+                            }
+                            Err(status) => {
+                                if call::is_transport(&status) {
+                                    open.replica.failed();
+                                }
+                                self.lose(status.into());
+                            }
+                        },
+                        // Nothing came for longer than the stream may be silent.
+                        () = sleep_until(open.freshness.silent_at()) => {
+                            open.stream.connection.state.go_away();
                             open.replica.failed();
+                            self.lose(SessionError::silent());
                         }
-                        self.lose(status.into());
+                        // Nothing that came is young enough.
+                        () = until(late_at) => {
+                            open.freshness.mark_late();
+                            self.report_lost(SessionError::silent());
+                        }
                     }
-                    Received::Silent => {
-                        open.stream.connection.state.go_away();
-                        open.replica.failed();
-                        self.lose(SessionError::silent());
-                    }
-                    Received::Late => {
-                        open.freshness.mark_late();
-                        self.report_lost(SessionError::silent());
-                    }
-                },
+                }
             }
         }
     }
@@ -214,22 +213,6 @@ impl ReplicaWatch {
     fn report_lost(&mut self, error: SessionError) {
         if self.lost.replace(error.reason) != Some(error.reason) {
             self.items.push_back(WatchItem::Lost(error));
-        }
-    }
-}
-
-impl OpenWatch {
-    /// Requests heartbeats when they are due, until the stream brings something.
-    async fn next_message(&mut self) -> Received {
-        loop {
-            let (question_at, late_at) = (self.freshness.question_at, self.freshness.late_at());
-            tokio::select! {
-                biased;
-                () = sleep_until(question_at) => self.freshness.send_question(None),
-                message = self.stream.events.message() => return Received::Message(message),
-                () = sleep_until(self.freshness.silent_at()) => return Received::Silent,
-                () = until(late_at) => return Received::Late,
-            }
         }
     }
 }
