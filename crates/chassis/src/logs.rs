@@ -7,14 +7,10 @@ mod json;
 mod queue;
 mod rate;
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::IsTerminal as _;
 
-use tracing::{Metadata, Subscriber};
-use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
-use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
@@ -82,17 +78,20 @@ pub(crate) fn init(
     }
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let has_own = audit.is_some();
-    let audit = audit.map(|queue| as_json(service, Records::Audit, queue));
+    let as_json = |records, queue| Json {
+        service,
+        records,
+        queue,
+    };
+    let audit = audit.map(|queue| as_json(Records::Audit, queue));
     let written = match settings.format {
-        Format::Json if has_own => as_json(service, Records::Logs, queue).boxed(),
-        Format::Json => as_json(service, Records::All, queue).boxed(),
+        Format::Json if has_own => as_json(Records::Logs, queue).boxed(),
+        Format::Json => as_json(Records::All, queue).boxed(),
         Format::Pretty => fmt::layer()
             .compact()
             .with_target(false)
             .with_ansi(false)
-            .with_writer(OneLine(
-                queue.with_filter(move |record| !has_own || record.target() != audit::TARGET),
-            ))
+            .with_writer(queue.with_filter(move |record| !has_own || record.target() != audit::TARGET))
             .boxed(),
     };
     let spans = traces.map(Traces::layer);
@@ -103,73 +102,4 @@ pub(crate) fn init(
         .with(written)
         .with(spans)
         .try_init();
-}
-
-/// Writes these records to a queue, as JSON.
-fn as_json<S>(
-    service: &'static str,
-    records: Records,
-    queue: LogQueue,
-) -> fmt::Layer<S, Unwritten, Json, LogQueue>
-where
-    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
-{
-    fmt::Layer::default()
-        .event_format(Json { service, records })
-        .fmt_fields(Unwritten)
-        .with_writer(queue)
-}
-
-/// Writes nothing of spans: a JSON record holds none, and writing their fields down would cost more than the record.
-struct Unwritten;
-
-impl<'writer> FormatFields<'writer> for Unwritten {
-    fn format_fields<R: RecordFields>(&self, _: fmt::format::Writer<'writer>, _: R) -> std::fmt::Result {
-        Ok(())
-    }
-}
-
-/// Writes each record, which arrives in one piece, as one line.
-struct OneLine<W>(W);
-
-impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for OneLine<M> {
-    type Writer = OneLine<M::Writer>;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        OneLine(self.0.make_writer())
-    }
-
-    fn make_writer_for(&'a self, record: &Metadata<'_>) -> Self::Writer {
-        OneLine(self.0.make_writer_for(record))
-    }
-}
-
-impl<W: Write> Write for OneLine<W> {
-    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        let content = record.strip_suffix(b"\n").unwrap_or(record);
-        let mut line: Vec<u8> = content
-            .iter()
-            .map(|b| if b.is_ascii_control() { b' ' } else { *b })
-            .collect();
-        line.push(b'\n');
-        self.0.write_all(&line)?;
-        Ok(record.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_end_or_escape_sequence_in_a_value_does_not_leave_its_record() {
-        let mut written = Vec::new();
-        let record = b"INFO denied error=x\nINFO signed in\x1b[2J\r\n";
-        assert_eq!(OneLine(&mut written).write(record).unwrap(), record.len());
-        assert_eq!(written, b"INFO denied error=x INFO signed in [2J \n");
-    }
 }

@@ -15,10 +15,10 @@ use std::iter;
 use serde::ser::{SerializeMap, Serializer as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
 
+use super::queue::LogQueue;
 use crate::audit::{self, Origin, schema};
 use crate::clock::timestamp;
 
@@ -32,12 +32,13 @@ const USUAL_BYTES: usize = 512;
 const REQUEST_ID: &str = "request_id";
 
 /// Writes records as JSON.
-#[derive(Clone, Copy)]
 pub(super) struct Json {
     /// The service that audit records name.
     pub(super) service: &'static str,
     /// Which records it writes. Those of another layer cost nothing here.
     pub(super) records: Records,
+    /// Where they go.
+    pub(super) queue: LogQueue,
 }
 
 /// Records of one stream.
@@ -51,27 +52,18 @@ pub(super) enum Records {
     Logs,
 }
 
-impl<S, N> FormatEvent<S, N> for Json
-where
-    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
-    N: for<'writer> FormatFields<'writer> + 'static,
-{
-    fn format_event(
-        &self,
-        _: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
+impl<S: Subscriber> Layer<S> for Json {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let line = match (event.metadata().target(), self.records) {
-            (audit::TARGET, Records::Logs) => return Ok(()),
+            (audit::TARGET, Records::Logs) => return,
             (audit::TARGET, _) => audit_line(self.service, &timestamp(), event),
-            (_, Records::Audit) => return Ok(()),
+            (_, Records::Audit) => return,
             _ => line(&timestamp(), event),
         };
-        let line = line.map_err(|_| fmt::Error)?;
-        let text = std::str::from_utf8(&line).map_err(|_| fmt::Error)?;
-        writer.write_str(text)?;
-        writer.write_char('\n')
+        if let Ok(mut line) = line {
+            line.push(b'\n');
+            self.queue.add(&line, event.metadata());
+        }
     }
 }
 
@@ -177,11 +169,14 @@ impl<M: SerializeMap> Visit for Fields<M> {
 mod tests {
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
+    use prometheus::Registry;
     use serde_json::{Value, json};
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
+    use crate::logs::UnwrittenRecords;
 
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
@@ -202,14 +197,15 @@ mod tests {
 
     fn logged(log: impl FnOnce()) -> Value {
         let written = Written::default();
-        let out = written.clone();
-        let layer = tracing_subscriber::fmt::layer()
-            .event_format(Json {
-                service: "probe",
-                records: Records::All,
-            })
-            .with_writer(move || out.clone());
+        let unwritten = UnwrittenRecords::new(&Registry::new()).unwrap();
+        let queue = LogQueue::start("logs", written.clone(), unwritten).unwrap();
+        let layer = Json {
+            service: "probe",
+            records: Records::All,
+            queue: queue.clone(),
+        };
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
+        assert!(queue.flush(Duration::from_secs(60)));
         let bytes = written.0.lock().unwrap().clone();
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");

@@ -123,6 +123,11 @@ impl LogQueue {
         Ok(Self(shared))
     }
 
+    /// Adds a whole line.
+    pub(super) fn add(&self, line: &[u8], record: &Metadata<'_>) {
+        self.0.add(line, class(record));
+    }
+
     /// Waits until everything is written, for at most `timeout`. Returns whether it is.
     pub(crate) fn flush(&self, timeout: Duration) -> bool {
         let pending = self.0.pending();
@@ -220,7 +225,7 @@ impl SharedQueue {
     }
 }
 
-/// Takes one record at a time.
+/// Takes one record for people at a time, which arrives in one piece, and makes one line of it.
 pub(crate) struct RecordWriter<'a> {
     shared: &'a SharedQueue,
     class: Class,
@@ -228,7 +233,10 @@ pub(crate) struct RecordWriter<'a> {
 
 impl Write for RecordWriter<'_> {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        self.shared.add(record, self.class);
+        let content = record.strip_suffix(b"\n").unwrap_or(record).iter();
+        let line = content.map(|byte| if byte.is_ascii_control() { b' ' } else { *byte });
+        self.shared
+            .add(&line.chain([b'\n']).collect::<Vec<_>>(), self.class);
         Ok(record.len())
     }
 
@@ -248,16 +256,20 @@ impl<'a> MakeWriter<'a> for LogQueue {
     }
 
     fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
-        let class = match record.target() {
-            audit::TARGET => Class::Audit,
-            OWN_TARGET => Class::Own,
-            _ if *record.level() <= Level::WARN => Class::Important,
-            _ => Class::Ordinary,
-        };
         RecordWriter {
             shared: &self.0,
-            class,
+            class: class(record),
         }
+    }
+}
+
+/// Which bound a record counts against.
+fn class(record: &Metadata<'_>) -> Class {
+    match record.target() {
+        audit::TARGET => Class::Audit,
+        OWN_TARGET => Class::Own,
+        _ if *record.level() <= Level::WARN => Class::Important,
+        _ => Class::Ordinary,
     }
 }
 
@@ -290,6 +302,19 @@ mod tests {
 
     fn start(pipe: Pipe) -> LogQueue {
         LogQueue::start("logs", pipe, UnwrittenRecords::new(&Registry::new()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_line_end_or_escape_sequence_in_a_value_does_not_leave_its_record() {
+        let (let_through, open) = mpsc::channel();
+        let (taken, written) = mpsc::channel();
+        drop(let_through);
+        let queue = start(Pipe { open, taken });
+        let record = b"INFO denied error=x\nINFO signed in\x1b[2J\r\n";
+        assert_eq!(queue.make_writer().write(record).unwrap(), record.len());
+        assert!(queue.flush(Duration::from_secs(60)));
+        let text: Vec<u8> = written.try_iter().flatten().collect();
+        assert_eq!(text, b"INFO denied error=x INFO signed in [2J \n");
     }
 
     #[test]
