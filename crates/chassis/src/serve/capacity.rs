@@ -120,7 +120,7 @@ impl OpenConnections {
         }
         for (_, id) in &idle {
             if let Some(connection) = self.remove(*id) {
-                connection.progress.evict();
+                connection.progress.evicted.cancel();
             }
         }
         !idle.is_empty()
@@ -172,7 +172,7 @@ mod tests {
         let busy = one.begin(0);
         let third = later().await;
         let _third = capacity.admit(ip(3), &third).unwrap();
-        assert!(other.is_evicted() && !one.is_evicted());
+        assert!(other.evicted.is_cancelled() && !one.evicted.is_cancelled());
         let _busy = third.begin(0);
         assert_eq!(
             capacity.admit(ip(4), &later().await).err(),
@@ -180,7 +180,7 @@ mod tests {
         );
         drop(busy);
         assert!(capacity.admit(ip(4), &later().await).is_ok());
-        assert!(one.is_evicted());
+        assert!(one.evicted.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
@@ -196,7 +196,7 @@ mod tests {
         let evicted = capacity.admit(ip(2), &first).unwrap();
         let second = later().await;
         let permit = capacity.admit(ip(2), &second).unwrap();
-        assert!(first.is_evicted() && !neighbour.is_evicted());
+        assert!(first.evicted.is_cancelled() && !neighbour.evicted.is_cancelled());
         // Who was sent away does not count twice when it is gone.
         drop(evicted);
         let busy = second.begin(0);
@@ -211,6 +211,6 @@ mod tests {
             .iter()
             .map(|one| capacity.admit(ip(9), one).unwrap())
             .collect();
-        assert!(permits.len() == 10 && proxy.iter().all(|one| !one.is_evicted()));
+        assert!(permits.len() == 10 && proxy.iter().all(|one| !one.evicted.is_cancelled()));
     }
 }

@@ -96,7 +96,7 @@ pub(super) async fn secured(
     // A failed handshake is the client's affair; TLS alerts it on the wire, and it is worth no record here.
     let handshake = tokio::select! {
         handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting) => handshake,
-        () = accepted.progress.evicted() => return,
+        () = accepted.progress.evicted.cancelled() => return,
     };
     let Ok(Ok(stream)) = handshake else {
         return;
@@ -163,7 +163,7 @@ async fn connection<S>(
             let _ = tokio::time::timeout(GOODBYE_TIMEOUT, stream.drive(serving.as_mut())).await;
             return;
         }
-        () = progress.evicted() => return,
+        () = progress.evicted.cancelled() => return,
         () = accepted.draining.cancelled() => {}
         () = disbelieved => {
             if let Some(certificate) = &accepted.certificate {
@@ -218,10 +218,7 @@ impl<S: Send + 'static> ServedConnection<S> {
                 return Box::pin(std::future::ready(Ok(*refusal)));
             }
         };
-        let over = match is_http2 {
-            true => Version1Or2::Two(self.streams.begin()),
-            false => Version1Or2::One(self.upgradable.clone()),
-        };
+        let stream = is_http2.then(|| self.streams.begin());
         request.extensions_mut().insert(self.peer);
         if self.budget.is_counted() {
             request.extensions_mut().insert(self.budget.clone());
@@ -229,8 +226,15 @@ impl<S: Send + 'static> ServedConnection<S> {
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        let (router, progress) = (self.router.clone(), self.progress.clone());
-        Box::pin(answer(request, router, progress, admitted, over))
+        let (router, connection) = (self.router.clone(), self.upgradable.clone());
+        Box::pin(answer(
+            request,
+            router,
+            self.progress.clone(),
+            admitted,
+            connection,
+            stream,
+        ))
     }
 
     /// Lets a request in, unless the connection is over its share.
@@ -251,7 +255,7 @@ impl<S: Send + 'static> ServedConnection<S> {
             self.limits.hit(listener::WAITING_BYTES);
             let refused = self.refusals.fetch_add(1, Ordering::Relaxed);
             if self.limits.ends_over_share && refused >= REFUSALS_MAX {
-                self.progress.evict();
+                self.progress.evicted.cancel();
             }
             return Err(Box::new((self.limits.refusal)()));
         };
@@ -265,31 +269,25 @@ impl<S: Send + 'static> ServedConnection<S> {
     }
 }
 
-/// What an admitted request is answered over.
-enum Version1Or2<S> {
-    /// The whole connection, which may become something else.
-    One(ConnectionIo<S>),
-    /// A stream of it.
-    Two(Arc<AnswerProgress>),
-}
-
-/// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.
+/// The router's answer over a stream of HTTP/2, or over the whole connection, which may become something else: over HTTP/1.1 it says
+/// whether it is the connection's last, over HTTP/2 the connection says so.
 async fn answer<S>(
     request: hyper::Request<Incoming>,
     mut router: Router,
     progress: ConnectionProgress,
     mut admitted: AdmittedRequest,
-    over: Version1Or2<S>,
+    connection: ConnectionIo<S>,
+    stream: Option<Arc<AnswerProgress>>,
 ) -> Result<Response, Infallible> {
-    let (request, rest) = match over {
-        Version1Or2::One(_) => watched(request),
-        Version1Or2::Two(_) => (request.map(Body::new), None),
+    let (request, rest) = match stream {
+        None => watched(request),
+        Some(_) => (request.map(Body::new), None),
     };
     let mut response = tower_service::Service::call(&mut router, request).await?;
-    if let Version1Or2::One(stream) = &over {
+    if stream.is_none() {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             progress.switch();
-            stream.keep(admitted.bytes.take());
+            connection.keep(admitted.bytes.take());
         } else {
             if let Some(rest) = rest
                 && !rest.is_read()
@@ -305,11 +303,7 @@ async fn answer<S>(
     if response.body().is_end_stream() {
         return Ok(response);
     }
-    let answer_progress = match over {
-        Version1Or2::One(_) => None,
-        Version1Or2::Two(answer_progress) => Some(answer_progress),
-    };
-    Ok(response.map(|body| Body::new(AnswerBody::new(body, answer_progress, admitted))))
+    Ok(response.map(|body| Body::new(AnswerBody::new(body, stream, admitted))))
 }
 
 /// An answer of HTTP/1.1 that is the last of its connection.
@@ -347,7 +341,7 @@ async fn end<S>(
     if is_unreadable || progress.leaves_body.is_set() {
         tokio::select! {
             () = linger(stream) => {}
-            () = progress.evicted() => {}
+            () = progress.evicted.cancelled() => {}
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// How HTTP/2 begins (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
@@ -42,7 +42,8 @@ pub(super) struct ConnectionState {
     header_bytes: AtomicUsize,
     /// Milliseconds from `opened` to when the last of them ended.
     idle_since_ms: AtomicU64,
-    evicted: Notify,
+    /// Cancelled when the connection is to end to make room for another one.
+    pub(super) evicted: CancellationToken,
 }
 
 /// Set once, and never reset.
@@ -125,23 +126,6 @@ impl ConnectionProgress {
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let since = Duration::from_millis(self.idle_since_ms.load(Ordering::Relaxed));
         (self.busy.load(Ordering::Relaxed) == 0).then(|| self.opened + since)
-    }
-
-    /// Ends the connection to make room for another one.
-    pub(super) fn evict(&self) {
-        self.evicted.notify_one();
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_evicted(&self) -> bool {
-        let mut evicted = std::pin::pin!(self.evicted());
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        evicted.as_mut().poll(&mut context).is_ready()
-    }
-
-    /// Resolves when the connection is to end to make room for another one.
-    pub(super) async fn evicted(&self) {
-        self.evicted.notified().await;
     }
 
     /// Whether the whole preface of HTTP/2 has come.
