@@ -202,7 +202,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let proxy = providers
         .settings()
         .next()
-        .and_then(|settings| settings.proxy.clone());
+        .and_then(|settings| settings.credentials.proxy.clone());
     let mut signals = signals::read(reader).unwrap_or_default();
     if let Some(file) = &mut signals.transmitters {
         signals::fit_to_providers(reader, file, proxy.as_ref(), &providers);

@@ -38,8 +38,8 @@ pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &Configu
         addresses.push(("frontchannel_logout_uri", main.at(FRONT_CHANNEL_PATH)));
     }
     addresses.push(("initiate_login_uri", main.login_url(None, None)));
-    let signs = matches!(provider.settings.client_auth, ClientAuth::PrivateKeyJwt(_))
-        || provider.settings.request_keys.is_some();
+    let signs = matches!(provider.settings.credentials.auth, ClientAuth::PrivateKeyJwt(_))
+        || provider.settings.credentials.request_keys.is_some();
     if signs {
         addresses.push(("jwks_uri", main.at(client_keys::PATH)));
     }

@@ -64,7 +64,9 @@ pub(super) fn judge(
         }
     }
     // Such a token is of no use to whoever does not hold the key.
-    let bound = providers.settings().any(|settings| settings.dpop_key.is_some());
+    let bound = providers
+        .settings()
+        .any(|settings| settings.credentials.dpop_key.is_some());
     for name in ["EDGE_ACCESS_TOKEN_ENDPOINT", "EDGE_CHECK_AUTHORIZATION"] {
         if bound && reader.flag(name) {
             reader.wrong(

@@ -66,7 +66,7 @@ impl RelyingParty {
         }
         let client_id = ClientId::new(settings.client_id.clone());
         let settings = Arc::new(settings);
-        let access = Access::new(&settings, settings.credentials())?;
+        let access = Access::new(&settings, settings.credentials.clone())?;
         Ok(Self {
             settings,
             client: Arc::new(CoreClient::new(client_id, issuer, JsonWebKeySet::default())),
@@ -141,8 +141,7 @@ impl RelyingParty {
     pub async fn authorization_url(&self, request: &AuthorizationRequest<'_>) -> Result<Url, ProviderError> {
         let metadata = self
             .metadata_with(|metadata| {
-                let is_required = self.settings.par == Par::Require || metadata.requires_pushed_requests;
-                metadata.pushed_authorization_request_endpoint.is_some() || !is_required
+                metadata.pushed_authorization_request_endpoint.is_some() || !self.requires_push(metadata)
             })
             .await?;
         if !metadata.supports_s256 {
@@ -160,12 +159,11 @@ impl RelyingParty {
             metadata.asking_prompt(),
             dpop_key,
         );
-        let pushed = match (&metadata.pushed_authorization_request_endpoint, self.settings.par) {
-            (None, Par::Auto | Par::Off) if !metadata.requires_pushed_requests => None,
-            (Some(_), Par::Off) if !metadata.requires_pushed_requests => None,
-            (None, _) | (Some(_), Par::Off) => return Err(ProviderError::PushedRequests),
-            (Some(endpoint), Par::Auto | Par::Require) => Some(endpoint),
-        };
+        let offered = metadata.pushed_authorization_request_endpoint.as_ref();
+        let pushed = offered.filter(|_| self.settings.par != Par::Off);
+        if pushed.is_none() && self.requires_push(&metadata) {
+            return Err(ProviderError::PushedRequests);
+        }
         if pushed.is_none() && access.credentials.request_keys.is_none() {
             return Ok(whole);
         }
@@ -198,6 +196,10 @@ impl RelyingParty {
         Ok(url)
     }
 
+    fn requires_push(&self, metadata: &Metadata) -> bool {
+        self.settings.par == Par::Require || metadata.requires_pushed_requests
+    }
+
     /// Whether a sign-in goes on although its request could not be pushed: the answer was none of RFC 9126, and neither the settings
     /// nor the provider require pushed requests. The first time there is a warning.
     fn may_go_on_without_push(&self, metadata: &Metadata, error: &ProviderError) -> bool {
@@ -205,7 +207,7 @@ impl RelyingParty {
             error,
             ProviderError::Malformed { .. } | ProviderError::Status { .. } | ProviderError::TooLarge { .. }
         );
-        let may = is_unusable && self.settings.par == Par::Auto && !metadata.requires_pushed_requests;
+        let may = is_unusable && !self.requires_push(metadata);
         if may {
             self.push_warning.call_once(|| {
                 tracing::warn!(
@@ -231,7 +233,7 @@ impl RelyingParty {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         let answer = self.post(metadata, (endpoint, url), &fields, now).await?;
-        grant::pushed_answer(&answer, &self.settings, endpoint)
+        grant::pushed_answer(&answer, &self.settings)
     }
 
     /// Exchanges an authorization code (OpenID Connect Core 3.1.3).
@@ -338,7 +340,7 @@ impl RelyingParty {
         if answer.status == 200 {
             return Ok(Revoked::Done);
         }
-        Err(grant::refused(&answer, &self.settings, endpoint))
+        Err(grant::refused(&answer, &self.settings))
     }
 
     /// Where to send the browser to end the provider's session too; `None` when the provider offers no such endpoint.

@@ -9,7 +9,7 @@ const SECRET: &str = "hunter2";
 #[test]
 fn secrets_tokens_and_people_are_in_no_debug_output() {
     let mut settings = ProviderSettings::new("https://op.example", "client");
-    settings.client_auth = ClientAuth::SecretPost(ClientSecret::new(SECRET.to_owned()));
+    settings.credentials.auth = ClientAuth::SecretPost(ClientSecret::new(SECRET.to_owned()));
     let tokens = TokenSet {
         access_token: SECRET.to_owned(),
         token_type: "Bearer".to_owned(),
@@ -41,7 +41,7 @@ fn secrets_tokens_and_people_are_in_no_debug_output() {
     };
     for shown in [
         format!("{settings:?}"),
-        format!("{:?}", settings.credentials()),
+        format!("{:?}", settings.credentials),
         format!("{tokens:?}"),
         format!("{refreshed:?}"),
         format!("{id_token:?}"),

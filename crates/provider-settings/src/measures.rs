@@ -32,7 +32,7 @@ pub fn measure(
     )?;
     registry.register(Box::new(durations.clone()))?;
     for provider in &mut providers.all {
-        if let ClientAuth::TlsClientAuth { cert_file, .. } = &provider.settings.client_auth {
+        if let ClientAuth::TlsClientAuth { cert_file, .. } = &provider.settings.credentials.auth {
             let shown = certificates.of("provider", &provider.id);
             shown.loaded(Some(cert_file));
             provider.credential_files.shown = Some(shown);

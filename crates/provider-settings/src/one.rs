@@ -26,7 +26,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     let auth = client_auth(reader);
     let mut settings = ProviderSettings::new(issuer, client_id);
     if let Some(auth) = auth {
-        settings.client_auth = auth;
+        settings.credentials.auth = auth;
     }
     settings.trusted_audiences = reader.list("OIDC_TRUSTED_AUDIENCES");
     settings.tenants = tenants(reader, &settings.issuer);
@@ -36,8 +36,8 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
         .map(|url| judged(reader, METADATA_URL, url));
     read_endpoints(reader, &mut settings);
     settings.name = name(reader);
-    settings.request_keys = request_keys(reader);
-    settings.dpop_key = dpop_key(reader);
+    settings.credentials.request_keys = request_keys(reader);
+    settings.credentials.dpop_key = dpop_key(reader);
     settings.scope = scope(reader);
     settings.audience = reader.optional_text("OIDC_AUDIENCE");
     settings.resources = resources(reader);
@@ -71,7 +71,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.ca_file = reader
         .path("OIDC_CA_FILE")
         .filter(|path| tls::judge_authorities(reader, "OIDC_CA_FILE", path));
-    settings.proxy = proxy(reader);
+    settings.credentials.proxy = proxy(reader);
     try_out(reader, &settings);
     settings
 }

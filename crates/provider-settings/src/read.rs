@@ -31,7 +31,7 @@ pub fn read(reader: &mut Reader<'_>) -> ConfiguredProviders {
     });
     let proxy = proxy(reader);
     for provider in &mut providers.all {
-        provider.settings.proxy.clone_from(&proxy);
+        provider.settings.credentials.proxy.clone_from(&proxy);
         provider.credential_files.read_proxy(reader);
     }
     providers

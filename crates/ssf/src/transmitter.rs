@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oidc::{BuildError, ForwardProxy, ProviderSettings, RelyingParty};
+use oidc::{BuildError, Credentials, ForwardProxy, ProviderSettings, RelyingParty};
 use url::Url;
 
 use crate::strict_json::strict_object;
@@ -69,7 +69,10 @@ impl Transmitter {
         let document = settings.configuration_url.clone().unwrap_or(url);
         let keys = RelyingParty::new(ProviderSettings {
             ca_file: settings.ca_file.clone(),
-            proxy: settings.proxy.clone(),
+            credentials: Credentials {
+                proxy: settings.proxy.clone(),
+                ..Credentials::default()
+            },
             http_timeout: HTTP_TIMEOUT,
             ..ProviderSettings::of_signer(settings.issuer.as_str(), document)
         })?;

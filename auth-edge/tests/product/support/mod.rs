@@ -137,7 +137,7 @@ impl Stack {
             let issuer = given("OIDC_ISSUER_URL", provider.issuer());
             let mut only = ProviderSettings::new(issuer, given("OIDC_CLIENT_ID", CLIENT_ID));
             let secret = ClientSecret::new(given("OIDC_CLIENT_SECRET", CLIENT_SECRET));
-            only.client_auth = ClientAuth::SecretBasic(secret);
+            only.credentials.auth = ClientAuth::SecretBasic(secret);
             let resources = given("OIDC_RESOURCE", "");
             let named = resources.split(',').filter(|one| !one.is_empty());
             only.resources = named.map(str::to_owned).collect();
@@ -146,7 +146,7 @@ impl Stack {
             }
             let timeout_ms = given("OIDC_HTTP_TIMEOUT_MS", "5000").parse().unwrap();
             only.http_timeout = Duration::from_millis(timeout_ms);
-            only.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));
+            only.credentials.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));
             RefreshProviders::from(RelyingParty::new(only).unwrap())
         } else {
             listed(&file)

@@ -12,7 +12,7 @@ use crate::SigningAlgorithm;
 use crate::client::client_key::{ClientKeys, SigningFailed};
 
 /// The client authentication method.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum ClientAuth {
     /// The one of the next two that the provider's metadata list; Basic where they list both or nothing.
     SecretByMetadata(ClientSecret),
@@ -30,6 +30,7 @@ pub enum ClientAuth {
         key_file: PathBuf,
     },
     /// `none`: a public client.
+    #[default]
     None,
 }
 

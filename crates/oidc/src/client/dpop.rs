@@ -5,7 +5,6 @@
 //! own for each session; all replicas of all services share one, so that each can go on where another stopped.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use base64::Engine as _;
@@ -23,14 +22,8 @@ const MAX_SERVERS: usize = 1_024;
 const MAX_NONCE_BYTES: usize = 512;
 
 /// The key that tokens are bound to.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct DpopKey(ClientKey);
-
-impl fmt::Debug for DpopKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DpopKey").field(&self.thumbprint()).finish()
-    }
-}
 
 /// What a proof is for.
 #[derive(Clone, Copy, Debug)]

@@ -126,7 +126,7 @@ impl std::fmt::Display for OAuthError {
 
 /// What may be wrong with a client's proof that is refused.
 pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
-    match &settings.client_auth {
+    match &settings.credentials.auth {
         ClientAuth::PrivateKeyJwt(_) => {
             "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there"
         }

@@ -42,14 +42,10 @@ fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderErr
 }
 
 /// What an answer that holds nothing else says.
-pub(crate) fn refused(
-    answer: &ProviderResponse,
-    settings: &ProviderSettings,
-    endpoint: &'static str,
-) -> ProviderError {
+pub(crate) fn refused(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderError {
     refusal(answer, settings).map_or_else(
         || outage(answer, settings),
-        |refusal| ProviderError::Refused(endpoint, refusal),
+        |refusal| ProviderError::Refused(answer.endpoint, refusal),
     )
 }
 
@@ -129,12 +125,11 @@ pub(crate) fn exchange_answer(
 pub(crate) fn pushed_answer(
     answer: &ProviderResponse,
     settings: &ProviderSettings,
-    endpoint: &'static str,
 ) -> Result<String, ProviderError> {
     let document: Map<String, Value> = match answer.status {
         201 => answer.json()?,
         200 if refusal(answer, settings).is_none() => answer.json()?,
-        _ => return Err(refused(answer, settings, endpoint)),
+        _ => return Err(refused(answer, settings)),
     };
     let lives = document
         .get("expires_in")
@@ -142,7 +137,7 @@ pub(crate) fn pushed_answer(
         .is_some_and(|secs| secs > 0);
     text(&document, "request_uri")
         .filter(|_| lives)
-        .ok_or(ProviderError::Malformed(endpoint))
+        .ok_or_else(|| answer.malformed())
 }
 
 fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
@@ -156,7 +151,7 @@ fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
 /// The one token type that was requested: a bearer token in the place of a bound one would be worth more to a thief. Some
 /// providers leave the type out when it is `Bearer`.
 fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Option<&'static str> {
-    let wanted = if settings.dpop_key.is_some() {
+    let wanted = if settings.credentials.dpop_key.is_some() {
         "DPoP"
     } else {
         "Bearer"

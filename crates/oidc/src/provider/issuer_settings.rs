@@ -66,7 +66,7 @@ impl ProviderSettings {
     /// # Errors
     /// They are another issuer's, or lack what is needed, or name what must not be used.
     pub(crate) fn judge(&self, document: Map<String, Value>) -> Result<Metadata, ProviderError> {
-        let mutual_tls = matches!(self.client_auth, ClientAuth::TlsClientAuth { .. });
+        let mutual_tls = matches!(self.credentials.auth, ClientAuth::TlsClientAuth { .. });
         let document = self.with_configured_endpoints(document);
         Metadata::from_document(&document, &self.issuer_of_metadata(), mutual_tls)
     }

@@ -27,11 +27,7 @@ impl RelyingParty {
     /// Settings that cannot be used.
     pub fn with_settings(&self, change: impl FnOnce(&mut ProviderSettings)) -> Result<Self, BuildError> {
         let mut settings = ProviderSettings::clone(&self.settings);
-        let credentials = self.credentials();
-        settings.client_auth = credentials.auth;
-        settings.request_keys = credentials.request_keys;
-        settings.dpop_key = credentials.dpop_key;
-        settings.proxy = credentials.proxy;
+        settings.credentials = self.credentials();
         change(&mut settings);
         Self::new(settings)
     }

@@ -47,7 +47,7 @@ impl RelyingParty {
         let fields = [("token", raw), ("token_type_hint", "access_token")];
         let answer = self.post(&metadata, (endpoint, url), &fields, now).await?;
         if answer.status != 200 {
-            return Err(grant::refused(&answer, &self.settings, endpoint).into());
+            return Err(grant::refused(&answer, &self.settings).into());
         }
         let Some(raw) = answer.compact_jws() else {
             return introspection::token(introspection::plain(&answer)?, &self.settings);

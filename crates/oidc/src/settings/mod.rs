@@ -48,12 +48,8 @@ pub struct ProviderSettings {
     pub client_id: String,
     /// Audiences that an ID token or logout token may name beside this client.
     pub trusted_audiences: Vec<String>,
-    /// How this client proves who it is.
-    pub client_auth: ClientAuth,
-    /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
-    pub request_keys: Option<ClientKeys>,
-    /// Key that tokens are bound to (RFC 9449); `None` means bearer tokens.
-    pub dpop_key: Option<DpopKey>,
+    /// What proves who this client is, at the start.
+    pub credentials: Credentials,
     /// Scope requested, space-separated; contains `openid`.
     pub scope: String,
     /// `audience` parameter of the authorization request.
@@ -83,8 +79,6 @@ pub struct ProviderSettings {
     pub clock_tolerance_secs: u64,
     /// PEM file of the certification authorities trusted for the provider instead of the public ones.
     pub ca_file: Option<PathBuf>,
-    /// The proxy calls to the provider go through.
-    pub proxy: Option<ForwardProxy>,
     /// Whoever measures requests to the provider.
     pub observer: Option<RequestObserver>,
 }
@@ -102,9 +96,7 @@ impl ProviderSettings {
             name: None,
             client_id: client_id.into(),
             trusted_audiences: Vec::new(),
-            client_auth: ClientAuth::None,
-            request_keys: None,
-            dpop_key: None,
+            credentials: Credentials::default(),
             scope: "openid profile email".to_owned(),
             audience: None,
             resources: Vec::new(),
@@ -119,7 +111,6 @@ impl ProviderSettings {
             refresh_timeout: Duration::from_millis(20_000),
             clock_tolerance_secs: 60,
             ca_file: None,
-            proxy: None,
             observer: None,
         }
     }
@@ -156,16 +147,6 @@ impl ProviderSettings {
         }
     }
 
-    /// Everything that proves who this client is.
-    pub fn credentials(&self) -> Credentials {
-        Credentials {
-            auth: self.client_auth.clone(),
-            request_keys: self.request_keys.clone(),
-            dpop_key: self.dpop_key.clone(),
-            proxy: self.proxy.clone(),
-        }
-    }
-
     /// `max_age` in seconds when the configured authorization parameters ask for one.
     pub fn configured_max_age(&self) -> Option<u64> {
         self.configured("max_age").and_then(|value| value.parse().ok())
@@ -185,15 +166,15 @@ impl ProviderSettings {
 }
 
 /// What proves who this client is; replaced as a whole when files change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    /// Client authentication.
+    /// How this client proves who it is.
     pub auth: ClientAuth,
-    /// Keys that sign authorization requests.
+    /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
     pub request_keys: Option<ClientKeys>,
-    /// Key that tokens are bound to.
+    /// Key that tokens are bound to (RFC 9449); `None` means bearer tokens.
     pub dpop_key: Option<DpopKey>,
-    /// The proxy, which may know this client by user and password.
+    /// The proxy calls to the provider go through, which may know this client by user and password.
     pub proxy: Option<ForwardProxy>,
 }
 

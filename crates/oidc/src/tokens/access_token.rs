@@ -119,9 +119,11 @@ impl VerifiedAccessToken {
         if claims.contains_key("exp") && exp.is_none() {
             return Err(IdTokenError::Expired.into());
         }
+        let client_id = checks.text("client_id");
+        let client_id = client_id.filter(|id| !id.is_empty() && id.len() <= MAX_CLIENT_ID_BYTES);
         Ok(Self {
             iss: checks.text("iss").unwrap_or(&settings.issuer).to_owned(),
-            client_id: client_id(&checks)?.to_owned(),
+            client_id: client_id.ok_or(AccessTokenError::Client)?.to_owned(),
             exp,
             auth_time: checks.instant("auth_time"),
             binding: binding(&claims)?,
@@ -191,13 +193,6 @@ impl VerifiedAccessToken {
     pub fn claims(&self) -> &Map<String, Value> {
         &self.claims
     }
-}
-
-fn client_id<'a>(checks: &'a ClaimChecks<'_>) -> Result<&'a str, AccessTokenError> {
-    checks
-        .text("client_id")
-        .filter(|id| !id.is_empty() && id.len() <= MAX_CLIENT_ID_BYTES)
-        .ok_or(AccessTokenError::Client)
 }
 
 /// What `cnf` binds the token to (RFC 7800 section 3.1): what is not understood is not passed over.

@@ -29,7 +29,7 @@ pub struct DeviceProof {
 /// Why it proves nothing.
 pub fn verify_registration(raw: &str) -> Result<DeviceProof, ProofError> {
     let proof = parse(raw)?;
-    let jwk = proof.header("jwk").and_then(Value::as_object);
+    let jwk = proof.header.get("jwk").and_then(Value::as_object);
     let members = jwk.and_then(required_members).ok_or(ProofError::Key)?;
     verified(&proof, members)
 }
@@ -41,7 +41,7 @@ pub fn verify_registration(raw: &str) -> Result<DeviceProof, ProofError> {
 pub fn verify_refresh(raw: &str, jwk: &str) -> Result<DeviceProof, ProofError> {
     let proof = parse(raw)?;
     // It MUST not be present: who trusts the key that comes with a proof trusts everybody.
-    if proof.header("jwk").is_some() {
+    if proof.header.get("jwk").is_some() {
         return Err(ProofError::Key);
     }
     let members = serde_json::from_str(jwk).map_err(|_| ProofError::Key)?;

@@ -50,7 +50,8 @@ pub struct VerifiedProof {
 pub fn verify_proof(raw: &str, expected: &ExpectedProof<'_>, now: u64) -> Result<VerifiedProof, ProofError> {
     let proof = proof::parse(raw, &AcceptedAlgorithms::Auto, TYPE)?;
     let jwk = proof
-        .header("jwk")
+        .header
+        .get("jwk")
         .and_then(Value::as_object)
         .ok_or(ProofError::Key)?;
     if SECRET_MEMBERS.iter().any(|secret| jwk.contains_key(*secret)) {

@@ -28,7 +28,8 @@ pub struct UnverifiedToken<'a> {
     pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
-    header: Map<String, Value>,
+    /// As unverified as all of it.
+    pub(crate) header: Map<String, Value>,
     payload: &'a str,
 }
 
@@ -79,11 +80,6 @@ impl<'a> UnverifiedToken<'a> {
     pub(crate) fn claims(&self) -> Result<Map<String, Value>, IdTokenError> {
         let claims = self.payload().and_then(|payload| strict_claims(&payload));
         claims.ok_or(IdTokenError::Malformed)
-    }
-
-    /// A member of the header, as unverified as all of it.
-    pub(crate) fn header(&self, name: &str) -> Option<&Value> {
-        self.header.get(name)
     }
 
     /// Whether the header has a `typ`.

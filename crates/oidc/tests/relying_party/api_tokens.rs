@@ -48,7 +48,7 @@ async fn an_exchange_shows_the_access_token_and_names_the_api() {
 
 #[tokio::test]
 async fn an_exchanged_token_is_bound_to_the_key_or_of_no_use() {
-    let bench = bench_with(|settings| settings.dpop_key = Some(dpop_key()));
+    let bench = bench_with(|settings| settings.credentials.dpop_key = Some(dpop_key()));
     bench.provider.script(|script| script.dpop = true);
     let tokens = bench.exchange().await.expect("tokens");
     let exchanged = bench

@@ -234,7 +234,7 @@ fn wants(status: u16, header: (&str, &str)) -> Answer {
 
 #[tokio::test]
 async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
-    let bench = bench_with(|settings| settings.dpop_key = Some(dpop_key()));
+    let bench = bench_with(|settings| settings.credentials.dpop_key = Some(dpop_key()));
     bench.provider.script(|script| {
         let challenge = ("www-authenticate", "DPoP error=\"use_dpop_nonce\"");
         script
@@ -263,7 +263,7 @@ async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
 async fn a_repetition_with_the_nonce_takes_no_time_of_its_own() {
     const TIMEOUT: Duration = Duration::from_millis(1_000);
     let bench = bench_with(|settings| {
-        settings.dpop_key = Some(dpop_key());
+        settings.credentials.dpop_key = Some(dpop_key());
         settings.http_timeout = TIMEOUT;
         settings.refresh_timeout = TIMEOUT;
     });

@@ -284,7 +284,7 @@ async fn a_token_response_without_a_type_is_of_bearer_tokens() {
     let refresh_token = tokens.refresh_token.expect("a refresh token");
     let refreshed = bench.party.refresh(&refresh_token, NOW).await.expect("refreshed");
     assert_eq!(refreshed.token_type, "Bearer");
-    let bound = bench_with(|settings| settings.dpop_key = Some(dpop_key()));
+    let bound = bench_with(|settings| settings.credentials.dpop_key = Some(dpop_key()));
     bound
         .provider
         .script(|script| drop(script.token.insert("token_type".to_owned(), json!(null))));

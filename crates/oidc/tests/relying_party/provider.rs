@@ -108,7 +108,7 @@ fn settings_that_cannot_be_kept_to_are_refused_before_any_word_is_said() {
     let built = |issuer: &str, algorithm, auth: &ClientAuth| {
         let mut settings = ProviderSettings::new(issuer, "client");
         settings.signing_algs = AcceptedAlgorithms::Named(vec![algorithm]);
-        settings.client_auth = auth.clone();
+        settings.credentials.auth = auth.clone();
         RelyingParty::new(settings).map(|_| ())
     };
     let public = ClientAuth::None;

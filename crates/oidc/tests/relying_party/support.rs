@@ -41,7 +41,7 @@ pub(crate) fn bench_with(change: impl FnOnce(&mut ProviderSettings)) -> Bench {
     let provider = ScriptedProvider::start();
     provider.script(|script| script.now = Some(NOW));
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
-    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     settings.http_timeout = Duration::from_millis(1_500);
     settings.refresh_timeout = settings.http_timeout;
     change(&mut settings);

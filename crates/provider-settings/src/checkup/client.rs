@@ -16,7 +16,7 @@ pub(super) fn credentials(
     settings: &ProviderSettings,
     verdict: &Result<ClientVerdict, ProviderError>,
 ) -> Finding {
-    let method = settings.client_auth.method();
+    let method = settings.credentials.auth.method();
     let refused = match verdict {
         Ok(ClientVerdict::Believed) => {
             return Finding::fits(format!("the provider believes who we are ({method})"));
@@ -40,7 +40,7 @@ pub(super) fn credentials(
         }
         Err(error) => return Finding::unknown(chain(error)),
     };
-    let advice = match settings.client_auth {
+    let advice = match settings.credentials.auth {
         ClientAuth::SecretByMetadata(_) | ClientAuth::SecretBasic(_) | ClientAuth::SecretPost(_) => {
             "OIDC_CLIENT_SECRET: copy the client's secret again"
         }

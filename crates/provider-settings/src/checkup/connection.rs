@@ -49,7 +49,7 @@ pub(super) fn judge(settings: &ProviderSettings, probe: &DiscoveryProbe, now: u6
 }
 
 fn forward_proxy(settings: &ProviderSettings, url: &Url) -> Finding {
-    Finding::information(match &settings.proxy {
+    Finding::information(match &settings.credentials.proxy {
         None => "none (HTTPS_PROXY is not set)".to_owned(),
         Some(proxy) => proxy.authority_for(url).map_or_else(
             || {
@@ -62,7 +62,7 @@ fn forward_proxy(settings: &ProviderSettings, url: &Url) -> Finding {
 }
 
 fn no_document(settings: &ProviderSettings, probe: &DiscoveryProbe, error: &ProviderError) -> Finding {
-    let proxy = settings.proxy.as_ref();
+    let proxy = settings.credentials.proxy.as_ref();
     let (found, advice) = match error {
         ProviderError::Unreachable(_, source) => match TlsFault::of(source) {
             Some(fault) => describe_fault(fault, PROVIDER),

@@ -101,7 +101,10 @@ fn the_forward_proxy_is_named_without_its_password() {
     let proxied = |issuer: &str| {
         let proxy = ForwardProxy::new("http://user:hunter22@proxy.example:3128", "").unwrap();
         let settings = ProviderSettings {
-            proxy: Some(proxy),
+            credentials: oidc::Credentials {
+                proxy: Some(proxy),
+                ..oidc::Credentials::default()
+            },
             ..ProviderSettings::new(issuer, "client")
         };
         let finding = judge(&settings, &probe(issuer), 0)

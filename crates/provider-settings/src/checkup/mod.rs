@@ -84,7 +84,7 @@ async fn examine_document(party: &RelyingParty, part: Part, now: u64) -> (Vec<Ch
         return (checks, false);
     };
     let said = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
-    let mutual_tls = matches!(settings.client_auth, ClientAuth::TlsClientAuth { .. });
+    let mutual_tls = matches!(settings.credentials.auth, ClientAuth::TlsClientAuth { .. });
     let metadata = Metadata::from_document(document, said, mutual_tls);
     checks.push(("issuer", tokens::issuer(DiscoveryDocument(document), settings)));
     if let Err(error) = &metadata {
@@ -111,7 +111,7 @@ fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part)
         .list("token_endpoint_auth_methods_supported")
         .unwrap_or_default();
     let methods: Vec<String> = methods.into_iter().map(str::to_owned).collect();
-    let auth = settings.client_auth.for_methods(&methods);
+    let auth = settings.credentials.auth.for_methods(&methods);
     let authentication = tokens::client_authentication(document, &auth);
     let mut checks = vec![("client_authentication", authentication)];
     if let Part::SignIn { userinfo } = part {

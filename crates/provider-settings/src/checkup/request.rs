@@ -90,7 +90,7 @@ pub(super) fn signed_requests(
     document: DiscoveryDocument<'_>,
     settings: &ProviderSettings,
 ) -> Option<Finding> {
-    let Some(keys) = &settings.request_keys else {
+    let Some(keys) = &settings.credentials.request_keys else {
         return (document.says("require_signed_request_object") == Some(true)).then(|| {
             Finding::problem(
                 "the provider takes signed requests alone, and ours are not",

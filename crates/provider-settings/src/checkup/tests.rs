@@ -1,7 +1,7 @@
 //! Judgements on a discovery document, as tables.
 
 use chassis::findings::Verdict::{Fits, Information, Problem, Unknown, Warning};
-use oidc::{AcceptedAlgorithms, ClientSecret, OAuthError, Par, ResponseMode, SigningAlgorithm};
+use oidc::{AcceptedAlgorithms, ClientSecret, Credentials, OAuthError, Par, ResponseMode, SigningAlgorithm};
 use scripted_provider::{Answer, CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use serde_json::json;
 
@@ -38,7 +38,10 @@ fn document(changes: &Value) -> Map<String, Value> {
 
 fn settings() -> ProviderSettings {
     ProviderSettings {
-        client_auth: ClientAuth::SecretBasic(ClientSecret::new("a secret".to_owned())),
+        credentials: Credentials {
+            auth: ClientAuth::SecretBasic(ClientSecret::new("a secret".to_owned())),
+            ..Credentials::default()
+        },
         ..ProviderSettings::new(ISSUER, "client")
     }
 }
@@ -249,7 +252,10 @@ fn the_settings_are_judged_by_what_the_document_says() {
         ..settings()
     };
     let open = ProviderSettings {
-        client_auth: ClientAuth::None,
+        credentials: Credentials {
+            auth: ClientAuth::None,
+            ..Credentials::default()
+        },
         ..settings()
     };
     let required = json!({
@@ -387,7 +393,7 @@ fn a_page_that_an_unregistered_address_gets_as_well_is_a_warning() {
 async fn a_made_up_refresh_token_is_shown_before_a_code() {
     let provider = ScriptedProvider::start();
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
-    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     let party = RelyingParty::new(settings).unwrap();
     let redirect_uri = RedirectUrl::new("http://127.0.0.1:3000/api/auth/callback".to_owned()).unwrap();
     let uris = SignInUris {
@@ -435,7 +441,7 @@ fn a_sign_out_that_is_refused_names_the_address_to_register() {
 async fn a_pushed_request_that_is_refused_says_nothing_of_the_client() {
     let provider = ScriptedProvider::start();
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
-    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     let party = RelyingParty::new(settings).unwrap();
     let redirect_uri = RedirectUrl::new("http://127.0.0.1:3000/api/auth/callback".to_owned()).unwrap();
     let uris = SignInUris {
@@ -493,7 +499,10 @@ async fn metadata_and_endpoints_at_configured_addresses_are_what_is_judged() {
     let settings = ProviderSettings {
         metadata_url: Some(address(Endpoint::Discovery)),
         endpoints: vec![("jwks_uri", address(Endpoint::Jwks))],
-        client_auth: ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned())),
+        credentials: Credentials {
+            auth: ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned())),
+            ..Credentials::default()
+        },
         ..ProviderSettings::new(issuer, CLIENT_ID)
     };
     let (checks, party) = examine(&settings, ALWAYS, 1_800_000_000).await;
@@ -504,7 +513,7 @@ async fn metadata_and_endpoints_at_configured_addresses_are_what_is_judged() {
 async fn a_refusal_at_the_redirect_uri_is_described_and_does_not_blame_that_uri() {
     let provider = ScriptedProvider::start();
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
-    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     let party = RelyingParty::new(settings).unwrap();
     let callback = "http://127.0.0.1:3000/api/auth/callback";
     let redirect_uri = RedirectUrl::new(callback.to_owned()).unwrap();
@@ -544,7 +553,10 @@ fn proofs_of_possession_are_judged_by_the_algorithm_of_the_key_there_is() {
     // The example of RFC 8410, section 10.3.
     let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
     let settings = ProviderSettings {
-        dpop_key: Some(oidc::DpopKey::from_pem(pem).unwrap()),
+        credentials: Credentials {
+            dpop_key: Some(oidc::DpopKey::from_pem(pem).unwrap()),
+            ..Credentials::default()
+        },
         ..settings()
     };
     for (listed, verdict) in [

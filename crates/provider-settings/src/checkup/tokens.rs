@@ -160,7 +160,7 @@ pub(super) fn client_authentication(document: DiscoveryDocument<'_>, auth: &Clie
 
 /// Whether tokens can be bound to a key (RFC 9449); nothing where they are not to be.
 pub(super) fn bound_tokens(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Option<Finding> {
-    let ours = settings.dpop_key.as_ref()?.algorithm().name();
+    let ours = settings.credentials.dpop_key.as_ref()?.algorithm().name();
     Some(match document.list("dpop_signing_alg_values_supported") {
         None => Finding::problem(
             "OIDC_DPOP is on, and the provider offers no DPoP",

@@ -70,7 +70,7 @@ pub(crate) fn relying_party(issuer: &str) -> RelyingParty {
 
 pub(crate) fn provider_settings(issuer: &str) -> ProviderSettings {
     let mut settings = ProviderSettings::new(issuer, CLIENT_ID);
-    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
+    settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     settings.http_timeout = Duration::from_secs(60);
     settings.refresh_timeout = Duration::from_secs(60);
     settings
