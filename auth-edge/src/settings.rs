@@ -25,7 +25,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chassis::files::Snapshot;
 use chassis::secret::Secret;
 use ipnet::IpNet;
 use provider_settings::{ConfiguredProvider, ConfiguredProviders};
@@ -65,8 +64,8 @@ pub struct EdgeSettings {
     pub(crate) hosts: Vec<String>,
     /// Secrets: the first signs and seals, all verify.
     pub secrets: Vec<Secret<String>>,
-    /// The file the secrets came from as it was then, to follow its changes.
-    pub(crate) secrets_file: Option<Snapshot>,
+    /// The file the secrets came from, to follow its changes.
+    pub(crate) secrets_file: Option<PathBuf>,
     /// Where the session service is and how to speak to it.
     pub session_service: SessionServiceSettings,
     /// How long a session is remembered; zero is not at all.

@@ -4,12 +4,13 @@
 //! - Nothing here waits for the provider or the session service, so that the edge starts when they are down.
 //! - Readiness waits for the first answer of the session service and never goes back because of a later outage.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::audit::{self, Origin, RepeatedRecords};
 use chassis::clock::Clock;
-use chassis::files::Snapshot;
+use chassis::files::{self, POLL_INTERVAL};
 use chassis::memory::{self, Memory};
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
@@ -103,7 +104,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
                 client_ca: None,
             };
             let tls = ServerTls::load(&files)?.measured(&certificates);
-            tls.follow(files);
+            tls.follow(POLL_INTERVAL, files);
             Some(tls)
         }
         None => None,
@@ -215,7 +216,9 @@ pub fn build(
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
         let around = settings.around_routes.clone();
-        routes.follow("EDGE_ROUTES", path, move |text| file::parse(text, &around));
+        routes.follow(POLL_INTERVAL, "EDGE_ROUTES", path, move |text| {
+            file::parse(text, &around)
+        });
     }
     let pages = Pages::new(settings.look.clone());
     let metrics = Metrics::new(registry)?;
@@ -267,7 +270,12 @@ pub fn build(
 fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     let given = settings.assertions.as_ref()?;
     let keys = Reloading::new(Arc::clone(&given.keys));
-    keys.follow("EDGE_UPSTREAM_JWT_KEY_FILE", &given.file, read_keys);
+    keys.follow(
+        POLL_INTERVAL,
+        "EDGE_UPSTREAM_JWT_KEY_FILE",
+        &given.file,
+        read_keys,
+    );
     let issuer = settings.base_url.as_str().trim_end_matches('/');
     Some(Assertions::new(keys, issuer))
 }
@@ -277,9 +285,10 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
 #[error("the file holds no usable secrets")]
 struct UnusableSecrets;
 
-fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
-    let (keys, path) = (keys.clone(), file.path().to_owned());
-    let _watch = file.watch(move |content| {
+fn follow_secrets(keys: &DerivedKeys, path: PathBuf) {
+    let keys = keys.clone();
+    let _watch = files::watch(POLL_INTERVAL, vec![path.clone()], move |contents| {
+        let content = contents.first().map(Vec::as_slice).unwrap_or_default();
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();
         if secrets_are_usable(&secrets) {
             keys.replace(&secrets);

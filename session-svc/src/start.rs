@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::Clock;
-use chassis::files;
+use chassis::files::POLL_INTERVAL;
 use chassis::memory;
 use chassis::metrics::LimitHits;
 use chassis::random::NoRandomness;
@@ -134,7 +134,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     let tls = match settings.tls.clone() {
         Some(files) => {
             let tls = ServerTls::load(&files)?.measured(&certificates);
-            tls.follow(files);
+            tls.follow(POLL_INTERVAL, files);
             Some(tls)
         }
         None => None,
@@ -167,7 +167,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     let callers = match settings.callers {
         Some((path, policy)) => {
             let callers = Callers::listed(policy);
-            callers.follow_every(files::POLL_INTERVAL, &path);
+            callers.follow(POLL_INTERVAL, &path);
             callers
         }
         None => Callers::anyone(),
@@ -304,7 +304,7 @@ fn keys(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Reloading<KeyRing>
     let keys = Reloading::new(KeyRing::parse(&settings.keys)?);
     if let Some(path) = &settings.keys_file {
         let before = keys.clone();
-        keys.follow("SESSION_ENCRYPTION_KEY_FILE", path, move |text| {
+        keys.follow(POLL_INTERVAL, "SESSION_ENCRYPTION_KEY_FILE", path, move |text| {
             let new = KeyRing::parse(&split_list(text))?;
             Ok::<_, MalformedKey>(before.load().replaced_by(new, clock.monotonic_ms()))
         });

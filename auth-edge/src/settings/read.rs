@@ -64,7 +64,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         ext_authz_listen,
         tls: tls::read_pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
         secrets: secrets(reader),
-        secrets_file: reader.secret_snapshot("EDGE_SECRET"),
+        secrets_file: reader.secret_file("EDGE_SECRET"),
         session_service: session_service::read(reader),
         session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),

@@ -17,78 +17,16 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The largest file read at all: settings, key rings and certificate chains are far below 1 MiB.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A file as it was at one moment: shows whether it has changed since, without keeping what it held.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    path: PathBuf,
-    hasher: RandomState,
-    seen: Option<u64>,
-}
-
-impl Snapshot {
-    /// The file as it is now; one that cannot be read has changed as soon as it can.
-    #[must_use]
-    pub fn take(path: PathBuf) -> Self {
-        let content = read_bounded(&path).ok();
-        Self::of(path, content.as_deref())
-    }
-
-    /// The file as it was when `content` was read from it.
-    #[must_use]
-    pub(crate) fn of(path: PathBuf, content: Option<&[u8]>) -> Self {
-        let hasher = RandomState::new();
-        let seen = content.map(|content| hasher.hash_one([content]));
-        Self { path, hasher, seen }
-    }
-
-    /// Where the file is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Calls `on_change` with the new content whenever the file's content changes, also if it has changed already. Needs a tokio
-    /// runtime; ends with it or when the handle is aborted.
-    pub fn watch<F>(self, mut on_change: F) -> JoinHandle<()>
-    where
-        F: FnMut(&[u8]) + Send + 'static,
-    {
-        look(
-            self.hasher,
-            self.seen,
-            POLL_INTERVAL,
-            vec![self.path],
-            move |contents| {
-                if let Some(content) = contents.first() {
-                    on_change(content);
-                }
-            },
-        )
-    }
-}
-
-/// Watches several files as one value, every `every`. The first look is a change.
-pub fn watch<F>(every: Duration, paths: Vec<PathBuf>, on_change: F) -> JoinHandle<()>
-where
-    F: FnMut(&[Vec<u8>]) + Send + 'static,
-{
-    look(RandomState::new(), None, every, paths, on_change)
-}
-
-fn look<F>(
-    hasher: RandomState,
-    mut known: Option<u64>,
-    every: Duration,
-    paths: Vec<PathBuf>,
-    mut on_change: F,
-) -> JoinHandle<()>
+/// Watches several files as one value, every `every`: calls `on_change` with their contents. The first look is a change. Needs a tokio
+/// runtime; ends with it or when the handle is aborted.
+pub fn watch<F>(every: Duration, paths: Vec<PathBuf>, mut on_change: F) -> JoinHandle<()>
 where
     F: FnMut(&[Vec<u8>]) + Send + 'static,
 {
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut unreadable = false;
+        let (hasher, mut known, mut unreadable) = (RandomState::new(), None, false);
         loop {
             ticks.tick().await;
             let looked_at = paths.clone();

@@ -50,12 +50,6 @@ impl Secret<String> {
     }
 }
 
-impl<T> From<T> for Secret<T> {
-    fn from(value: T) -> Self {
-        Self(value)
-    }
-}
-
 impl<T> fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
@@ -98,19 +92,9 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         self.0.store(Arc::new(value));
     }
 
-    /// Keeps the value in step with a file from now on: looked at every five seconds, symbolic links followed.
-    /// New content that `parse` refuses keeps the old value and logs a warning naming `setting`. Needs a tokio
-    /// runtime; ends with it.
-    pub fn follow<E, P>(&self, setting: &'static str, path: &Path, parse: P)
-    where
-        E: Into<Box<dyn std::error::Error>>,
-        P: FnMut(&str) -> Result<T, E> + Send + 'static,
-    {
-        self.follow_every(files::POLL_INTERVAL, setting, path, parse);
-    }
-
-    /// As [`Self::follow`], with an interval of one's own.
-    pub fn follow_every<E, P>(&self, every: Duration, setting: &'static str, path: &Path, mut parse: P)
+    /// Keeps the value in step with a file from now on: looked at every `every`, symbolic links followed. New content that `parse` refuses
+    /// keeps the old value and logs a warning naming `setting`. Needs a tokio runtime; ends with it.
+    pub fn follow<E, P>(&self, every: Duration, setting: &'static str, path: &Path, mut parse: P)
     where
         E: Into<Box<dyn std::error::Error>>,
         P: FnMut(&str) -> Result<T, E> + Send + 'static,

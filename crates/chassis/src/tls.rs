@@ -105,13 +105,8 @@ impl ServerTls {
         self
     }
 
-    /// Reads the files now, and again whenever one changes. Needs a tokio runtime; ends with it.
-    pub fn follow(&self, tls_files: TlsFiles) {
-        self.follow_every(files::POLL_INTERVAL, tls_files);
-    }
-
-    /// As [`Self::follow`], with an interval of one's own.
-    pub fn follow_every(&self, every: Duration, tls_files: TlsFiles) {
+    /// Reads the files now, and again whenever one changes, looked at every `every`. Needs a tokio runtime; ends with it.
+    pub fn follow(&self, every: Duration, tls_files: TlsFiles) {
         let paths = [
             Some(&tls_files.certificate),
             Some(&tls_files.key),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use chassis::audit;
-use chassis::files::Snapshot;
+use chassis::files;
 use chassis::settings::Reader;
 use chassis::tls::ShownCertificate;
 use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty};
@@ -22,28 +22,27 @@ pub struct CredentialFiles {
     proxy: Option<PathBuf>,
     /// The certificate, where it is measured.
     pub(crate) shown: Option<ShownCertificate>,
-    /// All of them as they were before the settings were read.
-    snapshots: Vec<Snapshot>,
+    /// All of them, with the authorities trusted for the provider.
+    all: Vec<PathBuf>,
 }
 
 impl CredentialFiles {
-    /// Reads which files there are: before what they hold is, so that no change in between is missed.
+    /// Reads which files there are.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let (keys, dpop_key) = (key_files(reader), reader.path("OIDC_DPOP_KEY_FILE"));
         let certificate = reader.path("OIDC_CLIENT_CERT_FILE");
         let authorities = reader.path("OIDC_CA_FILE");
         let plain = [&certificate, &authorities, &dpop_key];
-        let plain = plain.into_iter().flatten().chain(&keys).cloned();
-        let mut snapshots: Vec<Snapshot> = plain.map(Snapshot::take).collect();
-        let secret = reader.secret_snapshot("OIDC_CLIENT_SECRET");
-        snapshots.extend(secret.clone());
+        let secret = reader.secret_file("OIDC_CLIENT_SECRET");
+        let plain = plain.into_iter().flatten().chain(&keys).chain(&secret);
+        let all = plain.cloned().collect();
         let mut files = Self {
-            secret: secret.map(|file| file.path().to_owned()),
+            secret,
             keys,
             dpop_key,
             proxy: None,
             shown: None,
-            snapshots,
+            all,
         };
         files.read_proxy(reader);
         files
@@ -51,25 +50,28 @@ impl CredentialFiles {
 
     /// Reads the file of the forward proxy, which several providers share.
     pub(crate) fn read_proxy(&mut self, reader: &mut Reader<'_>) {
-        let proxy = reader.secret_snapshot("HTTPS_PROXY");
-        self.proxy = proxy.as_ref().map(|file| file.path().to_owned());
-        self.snapshots.extend(proxy);
+        self.proxy = reader.secret_file("HTTPS_PROXY");
+        self.all.extend(self.proxy.clone());
     }
 }
 
-/// Watches the files and hands to `party` what has changed since the settings were read. Needs a tokio runtime; ends with it.
+/// Watches the files and hands to `party` what they hold, now and whenever it changes. Needs a tokio runtime; ends with it.
 pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()>> {
     let mut watches = Vec::new();
-    for snapshot in files.snapshots.clone() {
-        let (party, files, path) = (party.clone(), files.clone(), snapshot.path().to_owned());
-        watches.push(snapshot.watch(move |_| {
-            let outcome = reload(&party, &files);
-            audit::reloaded(
-                CREDENTIALS,
-                Some(&path),
-                outcome.as_ref().copied().map_err(|error| &**error),
-            );
-        }));
+    for path in files.all.clone() {
+        let (party, files) = (party.clone(), files.clone());
+        watches.push(files::watch(
+            files::POLL_INTERVAL,
+            vec![path.clone()],
+            move |_| {
+                let outcome = reload(&party, &files);
+                audit::reloaded(
+                    CREDENTIALS,
+                    Some(&path),
+                    outcome.as_ref().copied().map_err(|error| &**error),
+                );
+            },
+        ));
     }
     watches
 }

@@ -72,7 +72,7 @@ impl Caller {
     #[must_use]
     pub(crate) fn of(certificate: &PeerCertificate) -> Self {
         Self {
-            names: names(certificate.uris(), certificate.dns_names()),
+            names: names(&certificate.uris, &certificate.dns_names),
         }
     }
 

@@ -56,10 +56,10 @@ impl Callers {
         Self(Some(Reloading::new(policy)))
     }
 
-    /// Keeps the list in step with its file from now on, looked at with this pause. Needs a tokio runtime; ends with it.
-    pub fn follow_every(&self, every: Duration, path: &Path) {
+    /// Keeps the list in step with its file from now on, looked at every `every`. Needs a tokio runtime; ends with it.
+    pub fn follow(&self, every: Duration, path: &Path) {
         if let Self(Some(policy)) = self {
-            policy.follow_every(every, SETTING, path, parse);
+            policy.follow(every, SETTING, path, parse);
         }
     }
 

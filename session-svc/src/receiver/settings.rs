@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chassis::files::POLL_INTERVAL;
 use chassis::secret::{Reloading, Secret};
 use ssf::TransmitterSettings;
 
@@ -52,7 +53,7 @@ impl ConfiguredTransmitter {
     /// Follows the file of the Authorization header. Needs a tokio runtime; ends with it.
     pub(super) fn follow_file(&self) {
         if let Some((path, header)) = &self.authorization {
-            header.follow("authorization_file", path, parse_header);
+            header.follow(POLL_INTERVAL, "authorization_file", path, parse_header);
         }
     }
 }

@@ -7,8 +7,7 @@ use url::Url;
 
 use super::mistakes::scrubbed;
 use super::toml_file::{self, FileMistakes};
-use super::{Mistake, Setting, SettingsError, Source, Warning, listen_address};
-use crate::files::Snapshot;
+use super::{Remark, Setting, SettingsError, Source, listen_address};
 use crate::secret::{Secret, split_list};
 
 /// Whether 0 has a meaning for a number.
@@ -29,8 +28,8 @@ const MAX_SHOWN_CHARS: usize = 80;
 /// Reads settings; a mistake is recorded and a harmless value returned, so that reading goes on.
 pub struct Reader<'a> {
     source: &'a Source,
-    mistakes: Vec<Mistake>,
-    warnings: Vec<Warning>,
+    mistakes: Vec<Remark>,
+    warnings: Vec<Remark>,
 }
 
 impl<'a> Reader<'a> {
@@ -169,11 +168,6 @@ impl<'a> Reader<'a> {
 
     /// The file the secret was read from.
     pub fn secret_file(&mut self, name: &str) -> Option<PathBuf> {
-        self.secret_snapshot(name).map(|file| file.path().to_owned())
-    }
-
-    /// The file the secret was read from as it was then, to follow its changes.
-    pub fn secret_snapshot(&mut self, name: &str) -> Option<Snapshot> {
         self.declared(name);
         self.source.file(name).cloned()
     }
@@ -195,7 +189,7 @@ impl<'a> Reader<'a> {
             .map(|setting| setting.shown_flag(self.source.service.prefix))
             .unwrap_or_default();
         let text = scrubbed(self.source.service, self.source, text.as_ref());
-        self.mistakes.push(Mistake {
+        self.mistakes.push(Remark {
             name: name.to_owned(),
             flag,
             text,
@@ -205,14 +199,15 @@ impl<'a> Reader<'a> {
     /// Records a warning.
     pub fn warn(&mut self, name: &str, text: impl AsRef<str>) {
         let text = scrubbed(self.source.service, self.source, text.as_ref());
-        self.warnings.push(Warning {
+        self.warnings.push(Remark {
             name: name.to_owned(),
+            flag: String::new(),
             text,
         });
     }
 
     /// The value with the warnings, or every mistake.
-    pub fn finish<T>(self, value: T) -> Result<(T, Vec<Warning>), SettingsError> {
+    pub fn finish<T>(self, value: T) -> Result<(T, Vec<Remark>), SettingsError> {
         if self.mistakes.is_empty() {
             Ok((value, self.warnings))
         } else {
@@ -233,7 +228,7 @@ impl<'a> Reader<'a> {
         let setting = self.source.service.setting(name);
         if setting.is_none() && !self.mistakes.iter().any(|mistake| mistake.name == name) {
             let text = format!("is read but not declared by {}", self.source.service.name);
-            self.mistakes.push(Mistake {
+            self.mistakes.push(Remark {
                 name: name.to_owned(),
                 flag: String::new(),
                 text,

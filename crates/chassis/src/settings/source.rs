@@ -5,17 +5,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::nearest::nearest;
-use super::{CommandLine, Mistake, Service, Setting, Warning};
-use crate::files::{self, Snapshot};
+use super::{CommandLine, Remark, Service, Setting};
+use crate::files;
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
 #[derive(Clone)]
 pub struct Source {
     pub(super) service: &'static Service,
     values: BTreeMap<&'static str, String>,
-    files: BTreeMap<&'static str, Snapshot>,
-    pub(super) mistakes: Vec<Mistake>,
-    pub(super) warnings: Vec<Warning>,
+    files: BTreeMap<&'static str, PathBuf>,
+    pub(super) mistakes: Vec<Remark>,
+    pub(super) warnings: Vec<Remark>,
 }
 
 impl Source {
@@ -64,8 +64,8 @@ impl Source {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The file a secret was read from, if it was, as it was then.
-    pub(crate) fn file(&self, name: &str) -> Option<&Snapshot> {
+    /// The file a secret was read from, if it was.
+    pub(crate) fn file(&self, name: &str) -> Option<&PathBuf> {
         self.files.get(name)
     }
 
@@ -79,9 +79,7 @@ impl Source {
             return;
         }
         let file = format!("the file {} of {variable}", path.display());
-        let read = files::read_bounded(&path);
-        let snapshot = Snapshot::of(path, read.as_deref().ok());
-        match read.map(String::from_utf8) {
+        match files::read_bounded(&path).map(String::from_utf8) {
             Ok(Ok(text)) if text.trim().is_empty() => self.mistake(setting, format!("{file} is empty")),
             Ok(Ok(text)) => {
                 let text = text.trim_end_matches(['\r', '\n']).to_owned();
@@ -90,7 +88,7 @@ impl Source {
             Ok(Err(_)) => self.mistake(setting, format!("{file} is not UTF-8 text")),
             Err(error) => self.mistake(setting, format!("{file} cannot be read: {error}")),
         }
-        self.files.insert(setting.name, snapshot);
+        self.files.insert(setting.name, path);
     }
 
     fn decode(&mut self, pairs: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
@@ -112,7 +110,7 @@ impl Source {
     }
 
     fn mistake(&mut self, setting: &Setting, text: String) {
-        self.mistakes.push(Mistake {
+        self.mistakes.push(Remark {
             name: setting.name.to_owned(),
             flag: setting.shown_flag(self.service.prefix),
             text,
@@ -140,8 +138,9 @@ impl Source {
                 self.service.name,
                 near.unwrap_or_default()
             );
-            self.warnings.push(Warning {
+            self.warnings.push(Remark {
                 name: name.clone(),
+                flag: String::new(),
                 text,
             });
         }
@@ -150,12 +149,6 @@ impl Source {
 
 /// Whether Kubernetes put the variable there for a Service of the namespace (a Service `edge` makes `EDGE_PORT`).
 fn is_kubernetes_service_link(name: &str, value: &str) -> bool {
-    let address = ["tcp://", "udp://", "sctp://"]
-        .iter()
-        .any(|scheme| value.starts_with(scheme));
-    let of_port = name.contains("_PORT_")
-        && ["_TCP", "_UDP", "_SCTP"]
-            .iter()
-            .any(|protocol| name.contains(protocol));
-    address || of_port || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT")
+    const PARTS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
+    PARTS.iter().any(|part| name.contains(part)) || name.ends_with("_PORT") && value.contains("://")
 }

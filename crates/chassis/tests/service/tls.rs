@@ -91,7 +91,7 @@ async fn whom_a_new_authority_does_not_know_has_to_go_at_once() {
     std::fs::copy(made.path("ca.pem"), &client_ca).unwrap();
     let files = files(&made, Some(client_ca.clone()));
     let tls = ServerTls::load(&files).unwrap().recheck_every(AGES);
-    tls.follow_every(Duration::from_millis(20), files);
+    tls.follow(Duration::from_millis(20), files);
     let (address, _stop) = serving(tls).await;
     let mut client = connected(&made, address).await;
     // HTTP/2, which is kept while it says nothing: its preface, and empty settings.
@@ -117,7 +117,7 @@ async fn until_when_the_certificate_in_use_counts_is_told_and_follows_its_file()
         Some(family.get_metric().first()?.get_gauge().get_value())
     };
     let tls = ServerTls::load(&files).unwrap().measured(&metrics);
-    tls.follow_every(Duration::from_millis(20), files);
+    tls.follow(Duration::from_millis(20), files);
     let (begins, ends) = (
         "tls_certificate_not_before_timestamp_seconds",
         "tls_certificate_not_after_timestamp_seconds",

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use chassis::files::Snapshot;
 use chassis::secret::Reloading;
 
 const SOON: Duration = Duration::from_millis(10);
@@ -23,7 +22,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 fn following(path: &Path) -> (Reloading<u32>, Arc<AtomicUsize>) {
     let (value, parsed) = (Reloading::new(0), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&parsed);
-    value.follow_every(
+    value.follow(
         SOON,
         "T_NUMBER",
         path,
@@ -68,30 +67,4 @@ async fn a_swapped_symbolic_link_is_followed_as_kubernetes_swaps_it() {
     std::os::unix::fs::symlink("v2", at("new")).unwrap();
     std::fs::rename(at("new"), at("..data")).unwrap();
     until("the second version", || *value.load() == 2).await;
-}
-
-#[tokio::test]
-async fn what_changed_before_anybody_watched_is_told_and_what_did_not_is_not() {
-    let directory = tempfile::tempdir().unwrap();
-    let told: Arc<[AtomicUsize; 3]> = Arc::default();
-    let snapshots = ["same", "changed", "appeared"].map(|name| {
-        let path = directory.path().join(name);
-        if name != "appeared" {
-            std::fs::write(&path, "1").unwrap();
-        }
-        Snapshot::take(path)
-    });
-    for name in ["changed", "appeared"] {
-        std::fs::write(directory.path().join(name), "2").unwrap();
-    }
-    for (at, snapshot) in snapshots.into_iter().enumerate() {
-        let told = Arc::clone(&told);
-        snapshot.watch(move |content| {
-            assert_eq!(content, b"2");
-            told[at].fetch_add(1, Ordering::SeqCst);
-        });
-    }
-    let counts = || [0, 1, 2].map(|at: usize| told[at].load(Ordering::SeqCst));
-    until("both are told", || counts()[1..] == [1, 1]).await;
-    assert_eq!(counts()[0], 0);
 }

@@ -121,14 +121,14 @@ pub(crate) async fn world_on(list: Option<&str>, store: Arc<dyn SessionStore>) -
         ..files
     };
     let tls = ServerTls::load(&files).unwrap().recheck_every(POLL);
-    tls.follow_every(POLL, files);
+    tls.follow(POLL, files);
     let callers = match list {
         None => Callers::anyone(),
         Some(list) => {
             let path = certificates.path("callers.toml");
             std::fs::write(&path, list).unwrap();
             let callers = Callers::listed(parse(list).unwrap());
-            callers.follow_every(POLL, &path);
+            callers.follow(POLL, &path);
             callers
         }
     };
