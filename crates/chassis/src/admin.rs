@@ -2,12 +2,11 @@
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use prometheus::Registry;
+use prometheus::{Registry, TextEncoder};
 
-use crate::metrics;
 use crate::readiness::Readiness;
 
 /// The routes of the admin listener.
@@ -27,15 +26,14 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
     (status, Json(readiness.report())).into_response()
 }
 
-async fn show(State(registry): State<Registry>) -> Response {
-    match metrics::render(&registry) {
-        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
-        Err(error) => {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "the metrics cannot be rendered"
-            );
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
+async fn show(State(registry): State<Registry>) -> Result<impl IntoResponse, StatusCode> {
+    let text = TextEncoder::new().encode_to_string(&registry.gather());
+    let text = text.map_err(|error| {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "the metrics cannot be rendered"
+        );
+        StatusCode::INTERNAL_SERVER_ERROR
+    })?;
+    Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text))
 }

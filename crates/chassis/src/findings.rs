@@ -135,18 +135,10 @@ impl Report {
         for section in &self.sections {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}\n", shown(&section.title));
-            for (
-                id,
-                Finding {
-                    verdict,
-                    found,
-                    advice,
-                },
-            ) in &section.checks
-            {
-                let (result, found) = (verdict.word(), shown(found));
+            for (id, finding) in &section.checks {
+                let (result, found) = (finding.verdict.word(), shown(&finding.found));
                 let _ = writeln!(text, "  {result:<RESULT_WIDTH$}  {id:<CHECK_WIDTH$}  {found}");
-                if let Some(advice) = advice.as_deref().map(shown) {
+                if let Some(advice) = finding.advice.as_deref().map(shown) {
                     let _ = writeln!(text, "  {:RESULT_WIDTH$}  {:CHECK_WIDTH$}  → {advice}", "", "");
                 }
             }

@@ -3,7 +3,7 @@
 pub(crate) mod limit_hits;
 mod sampled;
 
-use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{IntGaugeVec, Opts, Registry};
 
 pub use limit_hits::LimitHits;
 pub use sampled::{SampledGauge, as_f64};
@@ -26,12 +26,4 @@ pub(crate) fn registry(program: &str) -> Result<Registry, prometheus::Error> {
         prometheus::process_collector::ProcessCollector::for_self(),
     ))?;
     Ok(registry)
-}
-
-/// Everything registered, as text.
-///
-/// # Errors
-/// A metric that breaks the format.
-pub(crate) fn render(registry: &Registry) -> Result<String, prometheus::Error> {
-    TextEncoder::new().encode_to_string(&registry.gather())
 }

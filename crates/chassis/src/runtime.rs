@@ -89,15 +89,17 @@ async fn tick() {
     }
 }
 
-/// The runtime of a command, which works alone and ends with it.
+/// The runtime of a command, which works alone and ends with it, or of background work.
 pub(crate) fn alone() -> io::Result<tokio::runtime::Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
 /// The tokio runtimes of a process: one for background work, and one for each worker.
 pub(crate) struct TokioRuntimes {
-    main: tokio::runtime::Runtime,
-    workers: Workers,
+    /// For background work.
+    pub(crate) main: tokio::runtime::Runtime,
+    /// The threads that serve connections.
+    pub(crate) workers: Workers,
     threads: Vec<JoinHandle<()>>,
     over: CancellationToken,
 }
@@ -123,21 +125,11 @@ impl TokioRuntimes {
             })?);
         }
         Ok(Self {
-            main: Builder::new_current_thread().enable_all().build()?,
+            main: alone()?,
             workers: Workers::of(handles.into()),
             threads,
             over,
         })
-    }
-
-    /// The threads that serve connections.
-    pub(crate) fn workers(&self) -> Workers {
-        self.workers.clone()
-    }
-
-    /// Runs a program on the runtime for background work.
-    pub(crate) fn block_on<T>(&self, program: impl Future<Output = T>) -> T {
-        self.main.block_on(program)
     }
 
     /// Drops what still runs.

@@ -19,7 +19,7 @@ use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::serve::{Limits, ListenerRole, Stopping};
 use crate::settings::{
-    Action, Reader, Service, SettingsError, Source, Warning, Zero, markdown, parse_command_line,
+    Action, Reader, Remark, Service, SettingsError, Source, Zero, markdown, parse_command_line,
 };
 use crate::tool::{self, Tool};
 use crate::traces::{CollectorSettings, Traces};
@@ -107,7 +107,7 @@ fn serve_until_stopped<S, E, F>(
     service: &'static Service,
     process: Process,
     settings: S,
-    warnings: Vec<Warning>,
+    warnings: Vec<Remark>,
     run: impl FnOnce(S, Runtime) -> F,
 ) -> ExitCode
 where
@@ -121,7 +121,7 @@ where
             shutdown: CancellationToken::new(),
             readiness: Readiness::new(),
             metrics: metrics::registry(service.name)?,
-            workers: runtimes.workers(),
+            workers: runtimes.workers.clone(),
         };
         let queues = start_queues(&process.audit, &runtime)?;
         Ok((runtimes, runtime, queues))
@@ -130,7 +130,7 @@ where
         Ok(prepared) => prepared,
         Err(error) => return failed(service, error.as_ref()),
     };
-    let exit = runtimes.block_on(async {
+    let exit = runtimes.main.block_on(async {
         let traces = process
             .traces
             .as_ref()
@@ -206,7 +206,7 @@ fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: 
     }
 }
 
-fn print_warnings(warnings: &[Warning]) {
+fn print_warnings(warnings: &[Remark]) {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }

@@ -16,7 +16,7 @@ use clap::{ArgMatches, Command};
 use serde_json::json;
 
 use crate::findings::Report;
-use crate::settings::{Reader, SettingsError, Warning};
+use crate::settings::{Reader, Remark, SettingsError};
 use crate::terminal::escaped_json;
 
 /// What is left to do once the settings are read.
@@ -61,7 +61,7 @@ pub trait Tool: Sync {
         &self,
         arguments: &ArgMatches,
         reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError>;
+    ) -> Result<(Work, Vec<Remark>), SettingsError>;
 }
 
 /// A command that examines what its settings name, and prints a report of findings.
@@ -90,7 +90,7 @@ impl<S> Tool for ReportTool<S> {
         &self,
         _arguments: &ArgMatches,
         mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+    ) -> Result<(Work, Vec<Remark>), SettingsError> {
         let settings = (self.read)(&mut reader);
         let (settings, warnings) = reader.finish(settings)?;
         let report = (self.examine)(settings);

@@ -29,7 +29,7 @@ pub fn are_recorded() -> bool {
 /// Sends spans until it is shut down.
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
-    tracer: SdkTracer,
+    service: &'static str,
 }
 
 impl Traces {
@@ -50,8 +50,7 @@ impl Traces {
             .with_batch_exporter(exporter)
             .build();
         global::set_text_map_propagator(TraceContextPropagator::new());
-        let tracer = provider.tracer(service);
-        Some(Self { provider, tracer })
+        Some(Self { provider, service })
     }
 
     /// The layer that turns spans into exported ones.
@@ -61,7 +60,7 @@ impl Traces {
     {
         // Which line and thread of ours made a span says nothing to who reads it.
         tracing_opentelemetry::layer()
-            .with_tracer(self.tracer.clone())
+            .with_tracer(self.provider.tracer(self.service))
             .with_location(false)
             .with_threads(false)
             .with_target(false)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use chassis::settings::{Reader, SettingsError, Warning};
+use chassis::settings::{Reader, Remark, SettingsError};
 use chassis::tool::{Tool, Work};
 use clap::{ArgMatches, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,11 +19,7 @@ impl Tool for PauseTool {
             )
     }
 
-    fn prepare(
-        &self,
-        _given: &ArgMatches,
-        reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+    fn prepare(&self, _given: &ArgMatches, reader: Reader<'_>) -> Result<(Work, Vec<Remark>), SettingsError> {
         let ((), warnings) = reader.finish(())?;
         Ok((Box::pin(wait_for_signal()), warnings))
     }

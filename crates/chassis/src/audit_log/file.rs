@@ -4,6 +4,7 @@
 //! - A write that fails is retried until it succeeds; records wait in the queue meanwhile.
 //! - Nothing that is in the file is ever changed.
 
+use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -52,23 +53,22 @@ impl AuditFile {
     /// Opens a file to append to. Failed writes are counted in `registry` and shown by `readiness`.
     ///
     /// # Errors
-    /// The file cannot be opened.
-    pub(crate) fn open(path: &Path, registry: &Registry, readiness: &Readiness) -> Result<Self, OpenError> {
-        let failed = |source| OpenError {
+    /// The file cannot be opened, or the metric is registered already.
+    pub(crate) fn open(
+        path: &Path,
+        registry: &Registry,
+        readiness: &Readiness,
+    ) -> Result<Self, Box<dyn Error>> {
+        let opened = open_to_append(path).and_then(end_line);
+        let file = opened.map_err(|source| OpenError {
             path: path.to_owned(),
             source,
-        };
-        let mut file = open_to_append(path).map_err(failed)?;
-        end_line(&mut file).map_err(failed)?;
+        })?;
         let failures = IntCounter::new(
             "audit_write_failures_total",
             "Writes of audit records that failed and were tried again.",
-        );
-        let failures = failures.map_err(io::Error::other).map_err(failed)?;
-        registry
-            .register(Box::new(failures.clone()))
-            .map_err(io::Error::other)
-            .map_err(failed)?;
+        )?;
+        registry.register(Box::new(failures.clone()))?;
         let condition = readiness.condition(CONDITION, Weight::Informative);
         condition.met();
         Ok(Self {
@@ -127,7 +127,7 @@ impl AuditFile {
         self.failures.inc();
         if !std::mem::replace(&mut self.is_failing, true) {
             self.condition.unmet("records cannot be written");
-            let error = error as &dyn std::error::Error;
+            let error = error as &dyn Error;
             tracing::error!(
                 error,
                 "audit records cannot be written: they wait, and are lost if this lasts"
@@ -191,7 +191,7 @@ fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 /// Ends the last line if an earlier process was killed while it wrote it.
-fn end_line(file: &mut File) -> io::Result<()> {
+fn end_line(mut file: File) -> io::Result<File> {
     let length = file.metadata()?.len();
     // A pipe has no length and no last byte.
     if length > 0 {
@@ -202,14 +202,14 @@ fn end_line(file: &mut File) -> io::Result<()> {
             file.write_all(b"\n")?;
         }
     }
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn open(path: &Path) -> Result<AuditFile, OpenError> {
+    fn open(path: &Path) -> Result<AuditFile, Box<dyn Error>> {
         AuditFile::open(path, &Registry::new(), &Readiness::new())
     }
 

@@ -1,7 +1,5 @@
 //! Gauges of what is there already: read when somebody asks for the metrics, and at no other time.
 
-use std::fmt;
-
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts};
@@ -44,11 +42,5 @@ impl Collector for SampledGauge {
     fn collect(&self) -> Vec<MetricFamily> {
         (self.sample)(&self.gauges);
         self.gauges.collect()
-    }
-}
-
-impl fmt::Debug for SampledGauge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SampledGauge")
     }
 }

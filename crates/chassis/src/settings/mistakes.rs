@@ -4,18 +4,18 @@ use std::fmt;
 
 use super::{Service, Source};
 
-/// One mistake.
+/// What is to be said of one setting: a mistake, or something that works but should be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct Remark {
     /// The environment variable.
     pub name: String,
-    /// The flag, with its dashes; empty if there is none.
+    /// The flag of a mistake, with its dashes; empty if there is none.
     pub(crate) flag: String,
-    /// What is wrong and what to do.
+    /// What is wrong and what to do, or what to look at.
     pub text: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.flag.is_empty() {
             return write!(f, "{}: {}", self.name, self.text);
@@ -24,28 +24,13 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Something that works but should be looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
-    /// The environment variable.
-    pub name: String,
-    /// What to look at.
-    pub text: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.text)
-    }
-}
-
 /// Every mistake in the settings; there is at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError {
     /// The mistakes, in the order they were found.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<Remark>,
     /// The warnings found on the way.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Remark>,
 }
 
 impl std::error::Error for SettingsError {}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chassis::settings::{Reader, Service, Source, Warning};
+use chassis::settings::{Reader, Remark, Service, Source};
 use oidc::{ClientAuth, Par, ResponseMode};
 use provider_settings::{ConfiguredProviders, TOPIC, read};
 use tempfile::TempDir;
@@ -29,16 +29,14 @@ fn folder(text: &str) -> TempDir {
 fn read_with(
     folder: &Path,
     further: &[(&str, &str)],
-) -> Result<(ConfiguredProviders, Vec<Warning>), Vec<String>> {
+) -> Result<(ConfiguredProviders, Vec<Remark>), Vec<String>> {
     let file = folder.join("providers.toml").to_str().unwrap().to_owned();
     let pairs = [&[("OIDC_PROVIDERS", file.as_str())], further].concat();
     let source = Source::from_pairs(&SERVICE, &pairs);
     let mut reader = Reader::new(&source);
     let providers = read(&mut reader);
     let place = format!("{file}, ");
-    let shown = |mistake: &chassis::settings::Mistake| {
-        format!("{}: {}", mistake.name, mistake.text.replace(&place, ""))
-    };
+    let shown = |mistake: &Remark| format!("{}: {}", mistake.name, mistake.text.replace(&place, ""));
     reader
         .finish(providers)
         .map_err(|wrong| wrong.mistakes.iter().map(shown).collect())
@@ -88,10 +86,10 @@ fn every_table_is_a_provider_with_settings_of_its_own() {
         (5, Par::Require)
     );
     assert!(matches!(
-        staff.settings.client_auth,
+        staff.settings.credentials.auth,
         ClientAuth::SecretByMetadata(_)
     ));
-    assert!(matches!(partner.settings.client_auth, ClientAuth::None));
+    assert!(matches!(partner.settings.credentials.auth, ClientAuth::None));
     assert_eq!(partner.settings.scope, "openid profile email", "the default");
     assert_eq!(partner.settings.response_mode, ResponseMode::FormPost);
     assert_eq!(partner.settings.authorization_params.len(), 1);
@@ -254,7 +252,11 @@ fn the_proxy_of_the_process_is_that_of_every_provider() {
     let folder = folder(TWO);
     let proxy = [("HTTPS_PROXY", "http://proxy.example:3128")];
     let (providers, _) = read_with(folder.path(), &proxy).unwrap();
-    assert!(providers.settings().all(|settings| settings.proxy.is_some()));
+    assert!(
+        providers
+            .settings()
+            .all(|settings| settings.credentials.proxy.is_some())
+    );
     let found = mistakes(&TWO.replace("par =", "https_proxy ="));
     assert!(found[0].contains("unknown key \"https_proxy\""), "{found:?}");
 }

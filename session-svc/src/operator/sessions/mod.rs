@@ -10,7 +10,7 @@ mod list;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use chassis::settings::{Reader, SettingsError, Warning};
+use chassis::settings::{Reader, Remark, SettingsError};
 use chassis::terminal::{escaped_json, shown};
 use chassis::tool::{self, Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -56,7 +56,7 @@ impl Tool for SessionsTool {
         &self,
         given: &ArgMatches,
         mut reader: Reader<'_>,
-    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+    ) -> Result<(Work, Vec<Remark>), SettingsError> {
         let (name, given) = given.subcommand().unwrap_or(("list", given));
         let json = given.get_flag(tool::JSON);
         let address = ServiceAddress::read(given, &mut reader);

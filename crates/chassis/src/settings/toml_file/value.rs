@@ -82,10 +82,7 @@ impl<'a> Value<'a> {
 
     /// A whole number that is not negative.
     pub fn as_u64(self) -> Option<u64> {
-        match self.as_toml() {
-            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        }
+        u64::try_from(self.as_i64()?).ok()
     }
 
     /// A whole number.
