@@ -14,7 +14,7 @@ use axum::response::Response;
 use super::KeptForm;
 use crate::http::errors::HttpError;
 use crate::http::pages::language::Language;
-use crate::http::pages::{NO_FORMS, NextStep, Pages, escape, message_main};
+use crate::http::pages::{NO_FORMS, NextStep, Pages, escape, hidden_input, message_main};
 use crate::values::reserved::FORM_PATH;
 
 /// The most fields named on the page.
@@ -80,7 +80,10 @@ pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Respo
     let title = language.say("Send your form again?");
     let words = "You are signed in again. What you entered was kept in this browser while you signed in, and has not been sent yet.";
     let fields = form.fields();
-    let inputs: String = fields.iter().map(|(name, value)| input(name, value)).collect();
+    let inputs: String = fields
+        .iter()
+        .map(|(name, value)| hidden_input(name, value))
+        .collect();
     let main = format!(
         "<h1>{}</h1><p>{}</p><dl><dt>{}</dt><dd><code dir=\"ltr\">{}</code></dd>{}</dl>\
          <form method=\"post\" action=\"{}\" accept-charset=\"utf-8\">{inputs}\
@@ -137,14 +140,6 @@ fn with_status(status: StatusCode, mut page: Response) -> Response {
     page
 }
 
-fn input(name: &str, value: &str) -> String {
-    format!(
-        "<input type=\"hidden\" name=\"{}\" value=\"{}\">",
-        escape(name),
-        escape(value)
-    )
-}
-
 /// The fields' names, each once.
 fn names(language: Language, fields: &[(String, String)]) -> String {
     let mut shown: Vec<&str> = Vec::new();
@@ -174,7 +169,7 @@ mod tests {
     #[test]
     fn nothing_in_a_field_becomes_markup_and_line_ends_stay() {
         assert_eq!(
-            input("\"><script>", "a\r\n'\"<"),
+            hidden_input("\"><script>", "a\r\n'\"<"),
             "<input type=\"hidden\" name=\"&quot;&gt;&lt;script&gt;\" value=\"a&#13;&#10;&#39;&quot;&lt;\">"
         );
     }
@@ -185,11 +180,11 @@ mod tests {
             .map(|at| (format!("n{}", at / 2), String::new()))
             .collect();
         assert_eq!(
-            names(Language::English, &fields).matches("<li>").count(),
+            names(Language::default(), &fields).matches("<li>").count(),
             MAX_NAMES
         );
         let long = [("x".repeat(500), "value".to_owned())];
-        let html = names(Language::English, &long);
+        let html = names(Language::default(), &long);
         assert!(html.len() < 200 && !html.contains("value"), "{html}");
     }
 }

@@ -21,7 +21,6 @@ use session_proto::v1::{Cause, EndSessionsRequest};
 use crate::http::device::record_from;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::pages;
-use crate::http::pages::language::Language;
 use crate::http::{no_store, request};
 use crate::sign_in::SignIn;
 
@@ -64,7 +63,6 @@ pub(crate) async fn handle(
         }
     }
     Ok(no_store(pages::framed_by(
-        Language::of(&head.headers),
         &sign_in.providers.origins_of(provider),
     )))
 }

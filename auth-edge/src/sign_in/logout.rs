@@ -38,7 +38,6 @@ use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
 use crate::sign_in::pending::reminders::Reminder;
-use crate::values::reserved::LOGOUT_PATH;
 use crate::values::return_to::ReturnTo;
 
 /// Largest form, in bytes: a token and a return-to.
@@ -89,13 +88,9 @@ pub(crate) async fn handle(
             let token = csrf::issue(&sign_in.keys, session.expose());
             let providers = sign_in.providers.origins();
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
-            return Ok(sign_in.pages.confirm_logout(
-                Language::of(headers),
-                LOGOUT_PATH,
-                &token,
-                return_to,
-                &providers,
-            ));
+            return Ok(sign_in
+                .pages
+                .confirm_logout(Language::of(headers), &token, return_to, &providers));
         }
         if !is_ours && sign_in.strict_cookie {
             // The cookie may be there and was left out; taking it away would sign somebody out unasked.

@@ -61,10 +61,12 @@ fn as_page(
 ) -> Response {
     let next = step.unwrap_or(&NextStep::Home);
     let id = Some(request_id);
-    if matches!(next, NextStep::SignInOutOfFrame(_)) {
-        return pages.sign_in_out_of_frame(language, next, id);
-    }
+    let mut title = failure.title();
     let words = match failure {
+        _ if matches!(next, NextStep::SignInOutOfFrame(_)) => {
+            title = "Sign in first";
+            "Sign in to see what belongs here.".to_owned()
+        }
         HttpError::MissingClaims { claims, message } => {
             missing_claims(language, failure.words(), claims, message.as_deref())
         }
@@ -73,7 +75,7 @@ fn as_page(
         }
         _ => failure.words().to_owned(),
     };
-    let mut response = pages.message(language, (failure.title(), &words), next, id);
+    let mut response = pages.message(language, (title, &words), next, id);
     if let (NextStep::Retry(url), HttpError::RateLimited { retry_after_secs, .. }) = (next, failure)
         && let Ok(refresh) = HeaderValue::try_from(format!("{retry_after_secs}; url={url}"))
     {

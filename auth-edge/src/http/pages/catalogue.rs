@@ -6,27 +6,20 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::language::Language;
+/// The languages, each by its tag (RFC 5646) and its texts; English has none but its own. Pages say "Sie", "usted" and "vous".
+pub(super) const LANGUAGES: [(&str, &str); 6] = [
+    ("en", ""),
+    ("ar", include_str!("words/ar.po")),
+    ("de", include_str!("words/de.po")),
+    ("es", include_str!("words/es.po")),
+    ("fr", include_str!("words/fr.po")),
+    ("ja", include_str!("words/ja.po")),
+];
 
 type Catalogue = HashMap<&'static str, &'static str>;
 
-/// The texts of each language, in the order of [`Language::ALL`]; English has none but its own.
-static TEXTS: LazyLock<[Catalogue; 6]> = LazyLock::new(|| {
-    let files = [
-        "",
-        include_str!("words/ar.po"),
-        include_str!("words/de.po"),
-        include_str!("words/es.po"),
-        include_str!("words/fr.po"),
-        include_str!("words/ja.po"),
-    ];
-    files.map(parse)
-});
-
-/// The texts of a language.
-pub(super) fn of(language: Language) -> &'static Catalogue {
-    &TEXTS[language as usize]
-}
+/// The texts of each language.
+pub(super) static TEXTS: LazyLock<[Catalogue; 6]> = LazyLock::new(|| LANGUAGES.map(|(_, file)| parse(file)));
 
 /// Reads pairs of `msgid` and `msgstr`, each on one line and without escapes; the first pair, of an empty text, is the file's
 /// own head.

@@ -9,46 +9,38 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest;
 
+use super::Pages;
 use super::language::Language;
-use super::look::Look;
 
 /// The style sheet of all pages.
 pub(super) const STYLE: &str = include_str!("page.css");
 
-/// A page to be written.
-pub(super) struct HtmlDocument<'a> {
-    /// The language of its words.
-    pub(super) language: Language,
-    /// How the pages look.
-    pub(super) look: &'a Look,
-    /// Its title, in that language.
-    pub(super) title: &'a str,
-    /// What stands in it: HTML, whatever comes from elsewhere escaped.
-    pub(super) main: &'a str,
-    /// Where its forms may lead, as `form-action` has it.
-    pub(super) form_action: &'a str,
-    /// The text of its script, if it has one.
-    pub(super) script: Option<&'static str>,
-}
-
-impl HtmlDocument<'_> {
-    /// The answer that shows it, with status 200.
-    pub(super) fn into_response(self) -> Response {
-        let (tag, direction) = (self.language.tag(), self.language.direction());
-        let script = self.script.map(|script| format!("<script>{script}</script>"));
+impl Pages {
+    /// A page of this content, whose forms lead to `form_action`, as the directive has it, and whose one script is `script`. What
+    /// comes from elsewhere is escaped in `main`.
+    pub(crate) fn page(
+        &self,
+        language: Language,
+        title: &str,
+        main: &str,
+        form_action: &str,
+        script: Option<&'static str>,
+    ) -> Response {
+        let (tag, direction, look) = (language.tag(), language.direction(), &self.look);
         let html = format!(
             "<!doctype html><html lang=\"{tag}\" dir=\"{direction}\"><head><meta charset=\"utf-8\"><title>{}</title>\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"robots\" content=\"noindex\">\
-             <style>{STYLE}</style>{}</head><body><main>{}{}</main>{}</body></html>",
-            escape(self.title),
-            self.look.style_element(),
-            self.look.logo_element(),
-            self.main,
-            script.as_deref().unwrap_or_default(),
+             <style>{STYLE}</style>{}</head><body><main>{}{main}</main>{}</body></html>",
+            escape(title),
+            look.style_element(),
+            look.logo_element(),
+            script
+                .map(|script| format!("<script>{script}</script>"))
+                .unwrap_or_default(),
         );
-        let mut policy = format!("{}; form-action {}", self.look.policy(), self.form_action);
-        if let Some(script) = self.script {
+        let mut policy = format!("{}; form-action {form_action}", look.policy());
+        if let Some(script) = script {
             policy.push_str(&format!("; script-src {}", source_of(script)));
         }
         let mut response = Html(html).into_response();

@@ -5,41 +5,23 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::catalogue;
+use super::catalogue::{LANGUAGES, TEXTS};
 
 /// The most ranges looked at: no browser sends more than a dozen.
 const MAX_RANGES: usize = 32;
 /// The quality of a range that says nothing of it.
 const FULL_QUALITY: f32 = 1.0;
 
-/// A language the pages are written in.
+/// A language the pages are written in, by its place among [`LANGUAGES`]. English, the first, is what the source is written in
+/// and what everybody gets whose languages are not here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Language {
-    /// What the source is written in, and what everybody gets whose languages are not here.
-    #[default]
-    English,
-    /// Right to left.
-    Arabic,
-    /// With "Sie".
-    German,
-    /// With "usted".
-    Spanish,
-    /// With "vous".
-    French,
-    /// Without spaces between words.
-    Japanese,
-}
+pub(crate) struct Language(usize);
 
 impl Language {
     /// All of them.
-    pub(super) const ALL: [Self; 6] = [
-        Self::English,
-        Self::Arabic,
-        Self::German,
-        Self::Spanish,
-        Self::French,
-        Self::Japanese,
-    ];
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..LANGUAGES.len()).map(Self)
+    }
 
     /// The language of these request headers: of those they accept the first of the highest quality that there is.
     #[must_use]
@@ -61,26 +43,19 @@ impl Language {
     /// The tag of the `lang` attribute (RFC 5646).
     #[must_use]
     pub(super) fn tag(self) -> &'static str {
-        match self {
-            Self::English => "en",
-            Self::Arabic => "ar",
-            Self::German => "de",
-            Self::Spanish => "es",
-            Self::French => "fr",
-            Self::Japanese => "ja",
-        }
+        LANGUAGES[self.0].0
     }
 
     /// The `dir` attribute.
     #[must_use]
     pub(super) fn direction(self) -> &'static str {
-        if self == Self::Arabic { "rtl" } else { "ltr" }
+        if self.tag() == "ar" { "rtl" } else { "ltr" }
     }
 
     /// An English text of ours in this language; as it is where nobody has translated it.
     #[must_use]
     pub(crate) fn say(self, english: &str) -> &str {
-        catalogue::of(self).get(english).copied().unwrap_or(english)
+        TEXTS[self.0].get(english).copied().unwrap_or(english)
     }
 }
 
@@ -92,9 +67,7 @@ fn range(text: &str) -> Option<(f32, Language)> {
         None => (text, FULL_QUALITY),
     };
     let primary = range.trim().split('-').next()?;
-    let language = Language::ALL
-        .into_iter()
-        .find(|language| language.tag().eq_ignore_ascii_case(primary))?;
+    let language = Language::all().find(|language| language.tag().eq_ignore_ascii_case(primary))?;
     Some((weight, language))
 }
 
@@ -114,29 +87,26 @@ mod tests {
     #[test]
     fn the_first_of_the_highest_quality_that_there_is_is_spoken() {
         for (accepts, spoken) in [
-            ("de", Language::German),
-            ("de-CH-1996", Language::German),
-            ("DE-ch", Language::German),
-            ("fr;q=0.5, ja;q=0.9, es;q=0.9", Language::Japanese),
-            ("zh-Hans, pt;q=0.9, ar;q=0.1", Language::Arabic),
-            ("en;q=0.8, fr", Language::French),
-            ("ja;q=0, es;q=0.001", Language::Spanish),
-            ("*", Language::English),
-            ("*, de;q=0.5", Language::German),
-            ("deu, x-de, d", Language::English),
-            ("de;q=2, fr;q=0.3", Language::French),
-            (
-                "de;q=-1, de;q=x, de;level=1, de;q=NaN, es;q=0.2",
-                Language::Spanish,
-            ),
-            ("de;q=1.001", Language::English),
-            ("", Language::English),
+            ("de", "de"),
+            ("de-CH-1996", "de"),
+            ("DE-ch", "de"),
+            ("fr;q=0.5, ja;q=0.9, es;q=0.9", "ja"),
+            ("zh-Hans, pt;q=0.9, ar;q=0.1", "ar"),
+            ("en;q=0.8, fr", "fr"),
+            ("ja;q=0, es;q=0.001", "es"),
+            ("*", "en"),
+            ("*, de;q=0.5", "de"),
+            ("deu, x-de, d", "en"),
+            ("de;q=2, fr;q=0.3", "fr"),
+            ("de;q=-1, de;q=x, de;level=1, de;q=NaN, es;q=0.2", "es"),
+            ("de;q=1.001", "en"),
+            ("", "en"),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accepts));
-            assert_eq!(Language::of(&headers), spoken, "{accepts}");
+            assert_eq!(Language::of(&headers).tag(), spoken, "{accepts}");
         }
-        assert_eq!(Language::of(&HeaderMap::new()), Language::English);
+        assert_eq!(Language::of(&HeaderMap::new()).tag(), "en");
     }
 
     #[test]
@@ -144,6 +114,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         let many = format!("{}de", "xx,".repeat(MAX_RANGES));
         headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::try_from(many).unwrap());
-        assert_eq!(Language::of(&headers), Language::English);
+        assert_eq!(Language::of(&headers).tag(), "en");
     }
 }

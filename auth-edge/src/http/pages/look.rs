@@ -35,27 +35,12 @@ const LOGO_CACHING: &str = "public, max-age=3600";
 /// Why a file of the look cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LookError {
-    /// None of the names is there.
-    #[error("has neither style.css nor logo.svg, logo.png, logo.jpg or logo.webp")]
-    Empty,
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// The style sheet is no text.
-    #[error("is not UTF-8")]
-    NotText,
-    /// It is too large, by this limit in KiB.
-    #[error("is larger than {0} KiB")]
-    TooLarge(usize),
-    /// The style sheet would end the element it stands in.
-    #[error("holds \"</\" or a NUL, which no style sheet needs")]
-    Markup,
-    /// The style sheet wants another one.
-    #[error("holds \"@import\", which the pages' policy does not allow: put everything into this one file")]
-    Import,
-    /// The logo is of no kind browsers show everywhere.
-    #[error("is neither SVG, PNG, JPEG nor WebP")]
-    NoPicture,
+    /// What it holds cannot be used.
+    #[error("{0}")]
+    Unusable(&'static str),
 }
 
 /// A file that cannot be used, and why.
@@ -92,7 +77,8 @@ impl Look {
         let style = content(&[STYLESHEET]).map_err(|error| vec![(STYLESHEET, error.into())])?;
         let logo = content(&LOGO_FILES).map_err(|error| vec![(LOGO, error.into())])?;
         if style.is_none() && logo.is_none() {
-            return Err(vec![("the folder", LookError::Empty)]);
+            let words = "has neither style.css nor logo.svg, logo.png, logo.jpg or logo.webp";
+            return Err(vec![("the folder", LookError::Unusable(words))]);
         }
         Self::parse(style.as_deref(), logo.as_deref())
     }
@@ -145,27 +131,30 @@ impl Look {
 /// A style sheet as it stands in a page: parsers read every line end as one character, and the hash is of what they read.
 fn style(content: &[u8]) -> Result<String, LookError> {
     if content.len() > MAX_STYLESHEET_BYTES {
-        return Err(LookError::TooLarge(MAX_STYLESHEET_BYTES / 1024));
+        return Err(LookError::Unusable("is larger than 64 KiB"));
     }
-    let text = std::str::from_utf8(content).map_err(|_not_utf8| LookError::NotText)?;
+    let text = std::str::from_utf8(content).map_err(|_not_utf8| LookError::Unusable("is not UTF-8"))?;
     let text = text
         .trim_start_matches('\u{feff}')
         .replace("\r\n", "\n")
         .replace('\r', "\n");
     if text.contains("</") || text.contains('\0') {
-        return Err(LookError::Markup);
+        let words = "holds \"</\" or a NUL, which no style sheet needs";
+        return Err(LookError::Unusable(words));
     }
     if text.to_ascii_lowercase().contains("@import") {
-        return Err(LookError::Import);
+        let words =
+            "holds \"@import\", which the pages' policy does not allow: put everything into this one file";
+        return Err(LookError::Unusable(words));
     }
     Ok(text)
 }
 
 fn picture(content: &[u8]) -> Result<Logo, LookError> {
     if content.len() > MAX_LOGO_BYTES {
-        return Err(LookError::TooLarge(MAX_LOGO_BYTES / 1024));
+        return Err(LookError::Unusable("is larger than 256 KiB"));
     }
-    let kind = kind(content).ok_or(LookError::NoPicture)?;
+    let kind = kind(content).ok_or(LookError::Unusable("is neither SVG, PNG, JPEG nor WebP"))?;
     Ok((kind, content.to_vec()))
 }
 

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 
-use self::html::HtmlDocument;
 pub(crate) use self::html::escape;
 use self::language::Language;
 use self::look::Look;
@@ -37,6 +36,9 @@ const REOPEN_SECS: u64 = 1;
 /// Who may frame a page, as every look says and as the page of a frame says.
 const NO_FRAMES: &str = "frame-ancestors 'none'";
 const OWN_FRAMES: &str = "frame-ancestors 'self'";
+
+/// The start page, as a step.
+const START: (&str, &str) = ("/", "Go to the start page");
 
 /// The one next step that a page offers. As an extension of a failure, it is what the failure's page offers.
 #[derive(Clone, Debug)]
@@ -83,7 +85,7 @@ impl Pages {
         Self { look: Arc::new(look) }
     }
 
-    /// A page that says what happened.
+    /// A page that says what happened. Our own pages may frame the one that leads out of a frame: a provider shows nothing there.
     #[must_use]
     pub(crate) fn message(
         &self,
@@ -93,7 +95,15 @@ impl Pages {
         request_id: Option<&str>,
     ) -> Response {
         let main = message_main(language, (title, words), next, request_id);
-        self.page(language, language.say(title), &main, NO_FORMS, None)
+        let mut response = self.page(language, language.say(title), &main, NO_FORMS, None);
+        if matches!(next, NextStep::SignInOutOfFrame(_))
+            && let Some(policy) = response.headers_mut().get_mut(header::CONTENT_SECURITY_POLICY)
+            && let Ok(framed) = policy.to_str().map(|text| text.replace(NO_FRAMES, OWN_FRAMES))
+            && let Ok(framed) = HeaderValue::try_from(framed)
+        {
+            *policy = framed;
+        }
+        response
     }
 
     /// The page that asks whether to sign out, since the request came from another site. Its button posts.
@@ -101,29 +111,21 @@ impl Pages {
     pub(crate) fn confirm_logout(
         &self,
         language: Language,
-        action: &str,
         csrf_token: &str,
         return_to: Option<&str>,
         provider_origin: &str,
     ) -> Response {
-        let return_to = return_to
-            .map(|url| {
-                format!(
-                    "<input type=\"hidden\" name=\"returnTo\" value=\"{}\">",
-                    escape(url)
-                )
-            })
-            .unwrap_or_default();
+        let return_to = return_to.map(|url| hidden_input("returnTo", url));
         let title = language.say("Sign out?");
         let words = language.say("Another site has sent you here to sign out. Nothing has happened yet.");
         let main = format!(
             "<h1>{}</h1><p>{}</p>\
-             <form method=\"post\" action=\"{}\"><input type=\"hidden\" name=\"csrf_token\" value=\"{}\">{return_to}\
+             <form method=\"post\" action=\"{LOGOUT_PATH}\">{}{}\
              <p class=\"steps\"><button type=\"submit\">{}</button> <a class=\"second\" href=\"/\">{}</a></p></form>",
             escape(title),
             escape(words),
-            escape(action),
-            escape(csrf_token),
+            hidden_input("csrf_token", csrf_token),
+            return_to.unwrap_or_default(),
             escape(language.say("Sign out")),
             escape(language.say("Stay signed in")),
         );
@@ -160,27 +162,6 @@ impl Pages {
         response
     }
 
-    /// The page in the frame of one of our own pages whose session has ended: a provider shows nothing in a frame.
-    #[must_use]
-    pub(in crate::http) fn sign_in_out_of_frame(
-        &self,
-        language: Language,
-        next: &NextStep,
-        request_id: Option<&str>,
-    ) -> Response {
-        let title = "Sign in first";
-        let words = "Sign in to see what belongs here.";
-        let main = message_main(language, (title, words), next, request_id);
-        let mut response = self.page(language, language.say(title), &main, NO_FORMS, None);
-        if let Some(policy) = response.headers_mut().get_mut(header::CONTENT_SECURITY_POLICY)
-            && let Ok(framed) = policy.to_str().map(|text| text.replace(NO_FRAMES, OWN_FRAMES))
-            && let Ok(framed) = HeaderValue::try_from(framed)
-        {
-            *policy = framed;
-        }
-        response
-    }
-
     /// A page that requests its own address again, for a client that looks up a link without the browser's cookies: the browser
     /// then opens that address, and not a login page where the client's own sign-in ended.
     #[must_use]
@@ -194,26 +175,6 @@ impl Pages {
         let words = "Your browser ties this sign-in to your device.";
         self.go_on(language, Some(words), url, 1)
     }
-
-    /// A page of this content, whose forms lead to `form_action` and whose one script is `script`.
-    pub(crate) fn page(
-        &self,
-        language: Language,
-        title: &str,
-        main: &str,
-        form_action: &str,
-        script: Option<&'static str>,
-    ) -> Response {
-        let document = HtmlDocument {
-            language,
-            look: &self.look,
-            title,
-            main,
-            form_action,
-            script,
-        };
-        document.into_response()
-    }
 }
 
 /// What a message says, as HTML.
@@ -223,29 +184,37 @@ pub(crate) fn message_main(
     next: &NextStep,
     request_id: Option<&str>,
 ) -> String {
-    let (href, label, target) = match next {
-        NextStep::Home => ("/", "Go to the start page", ""),
-        NextStep::TryAgain(url) | NextStep::Retry(url) | NextStep::RetryOrSignIn(url, _) => {
-            (url.as_str(), "Try again", "")
+    let (first, attributes, second) = match next {
+        NextStep::Home => (START, "", None),
+        NextStep::TryAgain(url) | NextStep::Retry(url) => ((url.as_str(), "Try again"), "", Some(START)),
+        NextStep::RetryOrSignIn(url, login) => {
+            ((url.as_str(), "Try again"), "", Some((login.as_str(), "Sign in")))
         }
-        NextStep::SignIn(url) => (url.as_str(), "Sign in", ""),
-        NextStep::SignInAgainOrOut(url) => (url.as_str(), "Sign in again", ""),
-        NextStep::OtherAccount(url) => (url.as_str(), "Sign in as somebody else", ""),
-        NextStep::SignInOutOfFrame(url) => (url.as_str(), "Sign in", " target=\"_top\""),
-        NextStep::SignInElsewhere(url) => (url.as_str(), "Sign in", " target=\"_blank\" rel=\"noopener\""),
+        NextStep::SignIn(url) => ((url.as_str(), "Sign in"), "", None),
+        NextStep::SignInAgainOrOut(url) => (
+            (url.as_str(), "Sign in again"),
+            "",
+            Some((LOGOUT_PATH, "Sign out")),
+        ),
+        NextStep::OtherAccount(url) => ((url.as_str(), "Sign in as somebody else"), "", None),
+        NextStep::SignInOutOfFrame(url) => ((url.as_str(), "Sign in"), " target=\"_top\"", None),
+        NextStep::SignInElsewhere(url) => (
+            (url.as_str(), "Sign in"),
+            " target=\"_blank\" rel=\"noopener\"",
+            None,
+        ),
     };
-    let second = match next {
-        NextStep::SignInAgainOrOut(_) => second_step(LOGOUT_PATH, language.say("Sign out")),
-        NextStep::RetryOrSignIn(_, login) => second_step(login, language.say("Sign in")),
-        NextStep::TryAgain(_) | NextStep::Retry(_) => second_step("/", language.say("Go to the start page")),
-        _ => String::new(),
+    let link = |class: &str, attributes: &str, (href, label): (&str, &str)| {
+        let (href, label) = (escape(href), escape(language.say(label)));
+        format!("<a class=\"{class}\" href=\"{href}\"{attributes}>{label}</a>")
     };
+    let second = second.map(|second| format!(" {}", link("second", "", second)));
     let mut main = format!(
-        "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{}</a>{second}</p>",
+        "<h1>{}</h1><p>{}</p><p>{}{}</p>",
         escape(language.say(title)),
         escape(language.say(words)),
-        escape(href),
-        escape(language.say(label)),
+        link("button", attributes, first),
+        second.unwrap_or_default(),
     );
     if let Some(id) = request_id.filter(|id| !id.is_empty()) {
         // Writing to a string cannot fail.
@@ -259,30 +228,18 @@ pub(crate) fn message_main(
     main
 }
 
-fn second_step(href: &str, label: &str) -> String {
-    format!(
-        " <a class=\"second\" href=\"{}\">{}</a>",
-        escape(href),
-        escape(label)
-    )
+/// A field that a form of ours sends along.
+pub(crate) fn hidden_input(name: &str, value: &str) -> String {
+    let (name, value) = (escape(name), escape(value));
+    format!("<input type=\"hidden\" name=\"{name}\" value=\"{value}\">")
 }
 
 /// An empty page that only the provider may frame.
 #[must_use]
-pub(crate) fn framed_by(language: Language, origin: &str) -> Response {
-    let (tag, title) = (language.tag(), language.say("Signed out"));
-    let html = format!(
-        "<!doctype html><html lang=\"{tag}\"><title>{}</title></html>",
-        escape(title)
-    );
-    let mut response = Html(html).into_response();
+pub(crate) fn framed_by(origin: &str) -> Response {
     let policy = format!("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors {origin}");
-    if let Ok(policy) = HeaderValue::try_from(policy) {
-        response
-            .headers_mut()
-            .insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    response
+    let html = Html("<!doctype html><html lang=\"en\"><title>Signed out</title></html>");
+    ([(header::CONTENT_SECURITY_POLICY, policy)], html).into_response()
 }
 
 #[cfg(test)]
@@ -293,7 +250,7 @@ mod tests {
     fn a_page_allows_its_own_style_and_nothing_else() {
         let pages = Pages::new(Look::default());
         let response = pages.message(
-            Language::English,
+            Language::default(),
             ("A title", "Words"),
             &NextStep::Home,
             Some("id"),
