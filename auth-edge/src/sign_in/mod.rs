@@ -21,7 +21,7 @@ pub(crate) mod security_events;
 pub(crate) mod transaction;
 pub(crate) mod user;
 
-use std::net::IpAddr;
+use std::net::Ipv6Addr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -33,6 +33,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::audit::RepeatedRecords;
 use chassis::random::{self, NoRandomness};
+use chassis::serve::network;
 use oidc::LogoutTemplate;
 use provider_settings::checkup::UserinfoReading;
 use session_proto::v1::Device;
@@ -150,10 +151,10 @@ impl SignIn {
         self.shared.device(&head.headers, request::peer(&head.extensions))
     }
 
-    /// The address of the client.
-    fn address(&self, head: &Parts) -> IpAddr {
+    /// The network of the client, by which its requests are limited.
+    fn network(&self, head: &Parts) -> Ipv6Addr {
         let peer = request::peer(&head.extensions);
-        self.trusted_proxies.client_address(peer, &head.headers)
+        network(self.trusted_proxies.client_address(peer, &head.headers))
     }
 
     /// Counts a request among those of its address.
@@ -162,11 +163,8 @@ impl SignIn {
     /// There were too many.
     fn admit(&self, (limiter, limit): (&RateLimiter, Limit), head: &Parts) -> Result<(), HttpError> {
         limiter
-            .check(self.address(head), self.clock.now_ms())
-            .map_err(|too_many| HttpError::RateLimited {
-                retry_after_secs: too_many.retry_after_secs,
-                limit,
-            })
+            .check(self.network(head), self.clock.now_ms())
+            .map_err(|too_many| too_many.refuse(limit))
     }
 }
 

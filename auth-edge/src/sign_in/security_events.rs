@@ -40,14 +40,11 @@ pub(crate) async fn receive(
 ) -> Result<Response, HttpError> {
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
-    let sender = sign_in.address(&head);
+    let sender = sign_in.network(&head);
     sign_in
         .refused_events_limit
         .peek(sender, now_ms)
-        .map_err(|too_many| HttpError::RateLimited {
-            retry_after_secs: too_many.retry_after_secs,
-            limit: Limit::SecurityEvents,
-        })?;
+        .map_err(|too_many| too_many.refuse(Limit::SecurityEvents))?;
     let monotonic_ms = sign_in.clock.monotonic_ms();
     if monotonic_ms < sign_in.events_off_until_ms.load(Ordering::Relaxed) {
         let _ = sign_in.refused_events_limit.check(sender, now_ms);

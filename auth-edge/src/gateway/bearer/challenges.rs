@@ -11,7 +11,6 @@ use super::presented::Scheme;
 use super::refusal::TokenRefusal;
 use crate::gateway::challenge;
 use crate::http::errors::{HttpError, Limit};
-use crate::http::protect::rate_limit::TooMany;
 use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
 use crate::route_table::missing::WRONG_CONNECTION;
@@ -60,10 +59,7 @@ pub(super) fn answer(refusal: TokenRefusal, presented: &Presentation<'_>, scheme
         TokenRefusal::Token(_) => HttpError::session(ErrorReason::ErrProviderUnavailable),
         TokenRefusal::Connection => WRONG_CONNECTION,
         TokenRefusal::Missing(failure) => failure,
-        TokenRefusal::TooMany(TooMany { retry_after_secs }) => HttpError::RateLimited {
-            retry_after_secs,
-            limit: Limit::AccessTokens,
-        },
+        TokenRefusal::TooMany(too_many) => too_many.refuse(Limit::AccessTokens),
         _ => HttpError::Overloaded(Limit::TokenChecks),
     }
     .into_response()

@@ -1,10 +1,11 @@
 //! One token judged: whose it is, whether it is for this resource, whether it is presented as it is bound, and whether it is enough
 //! for the route. What costs nothing comes first.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use chassis::serve::network;
 
 use oidc::{
     AccessTokenError, ExpectedProof, ProofError, TokenBinding, VerifiedAccessToken, VerifiedProof,
@@ -197,20 +198,20 @@ impl Presentation<'_> {
         Ok(said.map(Arc::new).map_err(Arc::new))
     }
 
-    fn address(&self) -> IpAddr {
+    fn network(&self) -> Ipv6Addr {
         let proxies = &self.gateway.trusted_proxies;
-        proxies.client_address(self.peer, self.headers)
+        network(proxies.client_address(self.peer, self.headers))
     }
 
     /// Whether the address may cause more of what has been for nothing.
     fn may_cost(&self, refused: &RateLimiter, now_ms: u64) -> Result<(), TokenRefusal> {
-        Ok(refused.peek(self.address(), now_ms)?)
+        Ok(refused.peek(self.network(), now_ms)?)
     }
 
     /// Something was verified, or asked, for nothing.
     fn has_cost(&self, refused: &RateLimiter, now_ms: u64) {
         // Where the bucket is empty already, the next token is not looked at.
-        let _ = refused.check(self.address(), now_ms);
+        let _ = refused.check(self.network(), now_ms);
     }
 
     /// Whether it is presented as it is bound, and is enough for the route.

@@ -6,39 +6,18 @@
 //! between replicas; the limit is for each of them.
 
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use chassis::serve::network;
+use crate::http::errors::{HttpError, Limit};
 
 /// How many buckets there are: half a mebibyte, and of a thousand busy keys two share one.
 const SLOTS: usize = 65_536;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What has a bucket of its own.
-pub(crate) trait BucketKey: Hash + Sized {
-    /// Who it is.
-    fn identity(self) -> impl Hash {
-        self
-    }
-}
-
-/// One household or machine has a whole network to pick addresses from.
-impl BucketKey for IpAddr {
-    fn identity(self) -> impl Hash {
-        network(self)
-    }
-}
-
-/// A session's handle.
-impl BucketKey for &str {}
-
-/// A session, and what is limited of it.
-impl BucketKey for (&str, &str) {}
-
-/// Allows so many requests in a time for each key, all at once or one by one.
+/// Allows so many requests in a time for each key, all at once or one by one. An address counts by its
+/// [`network`](chassis::serve::network): one household or machine has all of it to pick addresses from.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     slots: Box<[AtomicU64]>,
@@ -55,6 +34,16 @@ pub(crate) struct RateLimiter {
 pub(crate) struct TooMany {
     /// Whole seconds until the next request is let through; at least 1.
     pub(crate) retry_after_secs: u64,
+}
+
+impl TooMany {
+    /// What a client is answered that this limit refuses.
+    pub(crate) fn refuse(self, limit: Limit) -> HttpError {
+        HttpError::RateLimited {
+            retry_after_secs: self.retry_after_secs,
+            limit,
+        }
+    }
 }
 
 impl RateLimiter {
@@ -79,7 +68,7 @@ impl RateLimiter {
     ///
     /// # Errors
     /// [`TooMany`] when the bucket is empty; trying again costs nothing.
-    pub(crate) fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
+    pub(crate) fn check(&self, key: impl Hash, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
         };
@@ -96,7 +85,7 @@ impl RateLimiter {
     ///
     /// # Errors
     /// [`TooMany`] when the bucket is empty.
-    pub(crate) fn peek(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
+    pub(crate) fn peek(&self, key: impl Hash, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
         };
@@ -117,8 +106,8 @@ impl RateLimiter {
         })
     }
 
-    fn slot(&self, key: impl BucketKey) -> Option<&AtomicU64> {
-        let at = usize::try_from(self.hasher.hash_one(key.identity()) % SLOTS as u64).ok()?;
+    fn slot(&self, key: impl Hash) -> Option<&AtomicU64> {
+        let at = usize::try_from(self.hasher.hash_one(key) % SLOTS as u64).ok()?;
         self.slots.get(at)
     }
 }
@@ -126,11 +115,12 @@ impl RateLimiter {
 #[cfg(test)]
 mod tests {
     use super::{RateLimiter, TooMany};
-    use std::net::IpAddr;
+    use chassis::serve::network;
+    use std::net::{IpAddr, Ipv6Addr};
     use std::time::Duration;
 
-    fn ip(text: &str) -> IpAddr {
-        text.parse().expect("an address")
+    fn ip(text: &str) -> Ipv6Addr {
+        network(text.parse().expect("an address"))
     }
 
     #[test]
@@ -181,7 +171,7 @@ mod tests {
         assert_eq!(limiter.check(ip("192.0.2.1"), 1_000_000), Ok(()));
         let free = (0..=255_u8).filter(|last| {
             limiter
-                .check(IpAddr::from([198, 51, 100, *last]), 1_000_000)
+                .check(network(IpAddr::from([198, 51, 100, *last])), 1_000_000)
                 .is_ok()
         });
         assert!(free.count() > 250, "hardly any two addresses share a bucket");
