@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use chassis::audit::{self, Origin, RepeatedRecords};
 use chassis::clock::Clock;
 use chassis::files::{self, POLL_INTERVAL};
@@ -23,12 +24,12 @@ use prometheus::Registry;
 use session_proto::client::{ClientSettings, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
-use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::metadata::MetadataMap;
 
 use crate::app::App;
 use crate::gateway::assertion::{Assertions, read_keys};
 use crate::gateway::{Proxy, UpstreamDurations, UpstreamTlsError};
-use crate::http::observe::Metrics;
+use crate::http::observe::{Metrics, X_REQUEST_ID, id_header};
 use crate::http::pages::Pages;
 use crate::http::protect::load::connections_of_address;
 use crate::http::protect::slow_client::SEND_TIMEOUT;
@@ -324,19 +325,16 @@ fn session_client(
     Ok(SessionClient::new(client)?)
 }
 
-/// The metadata that names the request a call belongs to.
-const X_REQUEST_ID: &str = "x-request-id";
-
 /// Carries the request's ID and the trace context to the session service.
 fn annotate(metadata: &mut MetadataMap) {
-    if let Some(origin) = Origin::current()
-        && let Ok(mut id) = MetadataValue::try_from(origin.request_id.as_str())
-    {
+    let headers: &mut HeaderMap = metadata.as_mut();
+    if let Some(origin) = Origin::current() {
+        let mut id = id_header(origin.request_id);
         // No two requests have the same: remembered by the connection, it would only take the place of what repeats.
         id.set_sensitive(true);
-        metadata.insert(X_REQUEST_ID, id);
+        headers.insert(X_REQUEST_ID, id);
     }
-    metadata.as_mut().extend(chassis::propagation::outgoing());
+    headers.extend(chassis::propagation::outgoing());
 }
 
 /// Tells readiness whether the session service answers, by asking for a session that cannot be there.
