@@ -23,7 +23,7 @@ use crate::http::pages::language::Language;
 use crate::http::protect::host;
 use crate::http::protect::load::{Admitted, ConcurrencyLimit, until_sent};
 use crate::http::protect::redirects;
-use crate::http::protect::security_headers::{self, FromUpstream, Https};
+use crate::http::protect::security_headers::{self, FromUpstream};
 use crate::http::protect::slow_client;
 use crate::http::request;
 use crate::http::shared::Shared;
@@ -74,7 +74,7 @@ pub(crate) async fn answer(
     let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
     let visitor = visitor.filter(|_| holds);
     let answer = errors::render(answer, page, &layer.shared.pages, observed.id);
-    let mut answer = security_headers::add(answer, Https(layer.https));
+    let mut answer = security_headers::add(answer, layer.https);
     if answer.status().is_redirection() {
         redirects::end_fragment(answer.headers_mut(), &layer.shared.sites);
     }

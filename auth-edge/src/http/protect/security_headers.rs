@@ -35,20 +35,15 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FromUpstream;
 
-/// Whether the edge's base URL is https.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Https(pub(crate) bool);
-
-/// Adds to an answer what is missing.
+/// Adds to an answer what is missing; `https` says whether the edge's base URL is https.
 #[must_use]
-pub(crate) fn add(mut response: Response, https: Https) -> Response {
+pub(crate) fn add(mut response: Response, https: bool) -> Response {
     let from_upstream = response.extensions().get::<FromUpstream>().is_some();
     let status = response.status();
-    apply(response.headers_mut(), status, https, from_upstream);
-    response
-}
-
-fn apply(headers: &mut HeaderMap, status: StatusCode, Https(https): Https, from_upstream: bool) {
+    let headers = response.headers_mut();
+    let (is_html, is_no_page) = (is_html(headers), is_no_page(headers, status));
+    // A page that allows a frame by its own policy must not have it taken away by the older header.
+    let may_be_framed = headers.get(CONTENT_SECURITY_POLICY).is_some_and(allows_frames);
     let mut add = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
     };
@@ -61,26 +56,19 @@ fn apply(headers: &mut HeaderMap, status: StatusCode, Https(https): Https, from_
         add(STRICT_TRANSPORT_SECURITY, HSTS);
     }
     if from_upstream {
-        return;
+        return response;
     }
-    if is_html(headers) {
-        let mut add = |name: HeaderName, value: HeaderValue| {
-            headers.entry(name).or_insert(value);
-        };
+    if is_html {
         add(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
         add(OPENER_POLICY, HeaderValue::from_static("same-origin"));
-        // A page that allows a frame by its own policy must not have it taken away by the older header.
-        if headers.get(CONTENT_SECURITY_POLICY).is_some_and(forbids_frames) {
-            headers
-                .entry(X_FRAME_OPTIONS)
-                .or_insert(HeaderValue::from_static("DENY"));
+        if !may_be_framed {
+            add(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         }
-    } else if is_no_page(headers, status) {
-        headers.entry(CONTENT_SECURITY_POLICY).or_insert(NO_PAGE_POLICY);
+    } else if is_no_page {
+        add(CONTENT_SECURITY_POLICY, NO_PAGE_POLICY);
     }
-    headers
-        .entry(RESOURCE_POLICY)
-        .or_insert(HeaderValue::from_static("same-origin"));
+    add(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    response
 }
 
 fn is_html(headers: &HeaderMap) -> bool {
@@ -104,18 +92,28 @@ fn is_no_page(headers: &HeaderMap, status: StatusCode) -> bool {
     }
 }
 
-fn forbids_frames(policy: &HeaderValue) -> bool {
-    policy
-        .to_str()
-        .is_ok_and(|policy| policy.contains("frame-ancestors 'none'"))
+fn allows_frames(policy: &HeaderValue) -> bool {
+    let policy = String::from_utf8_lossy(policy.as_bytes());
+    !policy.contains("frame-ancestors 'none'")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Https, PAGE_POLICY, apply};
-    use http::{HeaderMap, HeaderValue, StatusCode, header};
+    use axum::response::IntoResponse as _;
+    use http::header;
+
+    use super::*;
 
     const OK: StatusCode = StatusCode::OK;
+
+    fn apply(headers: &mut HeaderMap, status: StatusCode, https: bool, from_upstream: bool) {
+        let mut response = status.into_response();
+        *response.headers_mut() = std::mem::take(headers);
+        if from_upstream {
+            response.extensions_mut().insert(FromUpstream);
+        }
+        *headers = add(response, https).headers().clone();
+    }
 
     fn html() -> HeaderMap {
         [(
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn a_page_gets_them_all() {
         let mut headers = html();
-        apply(&mut headers, OK, Https(true), false);
+        apply(&mut headers, OK, true, false);
         for name in [
             "content-security-policy",
             "x-content-type-options",
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn plain_http_promises_no_https() {
         let mut headers = html();
-        apply(&mut headers, OK, Https(false), false);
+        apply(&mut headers, OK, false, false);
         assert!(!headers.contains_key("strict-transport-security"));
     }
 
@@ -159,7 +157,7 @@ mod tests {
             "content-security-policy",
             HeaderValue::from_static("frame-ancestors https://op.example"),
         );
-        apply(&mut headers, OK, Https(true), false);
+        apply(&mut headers, OK, true, false);
         assert_eq!(
             headers["content-security-policy"],
             "frame-ancestors https://op.example"
@@ -170,7 +168,7 @@ mod tests {
     #[test]
     fn an_upstreams_page_keeps_its_own_policy() {
         let mut headers = html();
-        apply(&mut headers, OK, Https(true), true);
+        apply(&mut headers, OK, true, true);
         assert!(!headers.contains_key("content-security-policy"));
         assert!(!headers.contains_key("cross-origin-resource-policy"));
         assert_eq!(headers["x-content-type-options"], "nosniff");
@@ -183,7 +181,7 @@ mod tests {
             if let Some(kind) = kind {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             }
-            apply(&mut headers, status, Https(true), from_upstream);
+            apply(&mut headers, status, true, from_upstream);
             headers.remove(header::CONTENT_SECURITY_POLICY)
         };
         let nothing = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
