@@ -13,7 +13,7 @@ pub(crate) mod refetch;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
@@ -24,9 +24,6 @@ use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::sessions::{CurrentSession, Use};
-
-/// About as many headers an answer gets.
-const HEADERS: usize = 12;
 
 /// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
 pub(crate) async fn handle(
@@ -75,8 +72,7 @@ pub(crate) async fn handle(
 
 fn answer(browser: &Browser, current: CurrentSession, cookie: Option<HeaderValue>) -> Response {
     let mut response = Response::new(current.session.user.clone().into());
-    let headers: &mut HeaderMap = response.headers_mut();
-    headers.reserve(HEADERS);
+    let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(analytics) = &browser.analytics {

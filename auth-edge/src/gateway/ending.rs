@@ -73,7 +73,7 @@ pub(super) fn until_ended(
     });
     let mut is_over = false;
     answer.map(|body| {
-        Body::new(map_polls(body, move |context, frame, _| {
+        Body::new(map_polls(body, move |context, frame| {
             if is_over {
                 return Poll::Ready(None);
             }

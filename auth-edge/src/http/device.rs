@@ -46,9 +46,6 @@ pub(crate) fn record_from(device: &Device, event: Event, outcome: Outcome) -> Au
 /// What a browser calls itself, without control characters.
 fn shown(agent: &[u8]) -> String {
     let text = String::from_utf8_lossy(agent);
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return text.into_owned();
-    }
     // Cutting may have made a replacement character of a half one.
     let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
     whole.chars().filter(|c| !c.is_control()).collect()

@@ -19,12 +19,11 @@ struct MappedBody<B, F> {
     map: F,
 }
 
-/// `body`, of which `map` changes each outcome: it gets the outcome of each poll, [`Poll::Pending`] too, and whether the
-/// body has ended with it.
+/// `body`, of which `map` changes each outcome: it gets the outcome of each poll, [`Poll::Pending`] too.
 pub(crate) fn map_polls<B, F, E>(body: B, map: F) -> impl Body<Data = Bytes, Error = E>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: FnMut(&mut Context<'_>, PolledFrame<B::Error>, bool) -> PolledFrame<E> + Unpin,
+    F: FnMut(&mut Context<'_>, PolledFrame<B::Error>) -> PolledFrame<E> + Unpin,
 {
     MappedBody { body, map }
 }
@@ -32,7 +31,7 @@ where
 impl<B, F, E> Body for MappedBody<B, F>
 where
     B: Body<Data = Bytes> + Unpin,
-    F: FnMut(&mut Context<'_>, PolledFrame<B::Error>, bool) -> PolledFrame<E> + Unpin,
+    F: FnMut(&mut Context<'_>, PolledFrame<B::Error>) -> PolledFrame<E> + Unpin,
 {
     type Data = Bytes;
     type Error = E;
@@ -40,7 +39,7 @@ where
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<E> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(context);
-        (this.map)(context, polled, this.body.is_end_stream())
+        (this.map)(context, polled)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use chassis::audit::RequestId;
 use chassis::metrics::LimitHits;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Registry};
+use prometheus::{HistogramVec, IntCounterVec, Registry};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -63,16 +63,13 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Makes the metrics and registers them.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let requests = HistogramVec::new(
-            HistogramOpts::new(
+        Ok(Self {
+            requests: prometheus::register_histogram_vec_with_registry!(
                 "http_server_request_duration_seconds",
                 "Time until an answer's head, by route and status.",
-            ),
-            &["http_request_method", "http_route", "http_response_status_code"],
-        )?;
-        registry.register(Box::new(requests.clone()))?;
-        Ok(Self {
-            requests,
+                &["http_request_method", "http_route", "http_response_status_code"],
+                registry
+            )?,
             logins: prometheus::register_int_counter_vec_with_registry!(
                 "logins_total",
                 "Sign-ins that ended, by result (success, rejected, unavailable or anonymous) and provider.",

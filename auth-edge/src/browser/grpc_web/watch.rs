@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
 use session_proto::client::{SessionError, WatchItem};
 use session_proto::timestamp;
@@ -46,8 +47,8 @@ struct BrowserWatch {
     _share: Share,
     /// Where the page can go on: after the last event of the service, its heartbeats included.
     resume_token: String,
-    /// Why and since when nothing is heard.
-    unheard: Option<(SessionError, Instant)>,
+    /// Since when nothing is heard.
+    unheard_since: Option<Instant>,
     ended: bool,
 }
 
@@ -93,7 +94,7 @@ pub(super) async fn stream(
         look_at_ms: 0,
         _share: share,
         resume_token,
-        unheard: None,
+        unheard_since: None,
         ended: false,
     };
     watch.look().await?;
@@ -131,23 +132,14 @@ impl BrowserWatch {
             if self.browser.clock.now_ms() >= self.look_at_ms {
                 self.look().await?;
             }
-            let deadline = self.unheard.clone();
-            let given_up = async {
-                match deadline {
-                    Some((error, since)) => {
-                        sleep_until(since + UNHEARD_MAX).await;
-                        error
-                    }
-                    None => std::future::pending().await,
-                }
-            };
+            let given_up = self.unheard_since.map(|since| sleep_until(since + UNHEARD_MAX));
             let item = tokio::select! {
-                _ = self.beat.tick(), if self.unheard.is_none() => return Ok(self.event(Kind::Heartbeat)),
-                error = given_up => return Err(error),
+                Some(()) = OptionFuture::from(given_up) => return Err(unheard()),
+                _ = self.beat.tick(), if self.unheard_since.is_none() => return Ok(self.event(Kind::Heartbeat)),
                 item = self.items.next() => item,
             };
             match item {
-                Some(WatchItem::Connected) => self.unheard = None,
+                Some(WatchItem::Connected) => self.unheard_since = None,
                 Some(WatchItem::Event(event)) => {
                     if !event.resume_token.is_empty() {
                         self.resume_token.clone_from(&event.resume_token);
@@ -162,12 +154,12 @@ impl BrowserWatch {
                     return Ok(self.event(Kind::Missed));
                 }
                 Some(WatchItem::Lost(error)) if error.is_unavailable() => {
-                    self.unheard.get_or_insert((error, Instant::now()));
+                    self.unheard_since.get_or_insert_with(Instant::now);
                 }
                 Some(WatchItem::Lost(error)) => return Err(error),
                 // How far the stream has come; the others are of single replicas only.
                 Some(WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone) => {}
-                None => return Err(self.unheard.take().map_or_else(unheard, |(error, _)| error)),
+                None => return Err(unheard()),
             }
         }
     }

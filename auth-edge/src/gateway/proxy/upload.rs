@@ -54,7 +54,7 @@ impl Upload {
             return Self(None);
         }
         let told = told.clone();
-        let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
+        let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>| {
             polled.map(|frame| {
                 frame.map(|frame| {
                     frame

@@ -50,7 +50,7 @@ where
     let mut waiting: Option<Pin<Box<Sleep>>> = None;
     // What is told to applications alone is no news for clients.
     let told = ToldNames::default();
-    map_polls(body, move |context, polled, _| {
+    map_polls(body, move |context, polled| {
         if let Poll::Ready(frame) = polled {
             waiting = None;
             return Poll::Ready(frame.map(|frame| {

@@ -127,7 +127,7 @@ pub(crate) fn until_sent(answer: Response, visitor: Share) -> Response {
         return answer;
     }
     answer.map(|body| {
-        Body::new(map_polls(body, move |_, frame, _| {
+        Body::new(map_polls(body, move |_, frame| {
             let _until_sent = &visitor;
             frame
         }))

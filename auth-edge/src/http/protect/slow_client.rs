@@ -76,7 +76,7 @@ pub(crate) fn bounded(mut request: Request, silence: Duration) -> Request {
         may_be_silent,
     };
     request.map(|body| {
-        Body::new(map_polls(body, move |context, frame, _| {
+        Body::new(map_polls(body, move |context, frame| {
             waiting.pass(context, frame)
         }))
     })
@@ -105,33 +105,30 @@ pub(crate) fn unread(error: &axum::Error) -> HttpError {
     }
 }
 
-type Polled = PolledFrame<axum::Error>;
-
 /// How far a body has come, and how long it was waited for.
 struct BodyDeadline {
     silence: Duration,
     received: u64,
     /// In all, but for the wait that runs.
     waited: Duration,
-    now: Option<Wait>,
+    /// Since when it is waited for now, and until when.
+    now: Option<(Instant, Pin<Box<Sleep>>)>,
     may_be_silent: Option<MayBeSilent>,
-}
-
-/// A wait that runs.
-struct Wait {
-    since: Instant,
-    over: Pin<Box<Sleep>>,
 }
 
 impl BodyDeadline {
     /// What the body gave; [`TooSlow`] when it has given nothing for too long.
-    fn pass(&mut self, context: &mut Context<'_>, polled: Polled) -> Polled {
+    fn pass(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: PolledFrame<axum::Error>,
+    ) -> PolledFrame<axum::Error> {
         let Poll::Ready(frame) = polled else {
             let over = self.poll_wait(context);
             return over.map(|()| Some(Err(axum::Error::new(TooSlow))));
         };
-        if let Some(wait) = self.now.take() {
-            self.waited += wait.since.elapsed();
+        if let Some((since, _)) = self.now.take() {
+            self.waited += since.elapsed();
         }
         if let Some(Ok(frame)) = &frame {
             self.received += frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -146,12 +143,11 @@ impl BodyDeadline {
             return Poll::Pending;
         }
         let left = left(self.silence, self.received, self.waited);
-        let wait = self.now.get_or_insert_with(|| {
-            let since = Instant::now();
-            let over = Box::pin(tokio::time::sleep_until(since + left));
-            Wait { since, over }
+        let (_, over) = self.now.get_or_insert_with(|| {
+            let now = Instant::now();
+            (now, Box::pin(tokio::time::sleep_until(now + left)))
         });
-        wait.over.as_mut().poll(context)
+        over.as_mut().poll(context)
     }
 }
 
