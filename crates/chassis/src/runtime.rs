@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn workers_take_turns_and_each_stays_on_its_own_thread() {
         let runtimes = TokioRuntimes::start().unwrap();
-        let workers = runtimes.workers();
+        let workers = &runtimes.workers;
         let threads = || async { std::thread::current().id() };
         let round = |count: usize| {
-            runtimes.block_on(async {
+            runtimes.main.block_on(async {
                 let mut seen = Vec::new();
                 for _ in 0..count {
                     seen.push(workers.next().unwrap().1.spawn(threads()).await.unwrap());
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn what_each_worker_is_given_is_made_where_it_runs() {
         let runtimes = TokioRuntimes::start().unwrap();
-        let workers = runtimes.workers();
+        let workers = &runtimes.workers;
         let made = workers.each(|| Handle::current().id());
         let ids: Vec<_> = workers.handles.iter().map(Handle::id).collect();
         assert_eq!(made.to_vec(), ids);

@@ -23,7 +23,7 @@ fn address(host: &str, port: u16) -> ServerAddress {
 fn login(user: Option<&str>, password: Option<&str>) -> Login {
     Login {
         user: user.map(str::to_owned),
-        password: password.map(|password| password.to_owned().into()),
+        password: password.map(|password| Secret::new(password.to_owned())),
     }
 }
 
