@@ -103,9 +103,12 @@ impl RefreshProvider for RelyingParty {
     }
 }
 
-/// The providers of sessions, each for its own issuer and those of its tenants, or for every session. Clones share everything.
+/// A provider, and whose sessions are refreshed there: those of the relying party's issuer and its tenants, or all.
+type ListedProvider = (Option<RelyingParty>, Arc<dyn RefreshProvider>);
+
+/// The providers of sessions. Clones share everything.
 #[derive(Clone)]
-pub struct RefreshProviders(Arc<Vec<(Option<RelyingParty>, Arc<dyn RefreshProvider>)>>);
+pub struct RefreshProviders(Arc<Vec<ListedProvider>>);
 
 impl RefreshProviders {
     /// Those that a file lists, or the one of the plain variables.

@@ -42,7 +42,7 @@ impl Sessions {
                 tracing::warn!(session = %handle, "the store is full: which cookie of a session counts is not written down");
                 return Ok(session);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         if !is_copy {
             return Ok(session);
