@@ -92,7 +92,7 @@ fn is_ours_to_tell(
         || describes_origin(&folded)
         || OWN.contains(&folded.as_ref())
         || proxy_headers::is_withheld(&folded, is_exact, is_from_trusted)
-        || told.contain_folded(&folded)
+        || told.contain(&folded)
         || (!may_override_method && is_method_override(&folded))
         // Nothing was folded away: it is what it is.
         || (!is_exact && is_alias(&folded, name))

@@ -207,15 +207,9 @@ impl ToldNames {
         Self(names.into())
     }
 
-    /// Whether a header of this name is one of them, in whatever spelling.
-    #[must_use]
-    pub(crate) fn contain(&self, name: &HeaderName) -> bool {
-        self.contain_folded(&folded(name.as_str()))
-    }
-
     /// Whether a name that has been folded is one of them.
     #[must_use]
-    pub(crate) fn contain_folded(&self, folded: &str) -> bool {
+    pub(crate) fn contain(&self, folded: &str) -> bool {
         self.0.iter().any(|name| **name == *folded)
     }
 }

@@ -20,9 +20,6 @@ use crate::sessions::keys::{DerivedKeys, Purpose};
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
 const ID_BYTES: usize = 16;
 
-/// What the name of the cookie that proves a session's device ends with.
-const PROOF_SUFFIX: &str = "_bound";
-
 /// Room for a signature, and some more: a longer one is none.
 const SIGNATURE_BYTES_MAX: usize = 48;
 
@@ -102,7 +99,8 @@ pub struct SessionCookies {
     settings: CookieSettings,
     keys: DerivedKeys,
     full_name: String,
-    proof_name: String,
+    /// The name of the cookie beside it that proves the session's device.
+    pub(super) proof_name: String,
     sites: Option<Sites>,
 }
 
@@ -119,7 +117,7 @@ impl SessionCookies {
         Self {
             settings,
             keys,
-            proof_name: format!("{full_name}{PROOF_SUFFIX}"),
+            proof_name: format!("{full_name}_bound"),
             full_name,
             sites: None,
         }
@@ -132,21 +130,10 @@ impl SessionCookies {
         self
     }
 
-    /// The name of the cookie beside it that proves the session's device.
-    #[must_use]
-    pub(super) fn name_of_proof(&self) -> &str {
-        &self.proof_name
-    }
-
     /// Whether a cookie of this name is one of the two. Some browsers and frameworks compare names without regard to case.
     #[must_use]
     pub(crate) fn owns(&self, name: &str) -> bool {
-        let length = self.full_name.len();
-        let (Some(own), Some(rest)) = (name.get(..length), name.get(length..)) else {
-            return false;
-        };
-        own.eq_ignore_ascii_case(&self.full_name)
-            && (rest.is_empty() || rest.eq_ignore_ascii_case(PROOF_SUFFIX))
+        name.eq_ignore_ascii_case(&self.full_name) || name.eq_ignore_ascii_case(&self.proof_name)
     }
 
     /// The session ID of a request whose one session cookie verifies.
@@ -210,12 +197,8 @@ impl SessionCookies {
 
     pub(super) fn attributes(&self) -> String {
         let secure = if self.settings.secure { "; Secure" } else { "" };
-        let domain = self
-            .settings
-            .domain
-            .as_ref()
-            .map(|d| format!("; Domain={d}"))
-            .unwrap_or_default();
+        let domain = self.settings.domain.as_ref();
+        let domain = domain.map_or_else(String::new, |domain| format!("; Domain={domain}"));
         format!(
             "; Path=/{domain}; HttpOnly{secure}; SameSite={}",
             self.settings.same_site.as_str()

@@ -93,7 +93,7 @@ impl DeviceBindings {
     ) -> Self {
         Self {
             keys,
-            name: cookies.name_of_proof().to_owned(),
+            name: cookies.proof_name.clone(),
             attributes: cookies.attributes(),
             settings,
             metrics,

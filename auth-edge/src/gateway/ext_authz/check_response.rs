@@ -16,6 +16,7 @@ use crate::gateway::headers::{
     X_AUTH_CLIENT, X_AUTH_DEVICE, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_for_proxies, is_identity,
     other_cookies,
 };
+use crate::values::header_name::folded;
 
 /// The longest body passed on; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -90,7 +91,7 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
             let is_token = **name == header::AUTHORIZATION || **name == PROOF;
             is_identity(name)
                 || is_for_proxies(name)
-                || told.names.contain(name)
+                || told.names.contain(&folded(name.as_str()))
                 || (is_token && told.token_ends_here)
         })
         // Envoy removes after it has set. What could not be set is removed where a client sent it.
