@@ -164,6 +164,17 @@ impl SessionRepository {
         }
     }
 
+    /// The session of a secret, whatever else its cookie has to prove; the session service is asked if the edge does not know it.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) async fn find(&self, id: &SessionId) -> Result<Arc<CachedSession>, SessionError> {
+        match self.remembered(id, Use::LookOnly) {
+            Some(session) => Ok(session),
+            None => Ok(CachedSession::new(*self.get(id).await?)),
+        }
+    }
+
     /// A session of this edge's memory.
     fn remembered(&self, id: &SessionId, use_: Use<'_>) -> Option<Arc<CachedSession>> {
         if matches!(use_, Use::Rolls(_)) {

@@ -114,7 +114,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
     };
     // A session that begins without the sign-in that the one before it owes to its own provider owes it as well.
     if let Some(session) = &session
-        && let Ok(session) = sign_in.sessions.get(session).await
+        && let Ok(session) = sign_in.sessions.find(session).await
         && let Some(demand) = &session.sign_in_demand
         && login.provider.is_issuer(&session.issuer)
     {

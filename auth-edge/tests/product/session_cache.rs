@@ -145,6 +145,21 @@ async fn nothing_is_believed_once_endings_cannot_be_heard() {
 }
 
 #[tokio::test]
+async fn a_login_asks_for_the_session_of_its_cookie_only_where_the_edge_does_not_know_it() {
+    for (kept_secs, asked) in [("60", 0), ("0", 1)] {
+        let stack = Stack::with(&[("EDGE_SESSION_CACHE_SECS", kept_secs)]).await;
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        if asked == 0 {
+            until_remembered(&stack, &mut browser).await;
+        }
+        let calls = stack.sessions.calls();
+        assert_eq!(browser.visit("/api/auth/login").await.status, 302);
+        assert_eq!(stack.sessions.calls() - calls, asked, "{kept_secs}");
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_remembered_however_seldom_the_service_beats() {
     // Longer than an edge believes what it heard, and longer than the shorter of the two.
     const WATCHED: Duration = Duration::from_millis(1_500);

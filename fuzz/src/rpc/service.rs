@@ -98,7 +98,7 @@ impl World {
         let request = Request::post(format!(
             "http://{}/session.v1.SessionService/{}",
             self.address,
-            rpc.name()
+            rpc.method_name()
         ))
         .header(header::CONTENT_TYPE, "application/grpc")
         .header(header::TE, "trailers")

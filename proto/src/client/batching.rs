@@ -1,8 +1,8 @@
 //! Reads of sessions that come while another one is in flight are sent together, as one `BatchGetSessions`.
 //!
 //! A call costs its headers, its stream and its tasks on both sides: several times what reading a session costs. No read waits for a timer:
-//! a task of the connection sends those that are ready, one call after another. A read that comes alone is a `GetSession`; reads that come
-//! while a call is in flight are sent when that one is answered.
+//! one that finds no call in flight yields once to what else is ready to run on this runtime, and is a `GetSession` if no other read
+//! has come meanwhile; reads that come while a call is in flight are sent when that one is answered.
 //!
 //! Invariants
 //! - A read joins only a batch that has not been sent, so that no answer is older than its request.
@@ -10,9 +10,11 @@
 //! - A caller that hangs up loses its own answer alone.
 //! - A read whose metadata would be lost among others is a call of its own.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tonic::metadata::{Ascii, KeyRef, MetadataMap, MetadataValue};
 use tonic::{Response, Status};
@@ -38,9 +40,19 @@ type ReadAnswer = Result<GetSessionResponse, Status>;
 
 /// The reads over one connection.
 #[derive(Debug)]
-pub(super) struct Batcher {
+pub(super) struct Batcher(Arc<BatcherState>);
+
+#[derive(Debug)]
+struct BatcherState {
     service: Service,
-    reads: mpsc::UnboundedSender<PendingRead>,
+    queue: Mutex<ReadQueue>,
+}
+
+#[derive(Debug, Default)]
+struct ReadQueue {
+    /// Whether a call is in flight whose end sends those that wait.
+    in_flight: bool,
+    waiting: Vec<PendingRead>,
 }
 
 /// A read that has not been sent.
@@ -50,27 +62,21 @@ struct PendingRead {
     /// The request it belongs to.
     request_id: Option<MetadataValue<Ascii>>,
     until: Instant,
-    turn: oneshot::Sender<Turn>,
+    answer: oneshot::Sender<ReadAnswer>,
 }
 
-/// How a read goes on.
-#[derive(Debug)]
-enum Turn {
-    /// Its batch brought an answer.
-    Answered(ReadAnswer),
-    /// No other read has come: it is a call of its own, which ends when this is dropped.
-    Alone(oneshot::Sender<()>),
-}
+/// A call in flight; when this is dropped, the reads that wait are sent.
+struct InFlight(Arc<BatcherState>);
 
 impl Batcher {
-    /// Reads over this connection. Panics outside a tokio runtime.
     pub(super) fn over(service: Service) -> Self {
-        let (reads, waiting) = mpsc::unbounded_channel();
-        tokio::spawn(send_waiting(service.clone(), waiting));
-        Self { service, reads }
+        Self(Arc::new(BatcherState {
+            service,
+            queue: Mutex::default(),
+        }))
     }
 
-    /// Reads a session, to be answered by the time given.
+    /// Reads a session, to be answered by the time given. Panics outside a tokio runtime.
     pub(super) async fn get(
         &self,
         metadata: MetadataMap,
@@ -79,71 +85,109 @@ impl Batcher {
     ) -> ReadAnswer {
         let mut in_flight = None;
         if may_be_batched(&metadata) {
-            let (turn, taken) = oneshot::channel();
-            // Without the task that sends them, and without an answer of the batch, it is sent alone.
-            let _ = self.reads.send(PendingRead {
-                request: request.clone(),
-                request_id: metadata.get(X_REQUEST_ID).cloned(),
-                until,
-                turn,
-            });
-            match timeout(BATCH_WAIT_MAX, taken).await {
-                Ok(Ok(Turn::Answered(answer))) => return answer,
-                Ok(Ok(Turn::Alone(call))) => in_flight = Some(call),
-                Ok(Err(_)) | Err(_) => {}
+            in_flight = self.0.begin();
+            if in_flight.is_some() {
+                tokio::task::yield_now().await;
+            }
+            if (in_flight.is_none() || self.0.has_pending())
+                && let Some(answer) = self.in_batch(in_flight.take(), request, &metadata, until).await
+            {
+                return answer;
             }
         }
-        let alone = timed(metadata, request.clone(), until);
-        let answer = self.service.clone().get_session(alone).await;
+        let answer = self
+            .0
+            .service
+            .clone()
+            .get_session(timed(metadata, request.clone(), until))
+            .await;
         drop(in_flight);
         answer.map(Response::into_inner)
     }
+
+    /// Joins the reads that wait, and sends them where `first` was to go before them. None if the batch brings no answer.
+    async fn in_batch(
+        &self,
+        first: Option<InFlight>,
+        request: &GetSessionRequest,
+        metadata: &MetadataMap,
+        until: Instant,
+    ) -> Option<ReadAnswer> {
+        let (answer, answered) = oneshot::channel();
+        self.0.queue().waiting.push(PendingRead {
+            request: request.clone(),
+            request_id: metadata.get(X_REQUEST_ID).cloned(),
+            until,
+            answer,
+        });
+        drop(first);
+        let answer = timeout(BATCH_WAIT_MAX, answered).await;
+        answer.ok()?.ok()
+    }
 }
 
-/// Sends the reads that wait, one call after another, as many as fit into a batch. A call that takes long stops no others.
-async fn send_waiting(service: Service, mut reads: mpsc::UnboundedReceiver<PendingRead>) {
-    while let Some(first) = reads.recv().await {
-        tokio::task::yield_now().await;
-        let mut batch = vec![first];
-        while batch.len() < BATCH_MAX
-            && let Ok(next) = reads.try_recv()
-        {
-            batch.push(next);
+impl BatcherState {
+    fn queue(&self) -> MutexGuard<'_, ReadQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first of those that come together; none if a call is in flight.
+    fn begin(self: &Arc<Self>) -> Option<InFlight> {
+        let is_first = !std::mem::replace(&mut self.queue().in_flight, true);
+        is_first.then(|| InFlight(Arc::clone(self)))
+    }
+
+    fn has_pending(&self) -> bool {
+        !self.queue().waiting.is_empty()
+    }
+
+    /// Sends the reads that wait, as many as fit into a batch; if there are none, the next read is the first again.
+    fn send_waiting(self: &Arc<Self>) {
+        let mut queue = self.queue();
+        queue.waiting.retain(|waiting| !waiting.answer.is_closed());
+        let length = queue.waiting.len().min(BATCH_MAX);
+        let batch: Vec<PendingRead> = queue.waiting.drain(..length).collect();
+        let runtime = Handle::try_current().ok();
+        match runtime.filter(|_| !batch.is_empty()) {
+            Some(runtime) => {
+                queue.in_flight = true;
+                drop(runtime.spawn(send(InFlight(Arc::clone(self)), batch)));
+            }
+            None => queue.in_flight = false,
         }
-        batch.retain(|read| !read.turn.is_closed());
-        if batch.len() > 1 {
-            // Nobody waits for it any longer.
-            let _ = timeout(BATCH_WAIT_MAX, send(service.clone(), batch)).await;
-        } else if let Some(read) = batch.pop() {
-            let (in_flight, end) = oneshot::channel();
-            // Its caller may have hung up in this moment.
-            let _ = read.turn.send(Turn::Alone(in_flight));
-            let _ = timeout(BATCH_WAIT_MAX, end).await;
-        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.send_waiting();
     }
 }
 
 /// Sends a batch with the longest of its deadlines, and hands out what it brings.
-async fn send(mut service: Service, batch: Vec<PendingRead>) {
-    let Some(until) = batch.iter().map(|read| read.until).max() else {
+async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
+    let Some(until) = batch.iter().map(|waiting| waiting.until).max() else {
         return;
     };
+    let mut service = in_flight.0.service.clone();
     let mut metadata = MetadataMap::new();
-    let (mut requests, mut turns) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
-    for read in batch {
-        if let Some(id) = read.request_id {
+    let (mut requests, mut answers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+    for waiting in batch {
+        if let Some(id) = waiting.request_id {
             metadata.append(X_REQUEST_ID, id);
         }
-        requests.push(read.request);
-        turns.push(read.turn);
+        requests.push(waiting.request);
+        answers.push(waiting.answer);
     }
     let request = timed(metadata, BatchGetSessionsRequest { requests }, until);
-    match service.batch_get_sessions(request).await {
+    let answer = service.batch_get_sessions(request).await;
+    drop(in_flight);
+    match answer {
         Ok(response) => {
-            for (turn, result) in turns.into_iter().zip(response.into_inner().results) {
+            for (answer, result) in answers.into_iter().zip(response.into_inner().results) {
                 if let Some(read) = answer_of(result) {
                     // Its caller may have hung up in this moment.
-                    let _ = turn.send(Turn::Answered(read));
+                    let _ = answer.send(read);
                 }
             }
         }

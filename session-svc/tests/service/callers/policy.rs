@@ -8,7 +8,7 @@ use super::support::*;
 #[tokio::test]
 async fn a_caller_may_call_exactly_the_methods_of_its_entry() {
     for &allowed in Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc) {
-        let list = [entry(EDGE, &["*"]), entry(ORDERS, &[allowed.name()])].concat();
+        let list = [entry(EDGE, &["*"]), entry(ORDERS, &[allowed.method_name()])].concat();
         let world = world(Some(&list)).await;
         let (mut edge, mut orders, mut nobody) = (
             world.client("edge"),
