@@ -100,7 +100,7 @@ async fn a_changed_secret_is_used_without_a_restart_and_one_that_is_none_changes
     stack.browser().sign_in().await;
 
     put(&file, "short\n");
-    log.wait_for(&["OIDC_CLIENT_SECRET_FILE", path, "8 characters", "stays in use"])
+    log.wait_for(&["OIDC_CLIENT_SECRET", path, "8 characters", "stays in use"])
         .await;
     stack.browser().sign_in().await;
 

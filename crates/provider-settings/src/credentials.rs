@@ -1,18 +1,28 @@
-//! The client's credentials: which method, and whether it has all it needs.
+//! The client's credentials: which method, whether it has all it needs, and the proxy on the way to the provider.
 
 use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
 use chassis::tls;
-use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, DpopKey};
+use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, Credentials, DpopKey, ForwardProxy};
 
 /// Shorter secrets can be guessed.
-pub(crate) const LEAST_SECRET_CHARS: usize = 8;
+const LEAST_SECRET_CHARS: usize = 8;
 /// Shorter secrets deserve a warning.
 const GOOD_SECRET_CHARS: usize = 32;
 
+/// Reads everything that proves who this client is; mistakes are recorded and a harmless value stands in.
+pub(crate) fn credentials(reader: &mut Reader<'_>) -> Credentials {
+    Credentials {
+        auth: client_auth(reader).unwrap_or_default(),
+        request_keys: request_keys(reader),
+        dpop_key: dpop_key(reader),
+        proxy: proxy(reader),
+    }
+}
+
 /// Reads the method and what belongs to it; `None` when a mistake was recorded.
-pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
+fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     let method = reader.text("OIDC_CLIENT_AUTH_METHOD");
     match method.as_str() {
         "client_secret_basic" if !reader.is_given("OIDC_CLIENT_AUTH_METHOD") => {
@@ -20,18 +30,12 @@ pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
         }
         "client_secret_basic" => secret(reader, &method).map(ClientAuth::SecretBasic),
         "client_secret_post" => secret(reader, &method).map(ClientAuth::SecretPost),
-        "private_key_jwt" => keys(reader, "private_key_jwt").map(ClientAuth::PrivateKeyJwt),
+        "private_key_jwt" => keys(reader, &method).map(ClientAuth::PrivateKeyJwt),
         "tls_client_auth" => {
             let cert_file = reader.path("OIDC_CLIENT_CERT_FILE");
             let key_file = key_files(reader).into_iter().next();
-            for (name, given) in [
-                ("OIDC_CLIENT_CERT_FILE", cert_file.is_some()),
-                ("OIDC_CLIENT_KEY_FILE", key_file.is_some()),
-            ] {
-                if !given {
-                    reader.wrong(name, "is required by tls_client_auth");
-                }
-            }
+            let cert_file = required(reader, "OIDC_CLIENT_CERT_FILE", &method, cert_file);
+            let key_file = required(reader, "OIDC_CLIENT_KEY_FILE", &method, key_file);
             let (cert_file, key_file) = (cert_file?, key_file?);
             let certificate = ("OIDC_CLIENT_CERT_FILE", cert_file.as_path());
             let key = ("OIDC_CLIENT_KEY_FILE", key_file.as_path());
@@ -58,22 +62,24 @@ pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     }
 }
 
+/// What a setting holds; it is a mistake if that is nothing.
+fn required<T>(reader: &mut Reader<'_>, name: &str, needed_by: &str, given: Option<T>) -> Option<T> {
+    if given.is_none() && !reader.is_wrong(name) {
+        reader.wrong(name, format!("is required by {needed_by}"));
+    }
+    given
+}
+
 fn secret(reader: &mut Reader<'_>, method: &str) -> Option<ClientSecret> {
-    let Some(secret) = reader.secret("OIDC_CLIENT_SECRET") else {
-        if !reader.is_given("OIDC_CLIENT_SECRET") {
-            reader.wrong("OIDC_CLIENT_SECRET", format!("is required by {method}"));
-        }
-        return None;
-    };
+    let secret = reader.secret("OIDC_CLIENT_SECRET");
+    let secret = required(reader, "OIDC_CLIENT_SECRET", method, secret)?;
     let length = secret.expose().chars().count();
     if length < LEAST_SECRET_CHARS {
         reader.wrong(
             "OIDC_CLIENT_SECRET",
             format!("must have at least {LEAST_SECRET_CHARS} characters"),
         );
-        return None;
-    }
-    if length < GOOD_SECRET_CHARS {
+    } else if length < GOOD_SECRET_CHARS {
         reader.warn(
             "OIDC_CLIENT_SECRET",
             format!("has fewer than {GOOD_SECRET_CHARS} characters"),
@@ -83,7 +89,7 @@ fn secret(reader: &mut Reader<'_>, method: &str) -> Option<ClientSecret> {
 }
 
 /// Keys for authorization requests, when they are signed.
-pub(crate) fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
+fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
     if !reader.flag("OIDC_SIGNED_REQUESTS") {
         return None;
     }
@@ -91,15 +97,13 @@ pub(crate) fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
 }
 
 /// The key tokens are bound to, when they are.
-pub(crate) fn dpop_key(reader: &mut Reader<'_>) -> Option<DpopKey> {
+fn dpop_key(reader: &mut Reader<'_>) -> Option<DpopKey> {
     if !reader.choice("OIDC_DPOP", &[("on", true), ("off", false)], false) {
         return None;
     }
-    let Some(path) = reader.path("OIDC_DPOP_KEY_FILE") else {
-        reader.wrong("OIDC_DPOP_KEY_FILE", "is required by OIDC_DPOP=on");
-        return None;
-    };
-    let key = dpop_key_from(&path);
+    let path = reader.path("OIDC_DPOP_KEY_FILE");
+    let path = required(reader, "OIDC_DPOP_KEY_FILE", "OIDC_DPOP=on", path)?;
+    let key = text(&path).and_then(|pem| DpopKey::from_pem(&pem).ok());
     if key.is_none() {
         reader.wrong("OIDC_DPOP_KEY_FILE", UNUSABLE);
     }
@@ -115,35 +119,50 @@ pub(crate) fn key_files(reader: &mut Reader<'_>) -> Vec<PathBuf> {
 const UNUSABLE: &str = "must name readable PEM private keys in PKCS#8 (RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519)";
 
 fn keys(reader: &mut Reader<'_>, needed_by: &str) -> Option<ClientKeys> {
-    let files = key_files(reader);
-    if files.is_empty() {
-        reader.wrong("OIDC_CLIENT_KEY_FILE", format!("is required by {needed_by}"));
-        return None;
-    }
-    let keys = keys_from(&files);
-    if keys.is_none() {
+    let files = Some(key_files(reader)).filter(|files| !files.is_empty());
+    let files = required(reader, "OIDC_CLIENT_KEY_FILE", needed_by, files)?;
+    let keys = files.iter().map(|path| ClientKey::from_pem(&text(path)?).ok());
+    let Some(keys) = keys.collect::<Option<Vec<_>>>() else {
         reader.wrong("OIDC_CLIENT_KEY_FILE", UNUSABLE);
-    }
-    keys
-}
-
-/// The keys in files, if every one of them is usable.
-fn keys_from(files: &[PathBuf]) -> Option<ClientKeys> {
-    let keys = files.iter().map(|path| key_from(path));
-    let mut keys = keys.collect::<Option<Vec<_>>>()?.into_iter();
+        return None;
+    };
+    let mut keys = keys.into_iter();
     Some(ClientKeys::new(keys.next()?, keys.collect()))
-}
-
-/// The key of this client in a file, if it is usable.
-pub(crate) fn key_from(path: &Path) -> Option<ClientKey> {
-    ClientKey::from_pem(&text(path)?).ok()
-}
-
-/// The key in a file, if it is usable.
-pub(crate) fn dpop_key_from(path: &Path) -> Option<DpopKey> {
-    DpopKey::from_pem(&text(path)?).ok()
 }
 
 fn text(path: &Path) -> Option<String> {
     String::from_utf8(chassis::files::read_bounded(path).ok()?).ok()
+}
+
+/// The forward proxy, as all programs read it from the environment.
+pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
+    let no_proxy = reader.text("NO_PROXY").replace(' ', ",");
+    let members: Vec<&str> = no_proxy.split(',').map(no_proxy_member).collect();
+    for member in members.iter().filter(|member| !is_no_proxy_member(member)) {
+        let passed_over =
+            format!("holds {member:?}, which is no host, address or network and is passed over");
+        reader.warn("NO_PROXY", passed_over);
+    }
+    let no_proxy = members.join(",");
+    let url = reader.secret("HTTPS_PROXY")?;
+    let proxy = ForwardProxy::new(url.expose(), &no_proxy);
+    proxy
+        .map_err(|problem| reader.wrong("HTTPS_PROXY", problem.to_string()))
+        .ok()
+}
+
+/// A member as other programs write it: `*.example.com` is `.example.com`, and an IPv6 address may stand in brackets.
+fn no_proxy_member(member: &str) -> &str {
+    let member = member.trim();
+    let bare = member.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let domain = member.strip_prefix('*').filter(|rest| rest.starts_with('.'));
+    bare.or(domain).unwrap_or(member)
+}
+
+fn is_no_proxy_member(member: &str) -> bool {
+    let is_name = member
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let address = member.split_once('/').map_or(member, |(address, _)| address);
+    member == "*" || is_name || address.parse::<std::net::IpAddr>().is_ok()
 }

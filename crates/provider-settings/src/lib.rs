@@ -18,7 +18,6 @@ mod table;
 
 pub use follow::{CredentialFiles, follow};
 pub use measures::measure;
-pub use one::proxy;
 pub use providers::{ConfiguredProvider, ConfiguredProviders};
 pub use read::read;
 pub use table::{PREFIX, PROVIDERS, TOPIC};

@@ -5,12 +5,12 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 use chassis::tls;
 use oidc::{
-    AcceptedAlgorithms, AccessTokenShape, AllowedTenants, ApiTokenGrant, BuildError, ForwardProxy,
-    PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm, TenantRule,
+    AcceptedAlgorithms, AccessTokenShape, AllowedTenants, ApiTokenGrant, BuildError, PROTOCOL_PARAMETERS,
+    Par, ProviderSettings, RelyingParty, ResponseMode, TenantRule, UnknownAlgorithm,
 };
 use url::Url;
 
-use crate::credentials::{client_auth, dpop_key, request_keys};
+use crate::credentials::credentials;
 use crate::table::{ENDPOINTS, METADATA_URL, PROVIDER_NAME};
 
 /// More tolerance than this would make expiry meaningless.
@@ -23,11 +23,8 @@ const MAX_NAME_CHARS: usize = 64;
 pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     let issuer = issuer(reader);
     let client_id = reader.required_text("OIDC_CLIENT_ID");
-    let auth = client_auth(reader);
     let mut settings = ProviderSettings::new(issuer, client_id);
-    if let Some(auth) = auth {
-        settings.credentials.auth = auth;
-    }
+    settings.credentials = credentials(reader);
     settings.trusted_audiences = reader.list("OIDC_TRUSTED_AUDIENCES");
     settings.tenants = tenants(reader, &settings.issuer);
     settings.groups_url = graph(&settings.issuer);
@@ -36,8 +33,6 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
         .map(|url| judged(reader, METADATA_URL, url));
     read_endpoints(reader, &mut settings);
     settings.name = name(reader);
-    settings.credentials.request_keys = request_keys(reader);
-    settings.credentials.dpop_key = dpop_key(reader);
     settings.scope = scope(reader);
     settings.audience = reader.optional_text("OIDC_AUDIENCE");
     settings.resources = resources(reader);
@@ -71,7 +66,6 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.ca_file = reader
         .path("OIDC_CA_FILE")
         .filter(|path| tls::judge_authorities(reader, "OIDC_CA_FILE", path));
-    settings.credentials.proxy = proxy(reader);
     try_out(reader, &settings);
     settings
 }
@@ -201,26 +195,16 @@ fn algorithms(reader: &mut Reader<'_>) -> AcceptedAlgorithms {
     if names.iter().all(|name| name == "auto") && names.len() < 2 {
         return AcceptedAlgorithms::Auto;
     }
-    let mut named: Vec<SigningAlgorithm> = Vec::new();
-    for name in names {
-        if name.eq_ignore_ascii_case("none") {
-            reader.wrong(NAME, "must never be none: unsigned tokens are not accepted");
-        } else if name == "auto" {
-            reader.wrong(NAME, "must be auto alone, or names of algorithms alone");
-        } else {
-            match name.parse() {
-                Ok(algorithm) => named.push(algorithm),
-                Err(unknown) => {
-                    let unknown: oidc::UnknownAlgorithm = unknown;
-                    reader.wrong(
-                        NAME,
-                        format!("{name} {unknown}; auto takes what the provider lists"),
-                    );
-                }
-            }
+    match names.iter().map(|name| name.parse()).collect() {
+        Ok(named) => AcceptedAlgorithms::Named(named),
+        Err(UnknownAlgorithm) => {
+            reader.wrong(
+                NAME,
+                format!("must be auto alone, or names, never none: one of them {UnknownAlgorithm}"),
+            );
+            AcceptedAlgorithms::Auto
         }
     }
-    AcceptedAlgorithms::Named(named)
 }
 
 fn name(reader: &mut Reader<'_>) -> Option<String> {
@@ -265,39 +249,6 @@ fn resources(reader: &mut Reader<'_>) -> Vec<String> {
         reader.wrong("OIDC_RESOURCE", "must hold absolute URLs without a fragment");
     }
     resources
-}
-
-/// The forward proxy, as all programs read it from the environment.
-pub fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
-    let no_proxy = reader.text("NO_PROXY").replace(' ', ",");
-    let members: Vec<&str> = no_proxy.split(',').map(no_proxy_member).collect();
-    for member in members.iter().filter(|member| !is_no_proxy_member(member)) {
-        let passed_over =
-            format!("holds {member:?}, which is no host, address or network and is passed over");
-        reader.warn("NO_PROXY", passed_over);
-    }
-    let no_proxy = members.join(",");
-    let url = reader.secret("HTTPS_PROXY")?;
-    let proxy = ForwardProxy::new(url.expose(), &no_proxy);
-    proxy
-        .map_err(|problem| reader.wrong("HTTPS_PROXY", problem.to_string()))
-        .ok()
-}
-
-/// A member as other programs write it: `*.example.com` is `.example.com`, and an IPv6 address may stand in brackets.
-fn no_proxy_member(member: &str) -> &str {
-    let member = member.trim();
-    let bare = member.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    let domain = member.strip_prefix('*').filter(|rest| rest.starts_with('.'));
-    bare.or(domain).unwrap_or(member)
-}
-
-fn is_no_proxy_member(member: &str) -> bool {
-    let is_name = member
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    let address = member.split_once('/').map_or(member, |(address, _)| address);
-    member == "*" || is_name || address.parse::<std::net::IpAddr>().is_ok()
 }
 
 /// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.

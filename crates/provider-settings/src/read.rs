@@ -3,7 +3,8 @@
 use chassis::settings::Reader;
 use oidc::ProviderSettings;
 
-use crate::one::{one, proxy};
+use crate::credentials::proxy;
+use crate::one::one;
 use crate::table::{PROVIDERS, TOPIC, is_of_one_provider};
 use crate::{ConfiguredProviders, CredentialFiles, file};
 
@@ -32,7 +33,7 @@ pub fn read(reader: &mut Reader<'_>) -> ConfiguredProviders {
     let proxy = proxy(reader);
     for provider in &mut providers.all {
         provider.settings.credentials.proxy.clone_from(&proxy);
-        provider.credential_files.read_proxy(reader);
+        provider.credential_files.keep_given(reader);
     }
     providers
 }

@@ -1,6 +1,6 @@
 //! The table of provider settings; the help texts are the manual.
 
-use chassis::settings::{Setting, Topic, setting};
+use chassis::settings::{Service, Setting, Topic, setting};
 
 /// What the settings of a provider begin with, in every service.
 pub const PREFIX: &str = "OIDC_";
@@ -21,6 +21,15 @@ pub(crate) const PROVIDER_NAME: &str = "OIDC_PROVIDER_NAME";
 pub(crate) fn is_of_one_provider(setting: &Setting) -> bool {
     setting.name.starts_with(PREFIX) && setting.name != PROVIDERS
 }
+
+/// The settings of one provider are read as if they were the variables of a service that has nothing else.
+pub(crate) static ONE_PROVIDER: Service = Service {
+    name: "a provider",
+    prefix: PREFIX,
+    shared_prefix: None,
+    about: "One provider.",
+    topics: &[&TOPIC],
+};
 
 /// Everything about the provider and this client's registration with it.
 pub static TOPIC: Topic = Topic {

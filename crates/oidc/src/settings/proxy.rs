@@ -54,14 +54,6 @@ impl ForwardProxy {
         })
     }
 
-    /// The same hosts reached without it, the proxy elsewhere or with another password.
-    ///
-    /// # Errors
-    /// As for [`ForwardProxy::new`].
-    pub fn moved(&self, url: &str) -> Result<Self, NoProxyUrl> {
-        Self::new(url, &self.no_proxy)
-    }
-
     /// Host and port of the proxy a URL is reached through; `None` for a direct connection. Shows no credentials.
     #[must_use]
     pub fn authority_for(&self, url: &Url) -> Option<String> {

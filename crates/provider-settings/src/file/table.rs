@@ -1,25 +1,16 @@
 //! One `[[provider]]` table: what selects the provider, and its settings, validated as the plain variables are.
 
 use chassis::settings::toml_file::{FileMistake, Table, Value};
-use chassis::settings::{Reader, Service, Setting, Source};
+use chassis::settings::{Reader, Setting, Source};
 
 use super::ProviderSelectors;
 use crate::one::one;
 use crate::providers::ConfiguredProvider;
-use crate::table::{PREFIX, TOPIC, is_of_one_provider};
+use crate::table::{ONE_PROVIDER, TOPIC, is_of_one_provider};
 use crate::{CredentialFiles, keys};
 
 /// The longest id: it stands in addresses and in every log line about the provider.
 const MAX_ID_BYTES: usize = 32;
-
-/// One table is read as if its fields were the variables of a service that has nothing else.
-static TABLE: Service = Service {
-    name: "a provider",
-    prefix: PREFIX,
-    shared_prefix: None,
-    about: "One table of OIDC_PROVIDERS.",
-    topics: &[&TOPIC],
-};
 
 /// A field that is a setting: its key, its value in the file, and the same as a variable.
 struct Field<'a> {
@@ -112,7 +103,7 @@ fn validated(
     let given = fields
         .iter()
         .filter_map(|field| Some((field.variable.as_str(), field.text.as_deref()?)));
-    let source = Source::from_pairs(&TABLE, &given.collect::<Vec<_>>());
+    let source = Source::from_pairs(&ONE_PROVIDER, &given.collect::<Vec<_>>());
     let mut reader = Reader::new(&source);
     let files = CredentialFiles::read(&mut reader);
     let read = (one(&mut reader), files);

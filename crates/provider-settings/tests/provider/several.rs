@@ -181,7 +181,7 @@ http_timeout_ms = "soon"
         "line 8: dpop_key_file: is required by dpop=on",
         "line 13: host \"https://partner.example.com\" has to be",
         "line 18: client_secret_file: the file ",
-        "line 19: id_token_signing_alg: must never be none",
+        "line 19: id_token_signing_alg: must be auto alone",
         "line 20: http_timeout_ms: must be whole milliseconds",
     ] {
         let line = format!("OIDC_PROVIDERS: {expected}");
