@@ -16,7 +16,7 @@ use chassis::findings::{Check, Finding, Report, Section};
 use chassis::tool::ReportTool;
 use oidc::RedirectUrl;
 use provider_settings::ConfiguredProvider;
-use provider_settings::checkup::{self, Part, SignInUris};
+use provider_settings::checkup;
 
 use crate::providers::sites::Site;
 use crate::settings::{self, EdgeSettings};
@@ -89,10 +89,8 @@ fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[Str
 
 async fn examine_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Check> {
     let now = SystemClock.now_secs();
-    let part = Part::SignIn {
-        userinfo: settings.sign_in.userinfo_at_login,
-    };
-    let (mut checks, party) = checkup::examine(&provider.settings, part, now).await;
+    let reading = Some(settings.sign_in.userinfo_at_login);
+    let (mut checks, party) = checkup::examine(&provider.settings, reading, now).await;
     let Some(party) = party else {
         return checks;
     };
@@ -108,11 +106,10 @@ async fn examine_provider(settings: &EdgeSettings, at: usize, provider: &Configu
     let redirect_uri = site.at(&settings.callback_path(provider));
     let landing = landing(settings, site, sites.main());
     if let Ok(redirect_uri) = RedirectUrl::new(redirect_uri) {
-        let uris = SignInUris {
-            redirect_uri: &redirect_uri,
-            landing: (settings.sign_in.provider_logout == ProviderLogout::Oidc).then_some(landing.as_str()),
-        };
-        checks.extend(checkup::try_client(&party, uris, SystemClock.now_secs()).await);
+        let is_told = settings.sign_in.provider_logout == ProviderLogout::Oidc;
+        let landing = is_told.then_some(landing.as_str());
+        let now = SystemClock.now_secs();
+        checks.extend(checkup::try_client(&party, &redirect_uri, landing, now).await);
     }
     checks
 }

@@ -8,7 +8,7 @@
 use chassis::clock::{Clock as _, SystemClock};
 use chassis::findings::{Finding, Report, Section};
 use chassis::tool::ReportTool;
-use provider_settings::checkup::{self, Part};
+use provider_settings::checkup;
 
 use super::store::{self, StoreAccess};
 use crate::settings::{self, Settings};
@@ -26,7 +26,7 @@ async fn examine(settings: &Settings) -> Report {
     let mut sections = Vec::new();
     for provider in &settings.providers.all {
         let now = SystemClock.now_secs();
-        let (mut checks, party) = checkup::examine(&provider.settings, Part::Refresh, now).await;
+        let (mut checks, party) = checkup::examine(&provider.settings, None, now).await;
         if let Some(party) = party {
             checks.push(checkup::try_refresh(&party, SystemClock.now_secs()).await);
         }

@@ -27,18 +27,6 @@ pub use self::connection::{ConnectionSettings, describe_fault, root};
 use self::document::DiscoveryDocument;
 use crate::ConfiguredProvider;
 
-/// Which part of the product has to do with the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Signs people in and out.
-    SignIn {
-        /// When userinfo is read at sign-in.
-        userinfo: UserinfoReading,
-    },
-    /// Refreshes tokens and takes them back.
-    Refresh,
-}
-
 /// When a sign-in reads userinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserinfoReading {
@@ -51,10 +39,11 @@ pub enum UserinfoReading {
 }
 
 /// Asks a provider who it is and what it offers, and judges that. Gives the client to try if the provider can be spoken to: there is a
-/// document, of this issuer, that names the endpoints. `now` is in seconds since the Unix epoch.
+/// document, of this issuer, that names the endpoints. `sign_in` says when sign-ins read userinfo, and is `None` for a service that only
+/// refreshes. `now` is in seconds since the Unix epoch.
 pub async fn examine(
     settings: &ProviderSettings,
-    part: Part,
+    sign_in: Option<UserinfoReading>,
     now: u64,
 ) -> (Vec<Check>, Option<RelyingParty>) {
     let party = match RelyingParty::new(settings.clone()) {
@@ -64,7 +53,7 @@ pub async fn examine(
             return (vec![("discovery", Finding::problem(chain(&error), advice))], None);
         }
     };
-    let (mut checks, is_usable) = examine_document(&party, part, now).await;
+    let (mut checks, is_usable) = examine_document(&party, sign_in, now).await;
     if is_usable {
         return (checks, Some(party));
     }
@@ -73,7 +62,11 @@ pub async fn examine(
     (checks, None)
 }
 
-async fn examine_document(party: &RelyingParty, part: Part, now: u64) -> (Vec<Check>, bool) {
+async fn examine_document(
+    party: &RelyingParty,
+    sign_in: Option<UserinfoReading>,
+    now: u64,
+) -> (Vec<Check>, bool) {
     let settings = party.settings();
     let Some(probe) = party.probe_discovery(now).await else {
         let finding = Finding::problem("the issuer is no URL", "OIDC_ISSUER_URL: write an absolute URL");
@@ -100,12 +93,16 @@ async fn examine_document(party: &RelyingParty, part: Part, now: u64) -> (Vec<Ch
         let keys = tokens::keys(&party.probe_keys(&metadata.jwks_uri).await, &accepted);
         checks.extend(keys.map(|finding| ("signing_keys", finding)));
     }
-    checks.extend(judge(document, settings, part));
+    checks.extend(judge(document, settings, sign_in));
     (checks, said == settings.issuer_of_metadata() && metadata.is_ok())
 }
 
-/// Judges a discovery document by the settings, as far as a part of the product needs it.
-fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part) -> Vec<Check> {
+/// Judges a discovery document by the settings, as far as a service needs it.
+fn judge(
+    document: &Map<String, Value>,
+    settings: &ProviderSettings,
+    sign_in: Option<UserinfoReading>,
+) -> Vec<Check> {
     let document = DiscoveryDocument(document);
     let methods = document
         .list("token_endpoint_auth_methods_supported")
@@ -114,16 +111,15 @@ fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part)
     let auth = settings.credentials.auth.for_methods(&methods);
     let authentication = tokens::client_authentication(document, &auth);
     let mut checks = vec![("client_authentication", authentication)];
-    if let Part::SignIn { userinfo } = part {
+    if let Some(reading) = sign_in {
         checks.extend([
             ("code_flow", request::code_flow(document)),
             ("response_mode", request::response_mode(document, settings)),
             ("pushed_requests", request::pushed_requests(document, settings)),
             ("scope", request::scope(document, settings)),
-            ("claims", request::claims(document, settings)),
-            ("profile_claims", request::userinfo(document, userinfo)),
             ("back_channel_logout", request::back_channel_logout(document)),
         ]);
+        checks.extend(request::userinfo(document, reading).map(|finding| ("profile_claims", finding)));
         let signed = request::signed_requests(document, settings);
         checks.extend(signed.map(|finding| ("signed_requests", finding)));
     }
@@ -132,19 +128,16 @@ fn judge(document: &Map<String, Value>, settings: &ProviderSettings, part: Part)
     checks
 }
 
-/// What a sign-in uses besides the provider's settings.
-#[derive(Clone, Copy, Debug)]
-pub struct SignInUris<'a> {
-    /// Where answers come back to.
-    pub redirect_uri: &'a RedirectUrl,
-    /// Where people land after signing out; none where the provider takes no part in that.
-    pub landing: Option<&'a str>,
-}
-
-/// Shows the provider who this client is, and what a sign-in and a sign-out ask for. Nobody is signed in or out.
-pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) -> Vec<Check> {
-    let redirect_uri = uris.redirect_uri.as_str();
-    let asked = party.probe_authorization(uris.redirect_uri, now).await;
+/// Shows the provider who this client is, and what a sign-in with this redirect URI asks for, and a sign-out that leads to `landing`; it is
+/// `None` where the provider takes no part in that. Nobody is signed in or out.
+pub async fn try_client(
+    party: &RelyingParty,
+    redirect_uri: &RedirectUrl,
+    landing: Option<&str>,
+    now: u64,
+) -> Vec<Check> {
+    let asked = party.probe_authorization(redirect_uri, now).await;
+    let redirect_uri = redirect_uri.as_str();
     let verdict = client_verdict(party, Some(redirect_uri), now).await;
     let is_believed = matches!(verdict, Ok(ClientVerdict::Believed));
     let is_alike = is_answered_alike(party, &asked, redirect_uri, now).await;
@@ -156,7 +149,7 @@ pub async fn try_client(party: &RelyingParty, uris: SignInUris<'_>, now: u64) ->
         ),
         ("sign_in_request", sign_in),
     ];
-    if let Some(landing) = uris.landing {
+    if let Some(landing) = landing {
         let asked = party.probe_end_session(landing).await;
         checks.push(("sign_out_request", client::sign_out_request(&asked, landing)));
     }

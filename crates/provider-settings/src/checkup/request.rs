@@ -6,17 +6,6 @@ use oidc::{Par, ProviderSettings, ResponseMode};
 use super::UserinfoReading;
 use super::document::{DiscoveryDocument, shown};
 
-/// Claims that scopes promise (OpenID Connect Core 5.4): one of them says that the provider has them.
-const PROMISED: [(&str, &[&str]); 4] = [
-    (
-        "profile",
-        &["name", "preferred_username", "given_name", "nickname"],
-    ),
-    ("email", &["email"]),
-    ("address", &["address"]),
-    ("phone", &["phone_number"]),
-];
-
 /// What the code flow with PKCE needs (RFC 7636), by the lists that have to name it.
 const CODE_FLOW: [(&str, &str); 3] = [
     ("response_types_supported", "code"),
@@ -37,10 +26,7 @@ pub(super) fn code_flow(document: DiscoveryDocument<'_>) -> Finding {
             );
         }
     }
-    Finding::fits(match document.list("code_challenge_methods_supported") {
-        Some(_) => "code with PKCE (S256)",
-        None => "code; the provider does not say whether it checks PKCE, which is sent",
-    })
+    Finding::fits("code with PKCE (S256)")
 }
 
 /// Whether the provider lists the way its answer comes back. Some understand more than they list, so it is no problem yet.
@@ -146,46 +132,18 @@ pub(super) fn scope(document: DiscoveryDocument<'_>, settings: &ProviderSettings
     )
 }
 
-/// Whether the provider lists what the scopes promise.
-pub(super) fn claims(document: DiscoveryDocument<'_>, settings: &ProviderSettings) -> Finding {
-    let Some(listed) = document.list("claims_supported") else {
-        return Finding::unknown("the provider does not say which it has");
-    };
-    let asked = |scope: &str| settings.scope.split(' ').any(|ours| ours == scope);
-    let missing: Vec<&str> = PROMISED
-        .iter()
-        .filter(|(scope, claims)| asked(scope) && !claims.iter().any(|claim| listed.contains(claim)))
-        .map(|(scope, _)| *scope)
-        .collect();
-    if missing.is_empty() {
-        return Finding::fits("what the scope promises is listed");
-    }
-    // The list need not be whole (OpenID Connect Discovery 3): no reason to warn at each start.
-    Finding::unknown(format!(
-        "the provider lists none of what the scope {} promises, and need not list all it has",
-        shown(&missing)
-    ))
-}
-
-/// Where names and addresses of people come from (OpenID Connect Core 5.4).
-pub(super) fn userinfo(document: DiscoveryDocument<'_>, reading: UserinfoReading) -> Finding {
-    let offered = document.text("userinfo_endpoint").is_some();
-    match (offered, reading) {
-        (true, UserinfoReading::Auto) => {
-            Finding::fits("from the ID token, and from the userinfo endpoint what that lacks")
-        }
-        (true, UserinfoReading::Always) => Finding::fits("from the ID token and the userinfo endpoint"),
-        (true, UserinfoReading::Never) => Finding::information(
-            "from the ID token alone; many providers give name and address at the userinfo endpoint only",
-        )
-        .advise("EDGE_USERINFO_AT_LOGIN: write auto if profiles are empty"),
-        (false, UserinfoReading::Always) => Finding::problem(
+/// What a sign-in learns of people at userinfo (OpenID Connect Core 5.4); nothing where that needs no word.
+pub(super) fn userinfo(document: DiscoveryDocument<'_>, reading: UserinfoReading) -> Option<Finding> {
+    match (document.text("userinfo_endpoint"), reading) {
+        (None, UserinfoReading::Always) => Some(Finding::problem(
             "EDGE_USERINFO_AT_LOGIN is always, and the provider has no userinfo endpoint",
             "EDGE_USERINFO_AT_LOGIN: write auto",
+        )),
+        (Some(_), UserinfoReading::Never) => Some(
+            Finding::information("many providers give name and address at the userinfo endpoint only")
+                .advise("EDGE_USERINFO_AT_LOGIN: write auto if profiles are empty"),
         ),
-        (false, UserinfoReading::Auto | UserinfoReading::Never) => {
-            Finding::fits("from the ID token; there is no userinfo endpoint")
-        }
+        _ => None,
     }
 }
 

@@ -8,9 +8,7 @@ use serde_json::json;
 use super::*;
 
 const ISSUER: &str = "https://op.example";
-const ALWAYS: Part = Part::SignIn {
-    userinfo: UserinfoReading::Always,
-};
+const ALWAYS: Option<UserinfoReading> = Some(UserinfoReading::Always);
 
 /// A document of a provider that offers what the defaults need.
 fn document(changes: &Value) -> Map<String, Value> {
@@ -23,7 +21,6 @@ fn document(changes: &Value) -> Map<String, Value> {
         "id_token_signing_alg_values_supported": ["RS256", "ES256"],
         "token_endpoint_auth_methods_supported": ["client_secret_basic"],
         "scopes_supported": ["openid", "profile", "email"],
-        "claims_supported": ["sub", "name", "email"],
         "userinfo_endpoint": "https://op.example/me",
         "revocation_endpoint": "https://op.example/revoke",
         "backchannel_logout_supported": true,
@@ -202,13 +199,6 @@ fn what_the_document_says_is_judged_by_the_settings() {
             Some("OIDC_SCOPE"),
         ),
         ("scope", json!({"scopes_supported": null}), Unknown, None),
-        (
-            "claims",
-            json!({"claims_supported": ["sub", "name"]}),
-            Unknown,
-            None,
-        ),
-        ("claims", json!({"claims_supported": null}), Unknown, None),
         (
             "profile_claims",
             json!({"userinfo_endpoint": null}),
@@ -396,10 +386,6 @@ async fn a_made_up_refresh_token_is_shown_before_a_code() {
     settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     let party = RelyingParty::new(settings).unwrap();
     let redirect_uri = RedirectUrl::new("http://127.0.0.1:3000/api/auth/callback".to_owned()).unwrap();
-    let uris = SignInUris {
-        redirect_uri: &redirect_uri,
-        landing: None,
-    };
     for (refused, expected, grants) in [
         ("invalid_grant", Fits, 1),
         ("invalid_client", Problem, 1),
@@ -409,7 +395,7 @@ async fn a_made_up_refresh_token_is_shown_before_a_code() {
         let before = provider.calls(Endpoint::Token);
         let answer = Answer::json(400, &json!({ "error": refused }));
         provider.script(|script| drop(script.answers.insert(Endpoint::Token, answer)));
-        let findings = try_client(&party, uris, 1_800_000_000).await;
+        let findings = try_client(&party, &redirect_uri, None, 1_800_000_000).await;
         assert_eq!(findings[0].1.verdict, expected, "{refused}: {findings:?}");
         assert_eq!(provider.calls(Endpoint::Token) - before, grants, "{refused}");
     }
@@ -444,10 +430,6 @@ async fn a_pushed_request_that_is_refused_says_nothing_of_the_client() {
     settings.credentials.auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     let party = RelyingParty::new(settings).unwrap();
     let redirect_uri = RedirectUrl::new("http://127.0.0.1:3000/api/auth/callback".to_owned()).unwrap();
-    let uris = SignInUris {
-        redirect_uri: &redirect_uri,
-        landing: None,
-    };
     let error = |status, code: &str| Answer::json(status, &json!({ "error": code }));
     for (pushed, token, expected) in [
         (
@@ -473,7 +455,7 @@ async fn a_pushed_request_that_is_refused_says_nothing_of_the_client() {
             script.answers.insert(Endpoint::Par, pushed);
             script.answers.insert(Endpoint::Token, token);
         });
-        let findings = try_client(&party, uris, 1_800_000_000).await;
+        let findings = try_client(&party, &redirect_uri, None, 1_800_000_000).await;
         let [(_, credentials), (_, request)] = &findings[..] else {
             panic!("{findings:?}");
         };
@@ -517,10 +499,6 @@ async fn a_refusal_at_the_redirect_uri_is_described_and_does_not_blame_that_uri(
     let party = RelyingParty::new(settings).unwrap();
     let callback = "http://127.0.0.1:3000/api/auth/callback";
     let redirect_uri = RedirectUrl::new(callback.to_owned()).unwrap();
-    let uris = SignInUris {
-        redirect_uri: &redirect_uri,
-        landing: None,
-    };
     let back = format!("{callback}?error=invalid_request&error_description=no+resource%1B%5B2J%0Aknown");
     let described = json!({ "error": "invalid_request", "error_description": "no resource\u{1b}[2J\nknown" });
     for (pushes, blames_uri) in [(false, false), (true, true)] {
@@ -534,7 +512,7 @@ async fn a_refusal_at_the_redirect_uri_is_described_and_does_not_blame_that_uri(
                 .insert(Endpoint::Par, Answer::json(400, &described));
         });
         let party = party.with_settings(|_| {}).unwrap();
-        let findings = try_client(&party, uris, 1_800_000_000).await;
+        let findings = try_client(&party, &redirect_uri, None, 1_800_000_000).await;
         let (_, request) = findings.iter().find(|(id, _)| *id == "sign_in_request").unwrap();
         assert!(
             request.found.contains("invalid_request (no resource [2J known)"),

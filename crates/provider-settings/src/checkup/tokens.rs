@@ -19,28 +19,13 @@ pub(super) fn issuer(document: DiscoveryDocument<'_>, settings: &ProviderSetting
             "OIDC_ISSUER_URL: write the address with your own tenant's id, or name the tenants in OIDC_TENANTS",
         );
     }
-    let bare = |url: &str| {
-        let url = url.to_ascii_lowercase();
-        url.trim_start_matches("https://")
-            .trim_start_matches("http://")
-            .trim_end_matches('/')
-            .to_owned()
-    };
-    let (counts, advice) = match bare(said) == bare(&ours) {
-        true => (
-            ": every letter counts, the slash at the end too",
-            format!("write {said}"),
-        ),
-        false => (
-            "",
-            format!(
-                "if that is your provider, write {said}; if not, the provider does not know by which name it is reached"
-            ),
-        ),
-    };
     Finding::problem(
-        format!("{ours} is configured and the provider calls itself {said}{counts}"),
-        format!("OIDC_ISSUER_URL: {advice}"),
+        format!(
+            "{ours} is configured and the provider calls itself {said}: every letter counts, the slash at the end too"
+        ),
+        format!(
+            "OIDC_ISSUER_URL: if that is your provider, write {said}; if not, the provider does not know by which name it is reached"
+        ),
     )
 }
 
