@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use chassis::settings::Reader;
-use chassis::settings::toml_file::{self, FileMistake, FileMistakes, Table, Value};
+use chassis::settings::toml_file::{self, FileMistake, FileMistakes, Value};
 
-use crate::providers::ConfiguredProviders;
+use crate::providers::{ConfiguredProvider, ConfiguredProviders};
 use crate::table::PROVIDERS;
 
 /// The most providers of one file: a callback and a cache of keys is kept for each.
@@ -36,61 +36,47 @@ fn parse(text: &str, warnings: &mut Vec<FileMistake>) -> Result<ConfiguredProvid
             tables += 1;
             table::provider(table, &mut selectors, warnings)
         });
-        if tables == 0 {
-            file.wrong("there is no provider: write a [[provider]] table for each");
+        match named {
+            _ if tables == 0 => file.wrong("there is no provider: write a [[provider]] table for each"),
+            None if tables > 1 => file.wrong(
+                "default is required: the id of the provider that is taken when nothing names another",
+            ),
+            _ => {}
         }
-        selectors.validate();
+        let named = named.and_then(|value| Some((value.string()?, value)));
         ConfiguredProviders {
-            default: default(file, named, &selectors.ids(), tables),
+            default: named.map_or(0, |(id, value)| default(&id, value, &all, &selectors)),
             all,
             listed: true,
         }
     })
 }
 
-/// Which table applies when nothing names another.
-fn default(file: &Table<'_>, named: Option<Value<'_>>, ids: &[&str], tables: usize) -> usize {
-    if named.is_none() && tables > 1 {
-        file.wrong("default is required: the id of the provider that is taken when nothing names another");
-    }
-    let Some((id, value)) = named.and_then(|value| Some((value.string()?, value))) else {
-        return 0;
-    };
-    let at = ids.iter().position(|known| *known == id);
-    // An id that could not be read may be the one that is meant.
-    if at.is_none() && ids.len() == tables {
+/// Which provider applies when nothing names another.
+fn default(id: &str, value: Value<'_>, all: &[ConfiguredProvider], selectors: &ProviderSelectors) -> usize {
+    // The table that is meant may have mistakes of its own.
+    if !selectors.0.contains(&("id", id.to_owned())) {
         value.wrong(format!("default {id:?} is the id of no provider here"));
     }
+    let at = all.iter().position(|provider| provider.id == id);
     at.unwrap_or_default()
 }
 
-/// What selects a provider, over all tables.
+/// What selects a provider, over all tables, by what it is.
 #[derive(Default)]
-struct ProviderSelectors<'a>(Vec<(&'static str, String, Value<'a>)>);
+struct ProviderSelectors(BTreeSet<(&'static str, String)>);
 
-impl<'a> ProviderSelectors<'a> {
-    fn add(&mut self, kind: &'static str, text: &str, value: Value<'a>) {
-        self.0.push((kind, text.to_owned(), value));
-    }
-
-    fn ids(&self) -> Vec<&str> {
-        let ids = self.0.iter().filter(|(kind, ..)| *kind == "id");
-        ids.map(|(_, text, _)| text.as_str()).collect()
-    }
-
-    /// Nothing that selects a provider may select two of them.
-    fn validate(&self) {
-        let mut seen = BTreeSet::new();
-        for (kind, text, value) in &self.0 {
-            if seen.insert((kind, text)) {
-                continue;
-            }
-            let why = if *kind == "issuer_url" {
-                "two providers can never share an issuer, which is what tells their answers and sessions apart"
-            } else {
-                "it has to name one provider"
-            };
-            value.wrong(format!("{kind} {text:?} is there twice: {why}"));
+impl ProviderSelectors {
+    /// Adds one. Nothing that selects a provider may select two of them.
+    fn add(&mut self, kind: &'static str, text: &str, value: Value<'_>) {
+        if self.0.insert((kind, text.to_owned())) {
+            return;
         }
+        let why = if kind == "issuer_url" {
+            "two providers can never share an issuer, which is what tells their answers and sessions apart"
+        } else {
+            "it has to name one provider"
+        };
+        value.wrong(format!("{kind} {text:?} is there twice: {why}"));
     }
 }

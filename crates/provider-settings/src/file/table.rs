@@ -20,9 +20,9 @@ struct Field<'a> {
     text: Option<String>,
 }
 
-pub(super) fn provider<'a>(
-    table: &Table<'a>,
-    selectors: &mut ProviderSelectors<'a>,
+pub(super) fn provider(
+    table: &Table<'_>,
+    selectors: &mut ProviderSelectors,
     warnings: &mut Vec<FileMistake>,
 ) -> Option<ConfiguredProvider> {
     let id = table.required("id").and_then(|value| id(value, selectors));
@@ -133,8 +133,9 @@ fn validated(
     read
 }
 
-fn id<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Option<String> {
+fn id(value: Value<'_>, selectors: &mut ProviderSelectors) -> Option<String> {
     let id = value.string()?;
+    selectors.add("id", &id, value);
     let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     if id.len() > MAX_ID_BYTES || !id.bytes().all(plain) {
         value.wrong(format!(
@@ -142,11 +143,10 @@ fn id<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Option<Str
         ));
         return None;
     }
-    selectors.add("id", &id, value);
     Some(id)
 }
 
-fn hosts<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Vec<String> {
+fn hosts(value: Value<'_>, selectors: &mut ProviderSelectors) -> Vec<String> {
     let hosts = value.strings().unwrap_or_default();
     for host in &hosts {
         let (name, port) = host.rsplit_once(':').unwrap_or((host, "1"));
