@@ -106,7 +106,7 @@ pub fn ext_authz(app: App) -> Router {
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for provider in app.0.sign_in.providers.all() {
+    for provider in &app.0.sign_in.providers.all {
         let methods = match provider.response_mode() {
             ResponseMode::FormPost => POST,
             ResponseMode::Query => GET,

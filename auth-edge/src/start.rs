@@ -228,7 +228,7 @@ pub fn build(
     cache_gauges::register(registry, &session_cache)?;
     provider_settings::measure(&mut settings.providers, registry, certificates)?;
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
-    for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
+    for (provider, configured) in providers.all.iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
     }
     let sites = settings.sites();

@@ -24,7 +24,7 @@ pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())?;
+    csrf::check_script(request.headers(), &browser.sites.of(request.headers()).base_url)?;
     let current = browser.sessions.current(request.headers(), Use::LookOnly).await;
     let current = current.map_err(|error| HttpError::session_service_down(&error, "no access token"))?;
     let current = current.ok_or(HttpError::session(ErrorReason::ErrMissingSession))?;

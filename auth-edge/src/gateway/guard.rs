@@ -56,7 +56,7 @@ pub(super) async fn authorize(
     if route.guard == Guard::Open || cross_site::is_preflight(route, request) {
         return Ok(Authorized::default());
     }
-    let base = gateway.sites.of(request.headers).base_url();
+    let base = &gateway.sites.of(request.headers).base_url;
     if !cross_site::is_own(route, request, base) {
         // A program without a token needs the challenge, and there is no cookie that a page could misuse.
         if bearer::other_origins_may_read(gateway, route, request.headers) {

@@ -137,7 +137,7 @@ impl KeptForms {
 
     async fn seal(&self, person: Option<PersonTag>, request: Request) -> Result<String, NotKept> {
         let (head, body) = request.into_parts();
-        let base = self.sites.of(&head.headers).base_url();
+        let base = &self.sites.of(&head.headers).base_url;
         let kept_at_ms = self.clock.now_ms();
         let ours = head.method == Method::POST && provenance(&head.headers, base) == Provenance::SameOrigin;
         let person = person.or_else(|| self.people.read(&head.headers, kept_at_ms));
@@ -210,7 +210,7 @@ pub(crate) async fn handle(
         return Ok(pages::hand_over(pages, language));
     }
     let site = forms.sites.of(&head.headers);
-    if provenance(&head.headers, site.base_url()) != Provenance::SameOrigin {
+    if provenance(&head.headers, &site.base_url) != Provenance::SameOrigin {
         return Err(HttpError::Csrf);
     }
     let body = match read(body, MAX_SEALED_BYTES + FIELD_BYTES).await {
@@ -219,7 +219,7 @@ pub(crate) async fn handle(
         Err(NotKept::TooMuch | NotKept::NoPlainForm) => return Err(HttpError::TooLarge),
     };
     let sealed = form_urlencoded::parse(&body).find(|(name, _)| name == SEALED_FIELD);
-    let form = sealed.and_then(|(_, sealed)| KeptForm::open(&forms.keys, site.base_url(), &sealed));
+    let form = sealed.and_then(|(_, sealed)| KeptForm::open(&forms.keys, &site.base_url, &sealed));
     let dropped = |why| {
         tracing::info!(?why, "a kept form is dropped");
         Ok(pages::drop_form(pages, language, why))

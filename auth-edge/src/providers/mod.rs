@@ -30,7 +30,8 @@ pub(crate) struct IdentityProvider {
     pub(crate) callback_path: String,
     /// Places for questions about access tokens that are open at once (RFC 7662): one slow provider takes none of another's.
     pub(crate) open_questions: Semaphore,
-    name: Option<String>,
+    /// What people call it; `None` where nothing is known that would tell them anything.
+    pub(crate) name: Option<String>,
 }
 
 /// Longest list of the providers' origins in a policy, in bytes: with it the head of a page still fits a proxy's buffer.
@@ -52,12 +53,6 @@ impl IdentityProvider {
         &self.relying_party.settings().issuer
     }
 
-    /// What people call it; `None` where nothing is known that would tell them anything.
-    #[must_use]
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
     /// How it hands its answers back.
     #[must_use]
     pub(crate) fn response_mode(&self) -> ResponseMode {
@@ -73,9 +68,11 @@ impl IdentityProvider {
 
 /// All of them, in the order they were configured.
 pub(crate) struct IdentityProviders {
-    all: Vec<Arc<IdentityProvider>>,
+    /// Each of them.
+    pub(crate) all: Vec<Arc<IdentityProvider>>,
     default: usize,
-    several: bool,
+    /// Whether a file lists them, so that one has to be chosen.
+    pub(crate) several: bool,
 }
 
 /// What a login names a provider by.
@@ -118,18 +115,6 @@ impl IdentityProviders {
         })
     }
 
-    /// All of them.
-    #[must_use]
-    pub(crate) fn all(&self) -> &[Arc<IdentityProvider>] {
-        &self.all
-    }
-
-    /// Whether a file lists them, so that one has to be chosen.
-    #[must_use]
-    pub(crate) fn several(&self) -> bool {
-        self.several
-    }
-
     /// The one of this issuer.
     #[must_use]
     pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&IdentityProvider> {
@@ -170,13 +155,6 @@ impl IdentityProviders {
                 .ok_or(RefusalReason::UnknownIssuer)
         };
         let by_issuer = named.issuer.map(of_issuer).transpose()?;
-        if !self.several {
-            return self
-                .all
-                .first()
-                .map(Arc::as_ref)
-                .ok_or(RefusalReason::UnknownIssuer);
-        }
         let by_id = |id: &str| {
             let mut all = self.all.iter();
             all.position(|one| one.id == id)
@@ -188,7 +166,7 @@ impl IdentityProviders {
         }
         let demanded = named.by_route.map(by_id).transpose()?;
         let chosen = by_issuer.or(demanded).or(by_connection);
-        let at = match (site.owner(), chosen) {
+        let at = match (&site.owner, chosen) {
             (Some(owner), Some(at)) if owner.provider != at => {
                 return Err(RefusalReason::ConnectionElsewhere);
             }

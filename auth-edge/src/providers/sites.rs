@@ -21,11 +21,13 @@ use crate::values::return_to::ReturnTo;
 /// One address.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    base_url: Url,
+    /// The address itself.
+    pub(crate) base_url: Url,
     authority: Box<str>,
     login_path: Arc<str>,
     own_paths: Arc<[String]>,
-    owner: Option<Owner>,
+    /// The provider the host belongs to, if it belongs to one.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// The provider a host belongs to.
@@ -38,12 +40,6 @@ pub(crate) struct Owner {
 }
 
 impl Site {
-    /// The address itself.
-    #[must_use]
-    pub(crate) fn base_url(&self) -> &Url {
-        &self.base_url
-    }
-
     /// Host and port of the address, as headers name them.
     #[must_use]
     pub(crate) fn authority(&self) -> Option<HeaderValue> {
@@ -55,12 +51,6 @@ impl Site {
     #[must_use]
     pub(crate) fn host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
-    }
-
-    /// The provider the host belongs to, if it belongs to one.
-    #[must_use]
-    pub(crate) fn owner(&self) -> Option<&Owner> {
-        self.owner.as_ref()
     }
 
     /// The absolute URL of a path of ours.
@@ -185,7 +175,7 @@ impl Sites {
         // Some are known by two names, of which one has a port.
         own.filter(|(name, _)| name.contains(':'))
             .map(|(_, site)| site)
-            .filter(move |site| site.owner().is_none_or(|owner| owner.provider == provider))
+            .filter(move |site| site.owner.as_ref().is_none_or(|owner| owner.provider == provider))
     }
 
     /// Where a request was sent to, by its `Host`; the base URL if that is none of ours.
@@ -264,7 +254,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static(host));
         let site = sites.of(&headers);
-        (site.at(""), site.owner().map(|owner| owner.provider))
+        (site.at(""), site.owner.as_ref().map(|owner| owner.provider))
     }
 
     #[test]

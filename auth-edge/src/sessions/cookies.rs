@@ -214,7 +214,10 @@ impl SessionCookies {
         signed: impl FnOnce(&[&[u8]]) -> T,
     ) -> T {
         let (name, id) = (self.settings.name.as_bytes(), id.expose().as_bytes());
-        let owner = self.sites.as_ref().and_then(|sites| sites.of(headers).owner());
+        let owner = self
+            .sites
+            .as_ref()
+            .and_then(|sites| sites.of(headers).owner.as_ref());
         let issuer = owner.map(|owner| owner.issuer.as_bytes()).unwrap_or_default();
         let generation = generation.map(Generation::to_bytes).unwrap_or_default();
         signed(&[name, id, issuer, &generation])

@@ -61,11 +61,11 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
             "The body has to hold exactly one logout_token.",
         ));
     };
-    let provider = if sign_in.providers.several() {
+    let provider = if sign_in.providers.several {
         let issuer = oidc::unverified_issuer(&raw);
         issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer))
     } else {
-        sign_in.providers.all().first().map(Arc::as_ref)
+        sign_in.providers.all.first().map(Arc::as_ref)
     };
     let ended = match provider {
         Some(provider) => end(sign_in, provider, head, &raw, arrived_ms).await,

@@ -199,7 +199,7 @@ impl Callback<'_> {
         answer: &AuthorizationResponse,
     ) -> Result<Response, SignInError> {
         let (sign_in, provider) = (self.sign_in, self.provider);
-        let owner = self.site.owner();
+        let owner = self.site.owner.as_ref();
         let may_sign_in_here = owner.is_none_or(|owner| owner.issuer == provider.issuer());
         if !may_sign_in_here || !transaction.is_at(provider.issuer()) {
             return Err(RefusalReason::OtherProvider.into());

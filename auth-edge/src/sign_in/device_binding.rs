@@ -79,7 +79,7 @@ pub(super) fn stop_on_the_way(sign_in: &SignIn, site: &Site, target: &ReturnTo) 
         return Some(page);
     }
     // The head also holds the new session's cookie and the offer to bind it.
-    Some(site.at(&device_page(site.base_url().as_str())))
+    Some(site.at(&device_page(site.base_url.as_str())))
 }
 
 /// GET: leads on as soon as the browser has bound its session, waits for that a moment, and says then what is missing.
@@ -92,7 +92,7 @@ pub(crate) async fn page(
     let site = sign_in.sites.of(headers);
     let asked = request::first_parameter(request.uri().query().unwrap_or_default(), "returnTo");
     let target = asked.and_then(|asked| site.return_to(&asked));
-    let target = target.unwrap_or_else(|| ReturnTo::base(site.base_url()));
+    let target = target.unwrap_or_else(|| ReturnTo::base(&site.base_url));
     let login = site.login_url(Some(target.as_str()), None);
     let Some(id) = sign_in.cookies.read(headers) else {
         return redirect(&login);

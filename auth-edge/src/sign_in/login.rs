@@ -169,7 +169,7 @@ impl<'a> LoginRequest<'a> {
             .as_ref()
             .and_then(|to| sign_in.routes.load().route_of(to));
         let connection = request::first_parameter(&query, CONNECTION);
-        let connection = connection.filter(|_| sign_in.providers.several());
+        let connection = connection.filter(|_| sign_in.providers.several);
         let named = ProviderHint {
             issuer: iss.as_deref(),
             connection: connection.as_deref(),
@@ -302,7 +302,7 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
 
 /// The absolute URL of this request, where it fits into the head of a page.
 fn here(sign_in: &SignIn, head: &Parts) -> Option<String> {
-    let base_url = sign_in.sites.of(&head.headers).base_url();
+    let base_url = &sign_in.sites.of(&head.headers).base_url;
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
     (here.as_str().len() <= MAX_ONCE_MORE_BYTES).then(|| here.into())
 }

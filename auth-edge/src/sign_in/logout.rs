@@ -77,7 +77,7 @@ pub(crate) async fn handle(
     let is_ours = if is_post {
         let token = request::first_parameter(&form, FORM_FIELD);
         let id = session.as_ref().map(SessionId::expose);
-        csrf::check_form(&sign_in.keys, headers, site.base_url(), id, token.as_deref())?;
+        csrf::check_form(&sign_in.keys, headers, &site.base_url, id, token.as_deref())?;
         true
     } else {
         let is_ours = !request::is_cross_site(headers);
@@ -124,7 +124,7 @@ pub(crate) async fn handle(
 
 fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) -> Option<ReturnTo> {
     ReturnTo::parse_for_logout(
-        site.base_url(),
+        &site.base_url,
         &sign_in.settings.logout_return_to_allowed,
         &requested?,
     )
@@ -206,7 +206,7 @@ async fn sign_out(
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
                 record(&leaving.device, None, Some(&error));
-                for provider in sign_in.providers.all() {
+                for provider in &sign_in.providers.all {
                     remember_left(sign_in, &mut response, &provider.id);
                 }
                 end_later(sign_in.clone(), session);

@@ -216,7 +216,7 @@ async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
 fn destination(site: &Site, return_to: Option<&ReturnTo>) -> ReturnTo {
     return_to
         .cloned()
-        .unwrap_or_else(|| ReturnTo::base(site.base_url()))
+        .unwrap_or_else(|| ReturnTo::base(&site.base_url))
 }
 
 /// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again

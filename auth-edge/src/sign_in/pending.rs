@@ -39,7 +39,7 @@ impl PendingSignIns {
     /// Names the cookies as the prefix rules demand: `__Host-` on https.
     #[must_use]
     pub(crate) fn new(keys: DerivedKeys, sites: Sites, base_name: &str, duration_secs: u64) -> Self {
-        let secure = sites.main().base_url().scheme() == "https";
+        let secure = sites.main().base_url.scheme() == "https";
         let host_prefix = if secure { "__Host-" } else { "" };
         let prefix = format!("{host_prefix}{base_name}_login_");
         Self {
@@ -120,7 +120,7 @@ impl PendingSignIns {
         now_ms: u64,
     ) -> Result<Transaction, (RefusalReason, Option<ReturnTo>)> {
         let name = self.name_of(state);
-        let base_url = self.sites.of(headers).base_url();
+        let base_url = &self.sites.of(headers).base_url;
         let found = cookies::only_value(headers, &name)
             .and_then(|value| Transaction::open(&self.keys, &name, value))
             .and_then(|mut found| found.accept_state(&self.keys, base_url, state).then_some(found))
@@ -146,7 +146,7 @@ impl PendingSignIns {
     #[must_use]
     pub(crate) fn hint(&self, headers: &HeaderMap, state: &str) -> Option<ReturnTo> {
         let site = self.sites.of(headers);
-        let hint = open_return_to(&self.keys, site.base_url(), state)?;
+        let hint = open_return_to(&self.keys, &site.base_url, state)?;
         site.return_to(hint.as_str())
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same in gRPC's headers
 /// for clients that look there; and a message that does not come. No cache may keep any answer.
 async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
-    let base = browser.sites.of(request.headers()).base_url();
+    let base = &browser.sites.of(request.headers()).base_url;
     if csrf::check_script(request.headers(), base).is_err() {
         let reason = ErrorReason::ErrCsrf;
         let status = error::status(reason, "the call does not come from our own pages", []);

@@ -24,7 +24,6 @@ use crate::browser::Browser;
 use crate::http::errors::Limit;
 use crate::http::protect::shares::{Share, Shares};
 use crate::http::request;
-use crate::providers::IdentityProvider;
 use crate::sessions::{CachedSession, CurrentSession, Use};
 
 /// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
@@ -124,7 +123,7 @@ impl BrowserSessionService for BrowserApi {
             session,
             server_time: self.server_time(),
             provider_name: provider
-                .and_then(IdentityProvider::name)
+                .and_then(|provider| provider.name.as_deref())
                 .unwrap_or_default()
                 .to_owned(),
         }))

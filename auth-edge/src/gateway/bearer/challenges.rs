@@ -28,7 +28,7 @@ pub(in crate::gateway) fn metadata_url(site: &Site, path: &str) -> Option<String
 
 /// The URL of a path as clients write it; that of the whole site has no closing slash.
 pub(super) fn url_at(site: &Site, path: &str) -> String {
-    let mut url = site.base_url().clone();
+    let mut url = site.base_url.clone();
     url.set_path(path);
     let whole = if url.path() == "/" {
         url.as_str().trim_end_matches('/')

@@ -98,13 +98,13 @@ impl Presentation<'_> {
     /// to a provider that has not made it.
     fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, TokenRefusal> {
         let providers = &self.gateway.providers;
-        let owner = self.gateway.sites.of(self.headers).owner();
+        let owner = self.gateway.sites.of(self.headers).owner.as_ref();
         let provider = match issuer {
             Some(issuer) => providers.by_issuer(issuer).ok_or(TokenRefusal::Issuer)?,
             None => {
                 let named = self.route.requirements.connection.as_ref();
                 let mut counting = providers
-                    .all()
+                    .all
                     .iter()
                     .filter(|provider| named.is_none_or(|id| *id == provider.id));
                 match (counting.next(), counting.next()) {

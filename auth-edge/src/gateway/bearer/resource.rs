@@ -88,14 +88,14 @@ fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> 
 /// The members of RFC 9728 section 2 that say something here.
 fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site, resource: &str) -> Value {
     let counts = |issuer: &str, id: &str| {
-        site.owner().is_none_or(|owner| owner.issuer == issuer)
+        site.owner.as_ref().is_none_or(|owner| owner.issuer == issuer)
             && route
                 .requirements
                 .connection
                 .as_ref()
                 .is_none_or(|named| named == id)
     };
-    let providers = gateway.providers.all().iter();
+    let providers = gateway.providers.all.iter();
     let issuers: Vec<&str> = providers
         .filter(|provider| counts(provider.issuer(), &provider.id))
         .map(|provider| provider.issuer())

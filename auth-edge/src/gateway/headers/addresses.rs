@@ -87,7 +87,7 @@ impl AddressMap<'_> {
             80
         };
         let port = authority.port_u16().unwrap_or(own);
-        let ours = self.site.base_url();
+        let ours = &self.site.base_url;
         let is_upstreams_port = self.upstream.port_or_known_default() == Some(port);
         let is_ours = || ours.port_or_known_default() == Some(port) || (own == 80 && port == 80);
         let is_host = |url: &Url| {

@@ -25,7 +25,7 @@ pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
 /// Whether a browser that follows it stays with us; what cannot be read is read differently by browsers.
 fn stays(location: &HeaderValue, sites: &Sites) -> bool {
     let location = String::from_utf8_lossy(location.as_bytes());
-    let target = sites.main().base_url().join(&location);
+    let target = sites.main().base_url.join(&location);
     target.is_ok_and(|target| sites.include(&target))
 }
 
