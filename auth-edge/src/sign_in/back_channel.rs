@@ -61,12 +61,8 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
             "The body has to hold exactly one logout_token.",
         ));
     };
-    let provider = if sign_in.providers.several {
-        let issuer = oidc::unverified_issuer(&raw);
-        issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer))
-    } else {
-        sign_in.providers.all.first().map(Arc::as_ref)
-    };
+    let issuer = oidc::unverified_issuer(&raw).unwrap_or_default();
+    let provider = sign_in.providers.of_session(&issuer);
     let ended = match provider {
         Some(provider) => end(sign_in, provider, head, &raw, arrived_ms).await,
         None => Err(IdTokenError::Issuer.into()),

@@ -12,8 +12,8 @@ use session_proto::client::SessionError;
 
 use crate::sign_in::SignIn;
 
-/// How often a call is made again; with the pauses below, for about a quarter of an hour.
-const RETRIES: u32 = 36;
+/// How often a call is made; with the pauses below, for about a quarter of an hour.
+const TRIES: u32 = 37;
 /// First pause between two tries, doubled up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause between two tries.
@@ -21,7 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Calls in the background at once.
 pub(crate) const MAX_BACKGROUND: usize = 1024;
 
-/// Keeps trying for a bounded time what failed because the session service or its store is away.
+/// Makes a call, and keeps trying for a bounded time while the session service or its store is away.
 pub(super) fn until_done<F, W>(sign_in: &SignIn, what: &'static str, work: W)
 where
     F: Future<Output = Result<(), SessionError>> + Send,
@@ -33,15 +33,12 @@ where
     };
     tokio::spawn(carried(async move {
         let mut pause = FIRST_PAUSE;
-        for _ in 0..RETRIES {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        for _ in 0..TRIES {
             match work().await {
-                Ok(()) => {
-                    tracing::info!(what, "done after all");
-                    break;
+                Ok(()) => break,
+                Err(error) if error.is_unavailable() => {
+                    tracing::warn!(what, error = &error as &dyn std::error::Error, "not done yet");
                 }
-                Err(error) if error.is_unavailable() => {}
                 Err(error) => {
                     tracing::error!(
                         what,
@@ -51,6 +48,8 @@ where
                     break;
                 }
             }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         drop(permit);
     }));

@@ -91,7 +91,8 @@ impl Callback<'_> {
                 let finished = self.finish(&transaction, session.as_ref(), &answer).await;
                 return Ok(finished.unwrap_or_else(|error| {
                     let error = rejected(error);
-                    let unmet_key = self.find_unmet_for_good(&transaction, session.as_ref(), error.reason);
+                    let unmet = |id| self.sign_in.unmet_after_refusal(id, &transaction, error.reason);
+                    let unmet_key = session.as_ref().and_then(unmet);
                     self.reject(error, state, transaction.return_to.as_ref(), unmet_key)
                 }));
             }
@@ -275,23 +276,6 @@ impl Callback<'_> {
             .extensions_mut()
             .insert(SessionHandle(session.handle.clone()));
         response
-    }
-
-    /// The key of what the session that stays after a rejection will not meet: `auth_time` was requested and the provider
-    /// left it out, or the provider confirmed none of the classes requested.
-    fn find_unmet_for_good(
-        &self,
-        transaction: &Transaction,
-        session: Option<&SessionId>,
-        reason: RefusalReason,
-    ) -> Option<String> {
-        let is_undated = match reason {
-            RefusalReason::TokenNoAuthTime => true,
-            RefusalReason::TokenAcr => false,
-            _ => return None,
-        };
-        self.sign_in
-            .unmet_after_refusal(session?, transaction, is_undated)
     }
 
     /// A silent sign-in found nobody: the visitor goes on as nobody. The next attempt is put off, so that nothing goes round

@@ -7,10 +7,8 @@
 //! - A claim that cannot be made uses nothing up.
 //! - A callback that comes while another one redeems gets the same answer, and one that comes later none.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::audit::carried;
 use ring::digest;
 use session_proto::timestamp;
 use session_proto::v1::begin_sign_in_response::Outcome;
@@ -110,29 +108,15 @@ impl HeldClaim {
     }
 
     /// Gives the sign-in up, in the background. Those who wait learn it, and a session that was created unheard ends.
-    pub(super) fn abandon(self, sign_in: &Arc<SignIn>) {
-        let sign_in = sign_in.clone();
+    pub(super) fn abandon(self, sign_in: &SignIn) {
+        let sessions = sign_in.sessions.clone();
         let request = AbandonSignInRequest {
             request_id: self.request_id,
             holder: self.holder,
         };
-        tokio::spawn(carried(async move {
-            let abandoned = sign_in.sessions.client.abandon_sign_in(request.clone()).await;
-            let Err(error) = abandoned else {
-                return;
-            };
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a sign-in could not be given up yet"
-            );
-            if !error.is_unavailable() {
-                return;
-            }
-            let sessions = sign_in.sessions.clone();
-            until_done(&sign_in, "a sign-in to be given up", move || {
-                let (sessions, request) = (sessions.clone(), request.clone());
-                async move { sessions.client.abandon_sign_in(request).await.map(drop) }
-            });
-        }));
+        until_done(sign_in, "a sign-in to be given up", move || {
+            let (sessions, request) = (sessions.clone(), request.clone());
+            async move { sessions.client.abandon_sign_in(request).await.map(drop) }
+        });
     }
 }

@@ -156,20 +156,11 @@ pub(crate) async fn register(
 /// sign one.
 fn invited(bindings: &DeviceBindings, proof: &str, now_ms: u64) -> Option<(SessionId, String)> {
     let id = bindings.invited(&unverified_challenge(proof)?, now_ms)?;
-    Some((id, key_of(proof)?))
-}
-
-fn key_of(proof: &str) -> Option<String> {
-    match verify_registration(proof) {
-        Ok(proof) => Some(proof.jwk),
-        Err(error) => {
-            tracing::info!(
-                error = &error as &dyn std::error::Error,
-                "a device that was invited proves nothing"
-            );
-            None
-        }
-    }
+    let registration = verify_registration(proof).inspect_err(|error| {
+        let error = error as &dyn std::error::Error;
+        tracing::info!(error, "a device that was invited proves nothing");
+    });
+    Some((id, registration.ok()?.jwk))
 }
 
 /// The cookie, and what the browser is to do from now on. A refresh tells it anew only where its own address is sealed with an old secret: Chrome

@@ -34,6 +34,7 @@ use crate::sign_in::SignIn;
 use crate::sign_in::error::SignInError;
 use crate::sign_in::login_parameters::LoginParameters;
 use crate::sign_in::pending::reminders::Reminder;
+use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{NOT_A_VISIT, destination, internal, landing};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::refusal::{RefusalReason, SignInStep};
@@ -225,7 +226,7 @@ async fn begin(
 ) -> Result<Response, HttpError> {
     let LoginRequest { site, provider, .. } = login;
     let now_ms = sign_in.clock.now_ms();
-    let begun = sign_in.pending.begin(provider.issuer(), login.return_to, now_ms);
+    let begun = Transaction::begin(&sign_in.keys, provider.issuer(), login.return_to, now_ms);
     let mut transaction = begun.map_err(internal)?;
     let configured_max_age = provider.relying_party.settings().configured_max_age();
     let record = &mut transaction.record;

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine as _;
@@ -105,21 +106,7 @@ pub(crate) async fn handle(
         forgotten = sign_in.pending.clear_all(headers, mode);
         forgotten.extend(sign_in.people.forget(headers));
     }
-    let leaving = Leaving {
-        is_known: matches!(
-            sign_in.sessions.current(headers, Use::LookOnly).await,
-            Ok(Some(_))
-        ),
-        session,
-        device: sign_in.device(&head),
-        forgotten,
-    };
-    let status = if is_post {
-        StatusCode::SEE_OTHER
-    } else {
-        StatusCode::FOUND
-    };
-    Ok(sign_out(&sign_in, site, leaving, return_to, status).await)
+    Ok(sign_out(&sign_in, (&head, site), session, forgotten, return_to).await)
 }
 
 fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) -> Option<ReturnTo> {
@@ -139,18 +126,6 @@ fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -
     )
 }
 
-/// Who signs out.
-struct Leaving {
-    /// The session, if there is a cookie of one.
-    session: Option<SessionId>,
-    /// Whether the browser is where the session is at home, as far as anybody can tell: nobody else is told what is in it.
-    is_known: bool,
-    /// The browser.
-    device: Device,
-    /// The cookies that take away what else the browser keeps of the person.
-    forgotten: Vec<HeaderValue>,
-}
-
 /// Writes the audit record of a sign-out; whose session it was stands in the session service's record of the same request.
 fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>) {
     let outcome = if error.is_none() {
@@ -167,28 +142,33 @@ fn record(device: &Device, provider: Option<&str>, error: Option<&SessionError>)
     .write();
 }
 
+/// Ends the session, if there is a cookie of one; the browser also loses the cookies that are `forgotten`.
 async fn sign_out(
     sign_in: &Arc<SignIn>,
-    site: &sites::Site,
-    leaving: Leaving,
+    (head, site): (&Parts, &sites::Site),
+    session: Option<SessionId>,
+    forgotten: Vec<HeaderValue>,
     return_to: Option<ReturnTo>,
-    status: StatusCode,
 ) -> Response {
+    let status = match head.method {
+        Method::POST => StatusCode::SEE_OTHER,
+        _ => StatusCode::FOUND,
+    };
+    let device = sign_in.device(head);
     let landing = landing(sign_in, site, return_to.as_ref());
-    let mut response = cleared(sign_in, status.into_response(), leaving.forgotten);
+    let mut response = cleared(sign_in, status.into_response(), forgotten);
     let mut target = landing.clone();
-    if let Some(session) = leaving.session {
+    if let Some(session) = session {
+        // Nobody but the browser where the session is at home is told what is in it.
+        let current = sign_in.sessions.current(&head.headers, Use::LookOnly).await;
+        let is_known = matches!(current, Ok(Some(_)));
         match sign_in.sessions.end(&session).await {
             Ok(mut ended) if ended.ended => {
-                if !leaving.is_known {
+                if !is_known {
                     ended.id_token_hint.clear();
                 }
                 let provider = sign_in.providers.of_session(&ended.issuer);
-                record(
-                    &leaving.device,
-                    provider.map(|provider| provider.id.as_str()),
-                    None,
-                );
+                record(&device, provider.map(|provider| provider.id.as_str()), None);
                 let landings = [landing, self::landing(sign_in, site, None)];
                 let room = answer_head::room(response.headers());
                 match (provider_logout(sign_in, &ended, &landings, room).await, provider) {
@@ -205,7 +185,7 @@ async fn sign_out(
             Ok(_no_session) => {}
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
-                record(&leaving.device, None, Some(&error));
+                record(&device, None, Some(&error));
                 for provider in &sign_in.providers.all {
                     remember_left(sign_in, &mut response, &provider.id);
                 }
@@ -267,12 +247,13 @@ async fn provider_logout(
             }
             ProviderLogout::Oidc => {
                 let logout_hint = id_token.filter(|_| id_token_hint.is_none()).and_then(logout_hint);
-                let state = state();
+                let state = super::request_id();
                 let request = EndSessionRequest {
                     id_token_hint,
                     logout_hint: logout_hint.as_deref(),
                     post_logout_redirect_uri: Some(landing),
-                    state: state.as_deref(),
+                    // The edge does not keep it: it only needs the browser to come back.
+                    state: state.as_deref().ok(),
                 };
                 provider.relying_party.end_session_url(&request).await
             }
@@ -295,12 +276,6 @@ async fn provider_logout(
         }
     }
     None
-}
-
-/// A value for `state`. The edge does not keep it: it only needs the browser to come back.
-fn state() -> Option<String> {
-    let random = chassis::random::bytes::<16>().ok()?;
-    Some(URL_SAFE_NO_PAD.encode(random))
 }
 
 /// A hint on who signs out, in the place of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim

@@ -178,7 +178,7 @@ fn elapsed_ms(sign_in: &SignIn, since_ms: u64) -> u64 {
         .saturating_sub(1)
 }
 
-/// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562,
+/// A fresh name for one call to the session service, so that repeating it does nothing twice, or a `state`: a random UUID (RFC 9562,
 /// section 5.4).
 fn request_id() -> Result<String, NoRandomness> {
     let random = random::bytes::<16>()?;

@@ -131,16 +131,6 @@ impl PendingSignIns {
         Ok(found)
     }
 
-    /// Begins a sign-in at this issuer that leads to this address.
-    pub(crate) fn begin(
-        &self,
-        issuer: &str,
-        return_to: Option<ReturnTo>,
-        now_ms: u64,
-    ) -> Result<Transaction, NoRandomness> {
-        Transaction::begin(&self.keys, issuer, return_to, now_ms)
-    }
-
     /// Where a sign-in whose transaction is gone was to lead, as far as its state says. It is good for leading on or for trying
     /// again, and for nothing else: any browser may bring it.
     #[must_use]
@@ -204,7 +194,7 @@ mod tests {
     }
 
     fn begin_to(pending: &PendingSignIns, return_to: Option<ReturnTo>, now_ms: u64) -> Transaction {
-        pending.begin("https://idp.example", return_to, now_ms).unwrap()
+        Transaction::begin(&pending.keys, "https://idp.example", return_to, now_ms).unwrap()
     }
 
     #[derive(Default)]

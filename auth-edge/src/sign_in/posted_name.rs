@@ -30,21 +30,19 @@ pub(super) fn claims(user: Option<&str>, scope: &str) -> Map<String, Value> {
         let fits = name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control);
         (fits && !name.is_empty()).then(|| name.to_owned())
     };
-    let (given, middle, family) = (part("firstName"), part("middleName"), part("lastName"));
-    let whole: Vec<&str> = [&given, &middle, &family]
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
+    let mut whole = Vec::new();
+    for (claim, member) in [
+        ("given_name", "firstName"),
+        ("middle_name", "middleName"),
+        ("family_name", "lastName"),
+    ] {
+        if let Some(name) = part(member) {
+            whole.push(name.clone());
+            claims.insert(claim.to_owned(), name.into());
+        }
+    }
     if !whole.is_empty() {
         claims.insert("name".to_owned(), whole.join(" ").into());
-    }
-    for (claim, value) in [
-        ("given_name", given),
-        ("middle_name", middle),
-        ("family_name", family),
-    ] {
-        claims.extend(value.map(|value| (claim.to_owned(), value.into())));
     }
     claims
 }

@@ -3,7 +3,6 @@
 //!
 //! Deliberately absent: claims of scopes the standard does not name.
 
-use oidc::UserinfoError;
 use serde_json::{Map, Value};
 
 /// The scopes that promise claims, and the claims. One of them is enough: nobody has all of a profile, and `updated_at` alone says
@@ -42,12 +41,6 @@ pub(super) fn lacks_promised_claims(scope: &str, claims: &Map<String, Value>) ->
     PROMISES
         .iter()
         .any(|(name, claims)| granted(name) && !holds(claims))
-}
-
-/// Whether somebody may be signed in without what userinfo would have said. Not where it is about somebody else: then the access
-/// token is not this person's (Core 5.3.2).
-pub(super) fn may_do_without(error: &UserinfoError) -> bool {
-    !matches!(error, UserinfoError::Subject)
 }
 
 #[cfg(test)]

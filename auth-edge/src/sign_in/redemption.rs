@@ -8,9 +8,7 @@
 use std::sync::Arc;
 
 use chassis::audit::carried;
-use oidc::{
-    Expected, GrantError, GroupsError, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError,
-};
+use oidc::{Expected, GroupsError, IdToken, ProviderError, TokenSet, UserinfoError};
 use provider_settings::checkup::UserinfoReading;
 use serde_json::{Map, Value};
 use session_proto::timestamp;
@@ -22,7 +20,7 @@ use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::claim::{ClaimOutcome, HeldClaim, claim};
 use crate::sign_in::error::SignInError;
-use crate::sign_in::promised_claims::{lacks_promised_claims, may_do_without};
+use crate::sign_in::promised_claims::lacks_promised_claims;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
 
@@ -91,9 +89,21 @@ impl Redemption {
 
     async fn redeem(&self, claim: &HeldClaim) -> Result<Redeemed, SignInError> {
         let sign_in = &self.sign_in;
-        let tokens = self.exchange().await?;
+        let relying_party = &self.provider.relying_party;
+        let verifier = &self.transaction.verifier;
+        let exchange = relying_party.exchange_code(&self.code, verifier, &self.redirect_uri, self.now());
+        let tokens = exchange.await?;
         let received_at_ms = claim.store_now_ms(sign_in);
-        let id_token = self.validate(&tokens).await?;
+        let sent = &self.transaction.record;
+        let expected = Expected {
+            nonce: &self.transaction.nonce,
+            access_token: Some(&tokens.access_token),
+            max_age: sent.max_age,
+            acr_values: sent.acr_values.as_deref(),
+            organization: sent.organization.as_deref(),
+        };
+        let validation = relying_party.validate_id_token(&tokens.id_token, &expected, self.now());
+        let id_token = validation.await?;
         let userinfo = self.userinfo(&tokens, &id_token).await?;
         let mut further = self.posted_name.clone();
         if let Some(groups) = self.groups(&tokens, &id_token).await? {
@@ -118,28 +128,9 @@ impl Redemption {
         })
     }
 
-    async fn exchange(&self) -> Result<TokenSet, GrantError> {
-        let now = self.sign_in.clock.now_ms() / 1000;
-        self.provider
-            .relying_party
-            .exchange_code(&self.code, &self.transaction.verifier, &self.redirect_uri, now)
-            .await
-    }
-
-    async fn validate(&self, tokens: &TokenSet) -> Result<IdToken, IdTokenError> {
-        let sent = &self.transaction.record;
-        let expected = Expected {
-            nonce: &self.transaction.nonce,
-            access_token: Some(&tokens.access_token),
-            max_age: sent.max_age,
-            acr_values: sent.acr_values.as_deref(),
-            organization: sent.organization.as_deref(),
-        };
-        let now = self.sign_in.clock.now_ms() / 1000;
-        self.provider
-            .relying_party
-            .validate_id_token(&tokens.id_token, &expected, now)
-            .await
+    /// The time in seconds since the Unix epoch.
+    fn now(&self) -> u64 {
+        self.sign_in.clock.now_ms() / 1000
     }
 
     /// What the provider says of the person at userinfo, where sign-in reads it.
@@ -156,7 +147,8 @@ impl Redemption {
                 Ok(userinfo) => Ok(Some(userinfo)),
                 // The provider offers none: there is nobody to ask.
                 Err(UserinfoError::Provider(ProviderError::MissingEndpoint { .. })) => Ok(None),
-                Err(error) if may_do_without(&error) => {
+                // Where it is about somebody else, the access token is not this person's (Core 5.3.2).
+                Err(error) if !matches!(error, UserinfoError::Subject) => {
                     tracing::warn!(
                         provider = self.provider.id,
                         error = &error as &dyn std::error::Error,
@@ -179,10 +171,9 @@ impl Redemption {
         if names.and_then(|names| names.get(GROUPS)).is_none() {
             return Ok(None);
         }
-        let now = self.sign_in.clock.now_ms() / 1000;
         let relying_party = &self.provider.relying_party;
         let groups = relying_party
-            .groups(&tokens.token_type, &tokens.access_token, now)
+            .groups(&tokens.token_type, &tokens.access_token, self.now())
             .await?;
         if groups.is_none() {
             tracing::warn!(
@@ -198,10 +189,10 @@ impl Redemption {
         tokens: &TokenSet,
         id_token: &IdToken,
     ) -> Result<Map<String, Value>, UserinfoError> {
-        let now = self.sign_in.clock.now_ms() / 1000;
+        let token = (&tokens.token_type, &tokens.access_token);
         let relying_party = &self.provider.relying_party;
         relying_party
-            .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
+            .userinfo(token.0, token.1, &id_token.sub, self.now())
             .await
     }
 

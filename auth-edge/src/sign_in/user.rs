@@ -37,9 +37,9 @@ pub(crate) fn user(
     for (claim, value) in further {
         user.entry(claim).or_insert(to_raw_value(&value)?);
     }
-    user.retain(|claim, _| claim != "sub" && !filter.iter().any(|filtered| filtered == claim));
+    let is_kept = |claim: &str| claim != "sub" && !filter.iter().any(|filtered| filtered == claim);
     let mut shareable = RawClaims::new();
-    for (claim, value) in user {
+    for (claim, value) in user.into_iter().filter(|(claim, _)| is_kept(claim)) {
         match oidc::user_claim(&claim, value.get()) {
             Some(Cow::Borrowed(_)) => _ = shareable.insert(claim, value),
             Some(Cow::Owned(text)) => _ = shareable.insert(claim, RawValue::from_string(text)?),

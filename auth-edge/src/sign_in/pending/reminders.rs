@@ -22,6 +22,7 @@ use crate::sessions::CachedSession;
 use crate::sessions::cookies::{self, SessionId};
 use crate::sign_in::SignIn;
 use crate::sign_in::transaction::Transaction;
+use crate::values::refusal::RefusalReason;
 use crate::values::return_to::ReturnTo;
 
 /// Last part of the cookie's name after a silent sign-in: no ID of a state is that short.
@@ -117,14 +118,14 @@ impl SignIn {
         (missing.is_of_sign_in() && !owes_news).then(|| requirements.unmet_key(id))
     }
 
-    /// The key of what the browser's session does not meet: a sign-in that leads here was refused, because the provider does not say
-    /// when people signed in (`is_undated`) or did not confirm one of the classes requested.
+    /// The key of what the session that stays after a refused sign-in will not meet: the provider left out the `auth_time` that was
+    /// requested, or confirmed none of the classes requested.
     #[must_use]
     pub(in crate::sign_in) fn unmet_after_refusal(
         &self,
         id: &SessionId,
         transaction: &Transaction,
-        is_undated: bool,
+        reason: RefusalReason,
     ) -> Option<String> {
         let route = self.routes.load().route_of(transaction.return_to.as_ref()?);
         let mut requirements = route.map_or_else(Requirements::default, |route| route.requirements.clone());
@@ -138,9 +139,10 @@ impl SignIn {
                 .flat_map(|all| all.split(' '));
             requirements.acr = classes.map(str::to_owned).collect();
         }
-        let is_required = match is_undated {
-            true => requirements.max_age_secs.is_some(),
-            false => !requirements.acr.is_empty(),
+        let is_required = match reason {
+            RefusalReason::TokenNoAuthTime => requirements.max_age_secs.is_some(),
+            RefusalReason::TokenAcr => !requirements.acr.is_empty(),
+            _ => false,
         };
         is_required.then(|| requirements.unmet_key(id))
     }
