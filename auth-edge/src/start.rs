@@ -229,7 +229,7 @@ pub fn build(
     provider_settings::measure(&mut settings.providers, registry, certificates)?;
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all.iter().zip(&settings.providers.all) {
-        provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
+        provider_settings::follow(&provider.relying_party, &configured.credential_files);
     }
     let sites = settings.sites();
     let cookies = SessionCookies::new(settings.cookie.clone(), keys.clone()).on(sites.clone());

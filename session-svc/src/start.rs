@@ -144,7 +144,7 @@ pub async fn run(mut settings: Settings, runtime: Runtime) -> Result<(), StartEr
     let mut parties = Vec::new();
     for provider in &settings.providers.all {
         let party = RelyingParty::new(provider.settings.clone())?;
-        let _watches = provider_settings::follow(&party, provider.credential_files.clone());
+        provider_settings::follow(&party, &provider.credential_files);
         parties.push(party);
     }
     let provider = RefreshProviders::of_parties(settings.providers.listed, parties);

@@ -11,7 +11,6 @@ use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
 use chassis::tls::ShownCertificate;
 use oidc::{ClientAuth, RelyingParty};
-use tokio::task::JoinHandle;
 
 use crate::credentials::{credentials, key_files};
 use crate::table::{ONE_PROVIDER, TOPIC};
@@ -57,24 +56,18 @@ impl CredentialFiles {
 }
 
 /// Watches the files and hands to `party` what they hold, now and whenever it changes. Needs a tokio runtime; ends with it.
-pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()>> {
-    let mut watches = Vec::new();
+pub fn follow(party: &RelyingParty, files: &CredentialFiles) {
     for path in files.all.clone() {
-        let (party, files) = (party.clone(), files.clone());
-        watches.push(files::watch(
-            files::POLL_INTERVAL,
-            vec![path.clone()],
-            move |_| {
-                let outcome = reload(&party, &files);
-                audit::reloaded(
-                    CREDENTIALS,
-                    Some(&path),
-                    outcome.as_ref().copied().map_err(|error| &**error),
-                );
-            },
-        ));
+        let (party, files, paths) = (party.clone(), files.clone(), vec![path.clone()]);
+        files::watch(files::POLL_INTERVAL, paths, move |_| {
+            let outcome = reload(&party, &files);
+            audit::reloaded(
+                CREDENTIALS,
+                Some(&path),
+                outcome.as_ref().copied().map_err(|error| &**error),
+            );
+        });
     }
-    watches
 }
 
 /// What audit records call the files of a provider's credentials; the path says which.

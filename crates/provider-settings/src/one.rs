@@ -72,21 +72,11 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
 
 fn issuer(reader: &mut Reader<'_>) -> String {
     let issuer = reader.required_text("OIDC_ISSUER_URL");
-    if issuer.is_empty() {
-        return issuer;
-    }
-    match Url::parse(&issuer)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-    {
-        None => reader.wrong(
-            "OIDC_ISSUER_URL",
-            "must be an absolute URL such as https://login.example.com",
-        ),
-        Some(url) if url.query().is_some() => reader.wrong("OIDC_ISSUER_URL", "must not have a query"),
-        Some(url) => {
-            judged(reader, "OIDC_ISSUER_URL", url);
+    if let Some(url) = reader.url("OIDC_ISSUER_URL") {
+        if url.query().is_some() {
+            reader.wrong("OIDC_ISSUER_URL", "must not have a query");
         }
+        judged(reader, "OIDC_ISSUER_URL", url);
     }
     issuer
 }

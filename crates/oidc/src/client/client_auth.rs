@@ -83,11 +83,11 @@ impl ClientAuth {
 
     /// The method for a provider whose metadata list these (`token_endpoint_auth_methods_supported`).
     #[must_use]
-    pub fn for_methods(&self, methods: &[String]) -> Self {
+    pub fn for_methods(&self, methods: &[impl AsRef<str>]) -> Self {
         let Self::SecretByMetadata(secret) = self else {
             return self.clone();
         };
-        let lists = |name: &str| methods.iter().any(|method| method == name);
+        let lists = |name: &str| methods.iter().any(|method| method.as_ref() == name);
         if lists("client_secret_post") && !lists("client_secret_basic") {
             Self::SecretPost(secret.clone())
         } else {

@@ -46,12 +46,12 @@ impl AcceptedAlgorithms {
     }
 
     /// Those accepted from a provider whose metadata lists these names; an empty list means that it lists none.
-    pub fn shared_with(&self, listed: &[String]) -> Vec<SigningAlgorithm> {
+    pub fn shared_with(&self, listed: &[impl AsRef<str>]) -> Vec<SigningAlgorithm> {
         match self {
             Self::Named(named) => named.clone(),
             Self::Auto if listed.is_empty() => vec![UNTOLD],
             Self::Auto => {
-                let known = listed.iter().filter_map(|name| name.parse().ok());
+                let known = listed.iter().filter_map(|name| name.as_ref().parse().ok());
                 known.filter(|algorithm| self.may_accept(*algorithm)).collect()
             }
         }

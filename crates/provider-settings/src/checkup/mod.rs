@@ -107,7 +107,6 @@ fn judge(
     let methods = document
         .list("token_endpoint_auth_methods_supported")
         .unwrap_or_default();
-    let methods: Vec<String> = methods.into_iter().map(str::to_owned).collect();
     let auth = settings.credentials.auth.for_methods(&methods);
     let authentication = tokens::client_authentication(document, &auth);
     let mut checks = vec![("client_authentication", authentication)];

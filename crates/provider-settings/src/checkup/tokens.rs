@@ -37,7 +37,6 @@ pub(super) fn accepted(
     let listed = document
         .list("id_token_signing_alg_values_supported")
         .unwrap_or_default();
-    let listed: Vec<String> = listed.into_iter().map(str::to_owned).collect();
     settings.signing_algs.shared_with(&listed)
 }
 

@@ -91,7 +91,7 @@ async fn a_secret_whose_file_changes_is_used_without_a_restart_and_an_empty_one_
         ("OIDC_CLIENT_SECRET_FILE", file.to_str().unwrap()),
     ])
     .unwrap();
-    let _watches = follow(&party, files);
+    follow(&party, &files);
     let refused = async || match party.refresh("unknown", NOW).await {
         Err(oidc::GrantError::Refused(refusal)) => refusal.code().to_owned(),
         other => panic!("{other:?}"),
@@ -128,7 +128,7 @@ async fn a_secret_that_changed_while_the_settings_were_read_is_used() {
     ])
     .unwrap();
     write(&file, CLIENT_SECRET);
-    let _watches = follow(&party, files);
+    follow(&party, &files);
     let deadline = tokio::time::Instant::now() + DEADLINE;
     while !matches!(&party.refresh("unknown", NOW).await,
         Err(oidc::GrantError::Refused(refusal)) if refusal.code() == "invalid_grant")

@@ -218,7 +218,7 @@ async fn a_proxy_whose_file_changes_is_used_without_a_restart() {
         );
         std::fs::write(&file, &first.address).unwrap();
         let (party, files) = party(settings).unwrap();
-        let _watches = follow(&party, files);
+        follow(&party, &files);
         party.metadata().await.unwrap_err();
         std::fs::write(&file, format!("{}\n", second.address)).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
