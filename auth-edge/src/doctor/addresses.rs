@@ -6,20 +6,14 @@ use provider_settings::ConfiguredProvider;
 
 use super::landing;
 use crate::browser::client_keys;
-use crate::providers::sites::{Site, Sites};
 use crate::settings::EdgeSettings;
 use crate::sign_in::ProviderLogout;
 use crate::values::reserved::{BACK_CHANNEL_PATH, FRONT_CHANNEL_PATH};
 
-/// The addresses at which a provider signs people in: the base URL, and the hosts that are its own or nobody's.
-pub(super) fn sites_of(sites: &Sites, at: usize) -> Vec<&Site> {
-    std::iter::once(sites.main()).chain(sites.hosts_of(at)).collect()
-}
-
 /// Everything that is registered for this client at the provider.
-pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Section {
+pub(super) fn to_register(settings: &EdgeSettings, provider: &ConfiguredProvider) -> Section {
     let sites = settings.sites();
-    let of_provider = sites_of(&sites, at);
+    let of_provider = sites.of_provider(&provider.settings.issuer);
     let mut addresses = Vec::new();
     for site in &of_provider {
         addresses.push(("redirect_uri", site.at(&settings.callback_path(provider))));

@@ -33,12 +33,12 @@ pub static DOCTOR: ReportTool<EdgeSettings> = ReportTool {
 
 async fn examine(settings: &EdgeSettings) -> Report {
     let mut sections = Vec::new();
-    for (at, provider) in settings.providers.all.iter().enumerate() {
+    for provider in &settings.providers.all {
         sections.push(Section {
             title: checkup::title(provider, settings.providers.listed),
-            checks: examine_provider(settings, at, provider).await,
+            checks: examine_provider(settings, provider).await,
         });
-        sections.push(addresses::to_register(settings, at, provider));
+        sections.push(addresses::to_register(settings, provider));
     }
     sections.push(Section {
         title: format!(
@@ -87,7 +87,7 @@ fn classes(settings: &EdgeSettings, provider: &ConfiguredProvider, listed: &[Str
     )
 }
 
-async fn examine_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Check> {
+async fn examine_provider(settings: &EdgeSettings, provider: &ConfiguredProvider) -> Vec<Check> {
     let now = SystemClock.now_secs();
     let reading = Some(settings.sign_in.userinfo_at_login);
     let (mut checks, party) = checkup::examine(&provider.settings, reading, now).await;
@@ -100,7 +100,7 @@ async fn examine_provider(settings: &EdgeSettings, at: usize, provider: &Configu
     }
     let sites = settings.sites();
     // Sign-ins at a provider's own hosts differ from this one by the host alone.
-    let Some(site) = addresses::sites_of(&sites, at).pop() else {
+    let Some(site) = sites.of_provider(&provider.settings.issuer).pop() else {
         return checks;
     };
     let redirect_uri = site.at(&settings.callback_path(provider));

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::providers::sites::{Owner, Site, Sites};
+use crate::providers::sites::{Site, Sites};
 use crate::values::refusal::RefusalReason;
 
 /// One provider.
@@ -59,7 +59,8 @@ impl IdentityProvider {
         self.relying_party.settings().response_mode
     }
 
-    fn origin(&self) -> String {
+    /// Scheme, host and port of its issuer.
+    pub(crate) fn origin(&self) -> String {
         Url::parse(self.issuer())
             .map(|issuer| issuer.origin().ascii_serialization())
             .unwrap_or_default()
@@ -149,35 +150,43 @@ impl IdentityProviders {
         named: ProviderHint<'_>,
         site: &Site,
     ) -> Result<&IdentityProvider, RefusalReason> {
+        let find = |matches: &dyn Fn(&IdentityProvider) -> bool, otherwise: RefusalReason| {
+            let mut all = self.all.iter().map(Arc::as_ref);
+            all.find(|one| matches(one)).ok_or(otherwise)
+        };
         let of_issuer = |issuer: &str| {
-            let mut all = self.all.iter();
-            all.position(|one| one.is_issuer(issuer) || one.issuer() == issuer)
-                .ok_or(RefusalReason::UnknownIssuer)
+            let is = |one: &IdentityProvider| one.is_issuer(issuer) || one.issuer() == issuer;
+            find(&is, RefusalReason::UnknownIssuer)
+        };
+        let by_id = |id: &str| {
+            find(
+                &|one: &IdentityProvider| one.id == id,
+                RefusalReason::UnknownConnection,
+            )
         };
         let by_issuer = named.issuer.map(of_issuer).transpose()?;
-        let by_id = |id: &str| {
-            let mut all = self.all.iter();
-            all.position(|one| one.id == id)
-                .ok_or(RefusalReason::UnknownConnection)
-        };
         let by_connection = named.connection.map(by_id).transpose()?;
-        if by_issuer.is_some() && by_connection.is_some() && by_issuer != by_connection {
+        if let (Some(one), Some(other)) = (by_issuer, by_connection)
+            && one.id != other.id
+        {
             return Err(RefusalReason::UnknownIssuer);
         }
         let demanded = named.by_route.map(by_id).transpose()?;
         let chosen = by_issuer.or(demanded).or(by_connection);
-        let at = match (&site.owner, chosen) {
-            (Some(owner), Some(at)) if owner.provider != at => {
-                return Err(RefusalReason::ConnectionElsewhere);
+        match (&site.owner, chosen) {
+            (Some(owner), Some(chosen)) if owner != chosen.issuer() => {
+                Err(RefusalReason::ConnectionElsewhere)
             }
-            (Some(owner), _) => owner.provider,
-            (None, Some(at)) => at,
-            (None, None) => self.default,
-        };
-        self.all
-            .get(at)
-            .map(Arc::as_ref)
-            .ok_or(RefusalReason::UnknownConnection)
+            (Some(owner), None) => find(
+                &|one: &IdentityProvider| one.issuer() == owner,
+                RefusalReason::UnknownConnection,
+            ),
+            (_, Some(chosen)) => Ok(chosen),
+            (None, None) => {
+                let default = self.all.get(self.default).map(Arc::as_ref);
+                default.ok_or(RefusalReason::UnknownConnection)
+            }
+        }
     }
 
     /// The response mode whose cookies have the attributes that any pending sign-in's can be cleared with.
@@ -202,12 +211,6 @@ impl IdentityProviders {
         } else {
             "https:".to_owned()
         }
-    }
-
-    /// Who may frame a page about this issuer: it alone, or any of ours if it is none of them.
-    #[must_use]
-    pub(crate) fn origins_of(&self, issuer: Option<&IdentityProvider>) -> String {
-        issuer.map_or_else(|| self.origins(), IdentityProvider::origin)
     }
 
     /// The public keys of this client at all providers, to be registered there; `None` when it signs nothing.
@@ -237,16 +240,10 @@ pub(crate) fn sites(
     hosts: &[String],
     own_paths: (&str, Vec<String>),
 ) -> Sites {
-    let providers = providers.all.iter().enumerate();
-    let owned = providers.flat_map(|(at, provider)| {
-        let owner = Owner {
-            provider: at,
-            issuer: provider.settings.issuer.clone(),
-        };
-        provider
-            .hosts
-            .iter()
-            .map(move |host| (host.clone(), Some(owner.clone())))
+    let owned = providers.all.iter().flat_map(|provider| {
+        let owner = &provider.settings.issuer;
+        let hosts = provider.hosts.iter();
+        hosts.map(move |host| (host.clone(), Some(owner.clone())))
     });
     let further = hosts.iter().map(|host| (host.clone(), None));
     Sites::new(base_url, own_paths, further.chain(owned))

@@ -8,9 +8,9 @@
 //!
 //! Without such hosts every request is at the base URL and nothing is looked at.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, header};
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
@@ -26,17 +26,8 @@ pub(crate) struct Site {
     authority: Box<str>,
     login_path: Arc<str>,
     own_paths: Arc<[String]>,
-    /// The provider the host belongs to, if it belongs to one.
-    pub(crate) owner: Option<Owner>,
-}
-
-/// The provider a host belongs to.
-#[derive(Clone, Debug)]
-pub(crate) struct Owner {
-    /// Its index among the providers.
-    pub(crate) provider: usize,
-    /// Its issuer, by which sessions are bound to the host.
-    pub(crate) issuer: String,
+    /// The issuer of the provider the host belongs to, if it belongs to one: sessions are bound to the host by it.
+    pub(crate) owner: Option<String>,
 }
 
 impl Site {
@@ -112,23 +103,20 @@ impl Site {
 
 /// All addresses. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Sites(Arc<Configured>);
-
-#[derive(Debug)]
-struct Configured {
-    main: Site,
-    /// By the authorities that requests name them with, in lower case.
-    own: Vec<(String, Site)>,
+pub(crate) struct Sites {
+    main: Arc<Site>,
+    /// Those beside the base URL.
+    own: Arc<[Site]>,
 }
 
 impl Sites {
-    /// The base URL, and the hosts given, with their owners where they belong to a provider; a host without a port has the
+    /// The base URL, and the hosts given, with the issuer of their provider where they belong to one; a host without a port has the
     /// base URL's.
     #[must_use]
     pub(crate) fn new(
         base_url: &Url,
         (login_path, own_paths): (&str, Vec<String>),
-        hosts: impl IntoIterator<Item = (String, Option<Owner>)>,
+        hosts: impl IntoIterator<Item = (String, Option<String>)>,
     ) -> Self {
         let login_path: Arc<str> = login_path.into();
         let own_paths: Arc<[String]> = own_paths.into();
@@ -139,22 +127,13 @@ impl Sites {
             own_paths: Arc::clone(&own_paths),
             owner,
         };
-        let main = site(base_url.clone(), None);
-        let mut own = Vec::new();
-        for (host, owner) in hosts {
-            let Some(base_url) = address(base_url, &host) else {
-                continue;
-            };
-            let name = base_url.host_str().unwrap_or_default().to_owned();
-            let site = site(base_url, owner);
-            let port = site.base_url.port_or_known_default().unwrap_or_default();
-            own.push((format!("{name}:{port}"), site.clone()));
-            // Browsers leave out the port of the scheme.
-            if site.base_url.port().is_none() {
-                own.push((name, site));
-            }
+        let own = hosts
+            .into_iter()
+            .filter_map(|(host, owner)| Some(site(address(base_url, &host)?, owner)));
+        Self {
+            own: own.collect(),
+            main: Arc::new(site(base_url.clone(), None)),
         }
-        Self(Arc::new(Configured { main, own }))
     }
 
     /// The base URL alone.
@@ -166,61 +145,52 @@ impl Sites {
     /// The base URL.
     #[must_use]
     pub(crate) fn main(&self) -> &Site {
-        &self.0.main
+        &self.main
     }
 
-    /// The hosts where people sign in at the provider of this index: those that are its own or nobody's own.
-    pub(crate) fn hosts_of(&self, provider: usize) -> impl Iterator<Item = &Site> {
-        let own = self.0.own.iter();
-        // Some are known by two names, of which one has a port.
-        own.filter(|(name, _)| name.contains(':'))
-            .map(|(_, site)| site)
-            .filter(move |site| site.owner.as_ref().is_none_or(|owner| owner.provider == provider))
+    /// The addresses where people sign in at the provider of this issuer: the base URL, and the hosts that are its own or nobody's own.
+    pub(crate) fn of_provider(&self, issuer: &str) -> Vec<&Site> {
+        let counts = |site: &&Site| site.owner.as_ref().is_none_or(|owner| owner == issuer);
+        let own = self.own.iter().filter(counts);
+        std::iter::once(self.main()).chain(own).collect()
     }
 
     /// Where a request was sent to, by its `Host`; the base URL if that is none of ours.
     #[must_use]
     pub(crate) fn of(&self, headers: &HeaderMap) -> &Site {
-        if self.0.own.is_empty() {
-            return &self.0.main;
+        match headers.get(header::HOST) {
+            Some(host) if self.has_hosts() => self.named(host).unwrap_or(&self.main),
+            _ => &self.main,
         }
-        let host = headers.get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
-        self.named(host).unwrap_or(&self.0.main)
     }
 
     /// Whether a URL is one of these addresses or lies below it: scheme, host and port are the same.
     #[must_use]
     pub(crate) fn include(&self, url: &Url) -> bool {
-        let own = self.0.own.iter().map(|(_, site)| site);
         // `blob:` URLs report the origin of what is inside.
         let is =
             |site: &Site| url.scheme() == site.base_url.scheme() && url.origin() == site.base_url.origin();
-        std::iter::once(&self.0.main).chain(own).any(is)
+        std::iter::once(self.main()).chain(self.own.iter()).any(is)
     }
 
     /// Whether there are hosts beside the base URL's.
     #[must_use]
     pub(crate) fn has_hosts(&self) -> bool {
-        !self.0.own.is_empty()
+        !self.own.is_empty()
     }
 
-    fn named(&self, authority: &[u8]) -> Option<&Site> {
-        let mut own = self.0.own.iter();
-        let authority = without_closing_dot(authority);
-        own.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(&authority))
-            .map(|(_, site)| site)
-    }
-}
-
-/// A name that ends with a dot is the same one (RFC 1034, section 3.1).
-fn without_closing_dot(authority: &[u8]) -> Cow<'_, [u8]> {
-    let (name, port) = match authority.iter().rposition(|byte| *byte == b':') {
-        Some(at) => authority.split_at(at),
-        None => (authority, &[][..]),
-    };
-    match name.strip_suffix(b".") {
-        Some(name) => Cow::Owned([name, port].concat()),
-        None => Cow::Borrowed(authority),
+    fn named(&self, host: &HeaderValue) -> Option<&Site> {
+        let authority = Authority::try_from(host.as_bytes()).ok()?;
+        // A name that ends with a dot is the same one (RFC 1034, section 3.1).
+        let name = authority.host();
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let is_port = |url: &Url| match authority.port_u16() {
+            // Browsers leave out the port of the scheme.
+            None => url.port().is_none(),
+            port => url.port_or_known_default() == port,
+        };
+        let mut own = self.own.iter();
+        own.find(|site| site.host().eq_ignore_ascii_case(name) && is_port(&site.base_url))
     }
 }
 
@@ -238,10 +208,7 @@ mod tests {
     use super::*;
 
     fn sites(base: &str, hosts: &[&str]) -> Sites {
-        let owner = |provider| Owner {
-            provider,
-            issuer: format!("https://{provider}.example"),
-        };
+        let owner = |provider| format!("https://{provider}.example");
         let hosts = hosts
             .iter()
             .enumerate()
@@ -250,23 +217,26 @@ mod tests {
         Sites::new(&Url::parse(base).unwrap(), ("/login", own), hosts)
     }
 
-    fn at(sites: &Sites, host: &'static str) -> (String, Option<usize>) {
+    fn at<'a>(sites: &'a Sites, host: &'static str) -> (String, Option<&'a str>) {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static(host));
         let site = sites.of(&headers);
-        (site.at(""), site.owner.as_ref().map(|owner| owner.provider))
+        (site.at(""), site.owner.as_deref())
     }
 
     #[test]
     fn a_request_is_at_the_host_it_names_and_at_the_base_url_otherwise() {
         let sites = sites("https://app.example/", &["a.example", "b.example:8443"]);
         for (host, is_at) in [
-            ("a.example", ("https://a.example", Some(0))),
-            ("A.Example:443", ("https://a.example", Some(0))),
-            ("a.example.", ("https://a.example", Some(0))),
-            ("A.example.:443", ("https://a.example", Some(0))),
+            ("a.example", ("https://a.example", Some("https://0.example"))),
+            ("A.Example:443", ("https://a.example", Some("https://0.example"))),
+            ("a.example.", ("https://a.example", Some("https://0.example"))),
+            ("A.example.:443", ("https://a.example", Some("https://0.example"))),
             ("a.example..", ("https://app.example", None)),
-            ("b.example:8443", ("https://b.example:8443", Some(1))),
+            (
+                "b.example:8443",
+                ("https://b.example:8443", Some("https://1.example")),
+            ),
             ("b.example", ("https://app.example", None)),
             ("app.example", ("https://app.example", None)),
             ("a.example.evil.example", ("https://app.example", None)),
@@ -280,7 +250,7 @@ mod tests {
         let sites = sites("http://app.localhost:3000/", &["a.localhost"]);
         assert_eq!(
             at(&sites, "a.localhost:3000"),
-            ("http://a.localhost:3000".to_owned(), Some(0))
+            ("http://a.localhost:3000".to_owned(), Some("https://0.example"))
         );
         assert_eq!(at(&sites, "a.localhost").1, None);
     }

@@ -218,7 +218,7 @@ impl SessionCookies {
             .sites
             .as_ref()
             .and_then(|sites| sites.of(headers).owner.as_ref());
-        let issuer = owner.map(|owner| owner.issuer.as_bytes()).unwrap_or_default();
+        let issuer = owner.map(String::as_bytes).unwrap_or_default();
         let generation = generation.map(Generation::to_bytes).unwrap_or_default();
         signed(&[name, id, issuer, &generation])
     }

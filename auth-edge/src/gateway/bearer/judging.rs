@@ -113,7 +113,7 @@ impl Presentation<'_> {
                 }
             }
         };
-        if owner.is_some_and(|owner| owner.issuer != provider.issuer()) {
+        if owner.is_some_and(|owner| owner != provider.issuer()) {
             return Err(TokenRefusal::Issuer);
         }
         let connection = &self.route.requirements.connection;

@@ -88,7 +88,7 @@ fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> 
 /// The members of RFC 9728 section 2 that say something here.
 fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site, resource: &str) -> Value {
     let counts = |issuer: &str, id: &str| {
-        site.owner.as_ref().is_none_or(|owner| owner.issuer == issuer)
+        site.owner.as_ref().is_none_or(|owner| owner == issuer)
             && route
                 .requirements
                 .connection

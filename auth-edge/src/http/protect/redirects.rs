@@ -34,13 +34,9 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::providers::sites::Owner;
 
     fn after(location: &'static str) -> String {
-        let owner = Owner {
-            provider: 0,
-            issuer: "https://idp.example".to_owned(),
-        };
+        let owner = "https://idp.example".to_owned();
         let base = Url::parse("https://app.example").unwrap();
         let sites = Sites::new(
             &base,
