@@ -16,10 +16,8 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use chassis::audit::{AuditRecord, Event, Outcome};
-use session_proto::v1::{Device, Session};
+use session_proto::v1::Session;
 
-use crate::http::device::record_from;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
@@ -34,7 +32,7 @@ use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::error::SignInError;
 use crate::sign_in::pending::reminders::Reminder;
 use crate::sign_in::posted_name;
-use crate::sign_in::redemption::{Redeemed, Redemption};
+use crate::sign_in::redemption::Redemption;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{NOT_A_VISIT, destination, device_binding, landing};
 use crate::values::refusal::{RefusalReason, SignInStep};
@@ -84,33 +82,29 @@ impl Callback<'_> {
             ..error
         };
         let state = answer.state.first().map(String::as_str);
-        let (reason, return_to) = match self.find_transaction(&answer) {
-            Ok(transaction) => {
-                let session = self.sign_in.cookies.read(headers);
-                let session = session.or_else(|| transaction.session());
-                let finished = self.finish(&transaction, session.as_ref(), &answer).await;
-                return Ok(finished.unwrap_or_else(|error| {
-                    let error = rejected(error);
-                    let unmet = |id| self.sign_in.unmet_after_refusal(id, &transaction, error.reason);
-                    let unmet_key = session.as_ref().and_then(unmet);
-                    self.reject(error, state, transaction.return_to.as_ref(), unmet_key)
-                }));
+        // Present, sealed by us, unexpired, its state equal.
+        let found = match answer.state.as_slice() {
+            [state] => {
+                let now_ms = self.sign_in.clock.now_ms();
+                self.sign_in.pending.find(headers, state, now_ms)
             }
-            Err(lost) => lost,
+            _ => Err((RefusalReason::State, None)),
         };
-        Ok(self.answer_lost(rejected(reason.into()), state, return_to).await)
-    }
-
-    /// The transaction: present, sealed by us, unexpired, its state equal.
-    fn find_transaction(
-        &self,
-        answer: &AuthorizationResponse,
-    ) -> Result<Transaction, (RefusalReason, Option<ReturnTo>)> {
-        let [state] = answer.state.as_slice() else {
-            return Err((RefusalReason::State, None));
+        let transaction = match found {
+            Ok(transaction) => transaction,
+            Err((reason, return_to)) => {
+                return Ok(self.answer_lost(rejected(reason.into()), state, return_to).await);
+            }
         };
-        let now_ms = self.sign_in.clock.now_ms();
-        self.sign_in.pending.find(&self.head.headers, state, now_ms)
+        let session = self.sign_in.cookies.read(headers);
+        let session = session.or_else(|| transaction.session());
+        let finished = self.finish(&transaction, session.as_ref(), &answer).await;
+        Ok(finished.unwrap_or_else(|error| {
+            let error = rejected(error);
+            let unmet = |id| self.sign_in.unmet_after_refusal(id, &transaction, error.reason);
+            let unmet_key = session.as_ref().and_then(unmet);
+            self.reject(error, state, transaction.return_to.as_ref(), unmet_key)
+        }))
     }
 
     /// Answers a callback that no pending sign-in of this browser belongs to. A browser that is signed in by now goes on to
@@ -126,7 +120,13 @@ impl Callback<'_> {
         let return_to = return_to.or_else(|| sign_in.pending.hint(headers, state?));
         let is_expired = error.reason == RefusalReason::ExpiredTransaction;
         let is_lost = is_expired || error.reason == RefusalReason::UnknownTransaction;
-        if is_lost && self.is_signed_in().await {
+        // A session that cannot be asked for is none.
+        if is_lost
+            && matches!(
+                sign_in.sessions.current(headers, Use::LookOnly).await,
+                Ok(Some(_))
+            )
+        {
             let target = destination(self.site, return_to.as_ref());
             let expired = state.filter(|_| is_expired);
             let clear = expired.and_then(|state| sign_in.pending.clear(state, self.provider.response_mode()));
@@ -141,13 +141,6 @@ impl Callback<'_> {
                 self.try_again(return_to.as_ref()).of(response)
             }
         }
-    }
-
-    /// Whether the browser has a valid session. A session that cannot be asked for is none.
-    async fn is_signed_in(&self) -> bool {
-        let sessions = &self.sign_in.sessions;
-        let current = sessions.current(&self.head.headers, Use::LookOnly).await;
-        current.is_ok_and(|current| current.is_some())
     }
 
     /// A sign-in at the same provider, to the same address.
@@ -201,7 +194,7 @@ impl Callback<'_> {
     ) -> Result<Response, SignInError> {
         let (sign_in, provider) = (self.sign_in, self.provider);
         let owner = self.site.owner.as_ref();
-        let may_sign_in_here = owner.is_none_or(|owner| owner.issuer == provider.issuer());
+        let may_sign_in_here = owner.is_none_or(|owner| owner == provider.issuer());
         if !may_sign_in_here || !transaction.is_at(provider.issuer()) {
             return Err(RefusalReason::OtherProvider.into());
         }
@@ -212,12 +205,11 @@ impl Callback<'_> {
             }
             code => code?,
         };
-        let device = sign_in.device(self.head);
         let redemption = Redemption {
             sign_in: sign_in.clone(),
             provider: provider.clone(),
             redirect_uri: self.site.at(&provider.callback_path),
-            device: device.clone(),
+            device: sign_in.device(self.head),
             replaces: session.cloned(),
             transaction: transaction.clone(),
             code: code.to_owned(),
@@ -226,31 +218,14 @@ impl Callback<'_> {
                 &provider.relying_party.settings().scope,
             ),
         };
-        let redeemed = redemption.once_over_all_edges().await?;
-        // Otherwise the request that redeemed the code has counted the sign-in.
-        if redeemed.is_ours {
-            sign_in.metrics.login("success", &provider.id);
-            self.record(&device, &redeemed.session);
-        }
-        Ok(self.sign_in(transaction, redeemed))
-    }
-
-    /// Writes the audit record of a sign-in that succeeded.
-    fn record(&self, device: &Device, session: &Session) {
-        AuditRecord {
-            actor: Some((&session.issuer, &session.subject)),
-            session: Some(&session.handle),
-            provider: Some(&self.provider.id),
-            step: Some(SignInStep::Callback.name()),
-            ..record_from(device, Event::SignIn, Outcome::Success)
-        }
-        .write();
+        let (id, session) = redemption.once_over_all_edges().await?;
+        Ok(self.sign_in(transaction, &id, session))
     }
 
     /// Gives the browser its session.
-    fn sign_in(&self, transaction: &Transaction, redeemed: Redeemed) -> Response {
+    fn sign_in(&self, transaction: &Transaction, id: &SessionId, session: Session) -> Response {
         let (sign_in, headers) = (self.sign_in, &self.head.headers);
-        let (id, session) = (&redeemed.id, CachedSession::new(redeemed.session));
+        let session = CachedSession::new(session);
         let return_to = transaction.return_to.as_ref();
         let unmet_key = return_to.and_then(|to| {
             let proved_anew = transaction.record.max_age == Some(0);

@@ -50,10 +50,6 @@ const CHALLENGE: HeaderName = HeaderName::from_static("secure-session-challenge"
 /// How long a browser may take to bind a session: it asks its hardware for a key, and then us.
 const PATIENCE_MS: u64 = 10_000;
 
-/// Why a session is not bound to a device: stable words of audit records.
-const NOT_KEPT: &str = "not_kept";
-const NO_PROOF_OF_ITS_KEY: &str = "proof";
-
 /// Offers the browser to bind the session it has just got.
 pub(super) fn offer(sign_in: &SignIn, id: &SessionId) -> Option<(HeaderName, HeaderValue)> {
     let bindings = sign_in.bindings.as_ref()?;
@@ -144,7 +140,7 @@ pub(crate) async fn register(
     };
     let session = sign_in.sessions.bind(&id, jwk).await.map_err(|error| {
         bindings.metrics.count(DeviceProofOutcome::NotBound);
-        record(&sign_in, &device, None, Some(NOT_KEPT));
+        record(&sign_in, &device, None, Some("not_kept"));
         failed(error)
     })?;
     bindings.metrics.count(DeviceProofOutcome::Bound);
@@ -261,7 +257,7 @@ pub(crate) async fn refresh(
                 "a device proves nothing"
             );
             let device = sign_in.device(&head);
-            record(&sign_in, &device, Some(&session), Some(NO_PROOF_OF_ITS_KEY));
+            record(&sign_in, &device, Some(&session), Some("proof"));
             Ok(challenged(bindings, &id, handle, now_ms))
         }
     }
@@ -307,7 +303,7 @@ fn redirect(to: &str) -> Result<Response, HttpError> {
     ))
 }
 
-/// Writes the audit record of a binding, or of why there is none. The holder of a session can repeat either.
+/// Writes the audit record of a binding, or of why there is none, in a stable word. The holder of a session can repeat either.
 fn record(sign_in: &SignIn, device: &Device, session: Option<&Session>, reason: Option<&'static str>) {
     let outcome = if reason.is_none() {
         Outcome::Success

@@ -22,6 +22,7 @@ use crate::http::device::record_from;
 use crate::http::errors::{HttpError, Limit};
 use crate::http::pages;
 use crate::http::{no_store, request};
+use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
@@ -62,7 +63,7 @@ pub(crate) async fn handle(
             .write();
         }
     }
-    Ok(no_store(pages::framed_by(
-        &sign_in.providers.origins_of(provider),
-    )))
+    let ours = || sign_in.providers.origins();
+    let framed_by = provider.map_or_else(ours, IdentityProvider::origin);
+    Ok(no_store(pages::framed_by(&framed_by)))
 }

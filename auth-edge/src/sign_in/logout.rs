@@ -16,8 +16,6 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::audit::{AuditRecord, Event, Outcome};
 use oidc::EndSessionRequest;
 use serde_json::Value;
@@ -39,6 +37,7 @@ use crate::sessions::device_binding::DeviceBindings;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
 use crate::sign_in::pending::reminders::Reminder;
+use crate::sign_in::user::of_id_token;
 use crate::values::return_to::ReturnTo;
 
 /// Largest form, in bytes: a token and a return-to.
@@ -281,8 +280,7 @@ async fn provider_logout(
 /// A hint on who signs out, in the place of a long ID token (OpenID Connect RP-Initiated Logout 1.0, section 2): the claim
 /// `login_hint`, which Microsoft Entra asks for, or the provider's own session ID. The edge trusts neither.
 fn logout_hint(id_token: &str) -> Option<String> {
-    let claims = URL_SAFE_NO_PAD.decode(id_token.split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    let claims: Value = serde_json::from_str(&of_id_token(id_token)?).ok()?;
     let hint = |name| claims.get(name).and_then(Value::as_str);
     let hint = hint("login_hint").or_else(|| hint("sid"))?;
     (hint.len() <= MAX_LOGOUT_HINT_BYTES).then(|| hint.to_owned())

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-/// The scopes that promise claims, and the claims. One of them is enough: nobody has all of a profile, and `updated_at` alone says
-/// nothing about a person.
+/// The scopes that promise claims, and the claims. One of them is enough: nobody has all of a profile, and one without any name says
+/// nothing about who a person is.
 const PROMISES: [(&str, &[&str]); 4] = [
     (
         "profile",
@@ -14,16 +14,8 @@ const PROMISES: [(&str, &[&str]); 4] = [
             "name",
             "given_name",
             "family_name",
-            "middle_name",
             "nickname",
             "preferred_username",
-            "profile",
-            "picture",
-            "website",
-            "gender",
-            "birthdate",
-            "zoneinfo",
-            "locale",
         ],
     ),
     ("email", &["email"]),

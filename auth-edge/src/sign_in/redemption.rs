@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use chassis::audit::carried;
+use chassis::audit::{AuditRecord, Event, Outcome, carried};
 use oidc::{Expected, GroupsError, IdToken, ProviderError, TokenSet, UserinfoError};
 use provider_settings::checkup::UserinfoReading;
 use serde_json::{Map, Value};
@@ -15,6 +15,7 @@ use session_proto::timestamp;
 use session_proto::v1::{self, CreateSessionRequest, Device, Session};
 use tracing::Instrument as _;
 
+use crate::http::device::record_from;
 use crate::providers::IdentityProvider;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
@@ -23,6 +24,7 @@ use crate::sign_in::error::SignInError;
 use crate::sign_in::promised_claims::lacks_promised_claims;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
+use crate::values::refusal::SignInStep;
 
 /// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
 /// whose token request, keys and userinfo are bounded each by that timeout.
@@ -51,29 +53,13 @@ pub(super) struct Redemption {
     pub(super) posted_name: Map<String, Value>,
 }
 
-/// The session of a sign-in.
-pub(super) struct Redeemed {
-    /// Its secret name.
-    pub(super) id: SessionId,
-    /// What it holds.
-    pub(super) session: Session,
-    /// Whether it was created here, and not by another request with the same callback.
-    pub(super) is_ours: bool,
-}
-
 impl Redemption {
-    /// The session: created here, or by another request that has the same callback.
-    pub(super) async fn once_over_all_edges(self) -> Result<Redeemed, SignInError> {
+    /// The session and its secret name: created here, or by another request that has the same callback.
+    pub(super) async fn once_over_all_edges(self) -> Result<(SessionId, Session), SignInError> {
         let longest = self.provider.relying_party.settings().http_timeout * TIMEOUTS_WAITED;
         let claim = match claim(&self.sign_in, &self.transaction, longest).await? {
             ClaimOutcome::Ours(claim) => claim,
-            ClaimOutcome::Created(id, session) => {
-                return Ok(Redeemed {
-                    id,
-                    session: *session,
-                    is_ours: false,
-                });
-            }
+            ClaimOutcome::Created(id, session) => return Ok((id, *session)),
         };
         // To its end, also when the browser hangs up: it may have sent the same callback a second time.
         let outcome = async move {
@@ -87,7 +73,7 @@ impl Redemption {
         redeemed.unwrap_or_else(|stopped| Err(SignInError::unavailable(&stopped, "fault in a callback")))
     }
 
-    async fn redeem(&self, claim: &HeldClaim) -> Result<Redeemed, SignInError> {
+    async fn redeem(&self, claim: &HeldClaim) -> Result<(SessionId, Session), SignInError> {
         let sign_in = &self.sign_in;
         let relying_party = &self.provider.relying_party;
         let verifier = &self.transaction.verifier;
@@ -121,11 +107,16 @@ impl Redemption {
             ..self.create_request(tokens, id_token)
         };
         let (id, session) = sign_in.sessions.create(request).await?;
-        Ok(Redeemed {
-            id,
-            session,
-            is_ours: true,
-        })
+        sign_in.metrics.login("success", &self.provider.id);
+        AuditRecord {
+            actor: Some((&session.issuer, &session.subject)),
+            session: Some(&session.handle),
+            provider: Some(&self.provider.id),
+            step: Some(SignInStep::Callback.name()),
+            ..record_from(&self.device, Event::SignIn, Outcome::Success)
+        }
+        .write();
+        Ok((id, session))
     }
 
     /// The time in seconds since the Unix epoch.
