@@ -29,8 +29,7 @@ use http_body::Body as _;
 use session_proto::v1::Session;
 use url::form_urlencoded;
 
-use self::pages::NotOffered;
-use self::person_cookie::{PersonCookies, PersonTag};
+use self::person_cookie::{PersonCookies, PersonTag, tag};
 use self::sealed::{KeptForm, MAX_BODY_BYTES, MAX_SEALED_BYTES, repeatable};
 use crate::http::errors::{HttpError, NOT_KEPT};
 use crate::http::no_content;
@@ -77,16 +76,6 @@ struct Keepable {
     person: Option<PersonTag>,
 }
 
-/// Why a form is not kept.
-enum NotKept {
-    /// It has files, or is too long.
-    TooMuch,
-    /// It did not come in time, or could not be read.
-    Unread(HttpError),
-    /// It is none of ours, nobody's, or nothing a page can send again.
-    NoPlainForm,
-}
-
 /// Where a sign-in leads back to for a form that was sent to this path. The path is told for the sign-in alone, which may
 /// depend on the route.
 pub(crate) fn way_back(path: &str) -> String {
@@ -103,7 +92,7 @@ pub(crate) fn is_marked(refused: &Response) -> bool {
 impl KeptForms {
     /// Marks the refusal of a form on a route that keeps forms.
     pub(crate) fn mark(&self, refused: &mut Response, login: String, session: Option<&Session>) {
-        let person = session.and_then(|session| self.people.tag(&session.issuer, &session.subject));
+        let person = session.map(|session| tag(&session.issuer, &session.subject));
         refused.extensions_mut().insert(Keepable { login, person });
     }
 
@@ -120,47 +109,55 @@ impl KeptForms {
         let language = Language::of(request.headers());
         let id = request.extensions().get::<RequestId>().copied();
         match self.seal(keepable.person, request).await {
-            Ok(sealed) => {
+            Ok(Some(sealed)) => {
                 tracing::info!("a form is kept over a sign-in");
                 let id = id.as_ref().map(RequestId::as_str);
                 let kept = (sealed.as_str(), keepable.login.as_str());
                 pages::keep(&self.pages, language, (failure, next), id, kept)
             }
-            Err(NotKept::TooMuch) => {
-                extensions.insert(HttpError::NotSent(NOT_KEPT));
+            Ok(None) => refused,
+            Err(too_much @ HttpError::NotSent(_)) => {
+                extensions.insert(too_much);
                 refused
             }
-            Err(NotKept::Unread(failure)) => failure.into_response(),
-            Err(NotKept::NoPlainForm) => refused,
+            Err(failure) => failure.into_response(),
         }
     }
 
-    async fn seal(&self, person: Option<PersonTag>, request: Request) -> Result<String, NotKept> {
+    /// The form sealed, if it is one of ours, somebody's, and one that a page can send again.
+    ///
+    /// # Errors
+    /// [`HttpError::NotSent`] if it has files or is too long; another one if it did not come in time or could not be read.
+    async fn seal(&self, person: Option<PersonTag>, request: Request) -> Result<Option<String>, HttpError> {
+        const TOO_MUCH: HttpError = HttpError::NotSent(NOT_KEPT);
         let (head, body) = request.into_parts();
         let base = &self.sites.of(&head.headers).base_url;
         let kept_at_ms = self.clock.now_ms();
         let ours = head.method == Method::POST && provenance(&head.headers, base) == Provenance::SameOrigin;
         let person = person.or_else(|| self.people.read(&head.headers, kept_at_ms));
         let (true, Some(person)) = (ours, person) else {
-            return Err(NotKept::NoPlainForm);
+            return Ok(None);
         };
         match media_type(&head.headers) {
             Some(kind) if kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") => {}
-            Some(kind) if kind.eq_ignore_ascii_case("multipart/form-data") => return Err(NotKept::TooMuch),
-            _ => return Err(NotKept::NoPlainForm),
+            Some(kind) if kind.eq_ignore_ascii_case("multipart/form-data") => return Err(TOO_MUCH),
+            _ => return Ok(None),
         }
         let sent_to = head.uri.path_and_query().map_or("/", |target| target.as_str());
-        let target = ReturnTo::parse(base, sent_to).ok_or(NotKept::TooMuch)?;
+        let target = ReturnTo::parse(base, sent_to).ok_or(TOO_MUCH)?;
         // The sign-in leads back to the form only if its own address is not too long for that either.
-        ReturnTo::parse(base, &way_back(head.uri.path())).ok_or(NotKept::TooMuch)?;
-        let body = read(body, MAX_BODY_BYTES).await?;
-        let form = KeptForm {
+        ReturnTo::parse(base, &way_back(head.uri.path())).ok_or(TOO_MUCH)?;
+        let body = match read(body, MAX_BODY_BYTES).await {
+            Err(HttpError::TooLarge) => return Err(TOO_MUCH),
+            read => repeatable(&read?),
+        };
+        let form = body.map(|body| KeptForm {
             kept_at_ms,
             person,
             target,
-            body: repeatable(&body).ok_or(NotKept::NoPlainForm)?,
-        };
-        form.seal(&self.keys, base).ok_or(NotKept::NoPlainForm)
+            body,
+        });
+        Ok(form.and_then(|form| form.seal(&self.keys, base)))
     }
 
     /// The cookie by which a form of this person will be known as theirs when their session is gone; none where the browser
@@ -170,22 +167,18 @@ impl KeptForms {
         if !request::is_navigation(headers) {
             return None;
         }
-        let person = (session.issuer.as_str(), session.subject.as_str());
+        let person = tag(&session.issuer, &session.subject);
         self.people.remember(headers, person, self.clock.now_ms())
     }
 }
 
 /// A body of at most so many bytes.
-async fn read(body: Body, limit: usize) -> Result<Bytes, NotKept> {
+async fn read(body: Body, limit: usize) -> Result<Bytes, HttpError> {
     if body.size_hint().lower() > limit as u64 {
-        return Err(NotKept::TooMuch);
+        return Err(HttpError::TooLarge);
     }
-    to_bytes(body, limit)
-        .await
-        .map_err(|error| match slow_client::unread(&error) {
-            HttpError::TooLarge => NotKept::TooMuch,
-            failure => NotKept::Unread(failure),
-        })
+    let read = to_bytes(body, limit).await;
+    read.map_err(|error| slow_client::unread(&error))
 }
 
 /// The type a body says it has: without parameters, of which browsers send none with a form.
@@ -213,22 +206,15 @@ pub(crate) async fn handle(
     if provenance(&head.headers, &site.base_url) != Provenance::SameOrigin {
         return Err(HttpError::Csrf);
     }
-    let body = match read(body, MAX_SEALED_BYTES + FIELD_BYTES).await {
-        Ok(body) => body,
-        Err(NotKept::Unread(failure)) => return Err(failure),
-        Err(NotKept::TooMuch | NotKept::NoPlainForm) => return Err(HttpError::TooLarge),
-    };
+    let body = read(body, MAX_SEALED_BYTES + FIELD_BYTES).await?;
     let sealed = form_urlencoded::parse(&body).find(|(name, _)| name == SEALED_FIELD);
     let form = sealed.and_then(|(_, sealed)| KeptForm::open(&forms.keys, &site.base_url, &sealed));
-    let dropped = |why| {
-        tracing::info!(?why, "a kept form is dropped");
-        Ok(pages::drop_form(pages, language, why))
-    };
+    let dropped = |page| Ok(pages::drop_form(pages, language, page));
     let Some(form) = form else {
-        return dropped(NotOffered::Unreadable);
+        return dropped(pages::UNREADABLE);
     };
     if form.expired(forms.clock.now_ms(), forms.duration_secs) {
-        return dropped(NotOffered::TooOld);
+        return dropped(pages::TOO_OLD);
     }
     let current = forms.sessions.current(&head.headers, Use::LookOnly).await;
     let current = current
@@ -237,9 +223,8 @@ pub(crate) async fn handle(
         let back = way_back(form.target.url().path());
         return Ok(pages::sign_in(pages, language, site.login_url(Some(&back), None)));
     };
-    let (issuer, subject) = (&current.session.issuer, &current.session.subject);
-    if !forms.people.is(&form.person, issuer, subject) {
-        return dropped(NotOffered::OtherPerson);
+    if form.person != tag(&current.session.issuer, &current.session.subject) {
+        return dropped(pages::OTHER_PERSON);
     }
     Ok(pages::offer(pages, language, &form))
 }

@@ -31,16 +31,29 @@ const HAND_OVER: &str = r#"(()=>{let sealed=null;try{sealed=sessionStorage.getIt
 /// Forgets the sealed form: the page that says what became of it is there.
 const FORGET: &str = r#"try{sessionStorage.removeItem("vestibule.form")}catch{}"#;
 
-/// Why a form is not offered.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum NotOffered {
-    /// It is another person's.
-    OtherPerson,
-    /// It was kept for too long.
-    TooOld,
-    /// It does not open.
-    Unreadable,
-}
+/// Why a form is not offered: the status, the title and the words of the page.
+type NotOffered = (StatusCode, &'static str, &'static str);
+
+/// It is another person's.
+pub(super) const OTHER_PERSON: NotOffered = (
+    StatusCode::FORBIDDEN,
+    "This form is not yours",
+    "Somebody who was signed in with another account filled it in. It was discarded, and nothing was sent.",
+);
+
+/// It was kept for too long.
+pub(super) const TOO_OLD: NotOffered = (
+    StatusCode::BAD_REQUEST,
+    "This form was kept for too long",
+    "It was discarded, and nothing was sent. Please fill it in again.",
+);
+
+/// It does not open.
+pub(super) const UNREADABLE: NotOffered = (
+    StatusCode::BAD_REQUEST,
+    "This form cannot be read",
+    "Nothing was sent. Please fill it in again.",
+);
 
 /// The page that keeps a sealed form and goes to sign in. Without scripts it says that nothing was passed on, with a way to sign
 /// in elsewhere.
@@ -102,24 +115,8 @@ pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Respo
 }
 
 /// The page that says why a form is dropped, and drops it.
-pub(super) fn drop_form(pages: &Pages, language: Language, why: NotOffered) -> Response {
-    let (status, title, words) = match why {
-        NotOffered::OtherPerson => (
-            StatusCode::FORBIDDEN,
-            "This form is not yours",
-            "Somebody who was signed in with another account filled it in. It was discarded, and nothing was sent.",
-        ),
-        NotOffered::TooOld => (
-            StatusCode::BAD_REQUEST,
-            "This form was kept for too long",
-            "It was discarded, and nothing was sent. Please fill it in again.",
-        ),
-        NotOffered::Unreadable => (
-            StatusCode::BAD_REQUEST,
-            "This form cannot be read",
-            "Nothing was sent. Please fill it in again.",
-        ),
-    };
+pub(super) fn drop_form(pages: &Pages, language: Language, (status, title, words): NotOffered) -> Response {
+    tracing::info!(why = title, "a kept form is dropped");
     let main = message_main(language, (title, words), &NextStep::Home, None);
     let title = language.say(title);
     with_status(status, pages.page(language, title, &main, NO_FORMS, Some(FORGET)))

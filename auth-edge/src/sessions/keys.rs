@@ -31,19 +31,16 @@ pub(crate) enum Purpose {
     DeviceChallenge,
     /// The `csrf_token` field of our own forms.
     Csrf,
-    /// A keyed hash by which a form is known to be a person's.
-    Person,
     /// A keyed hash by which a person is named outside, where their name must not be.
     Pseudonym,
 }
 
 /// What tells the keys of purposes apart, in the order of [`Purpose`].
-const LABELS: [&[u8]; 6] = [
+const LABELS: [&[u8]; 5] = [
     b"session cookie",
     b"device cookie",
     b"device challenge",
     b"csrf token",
-    b"person of a form",
     b"pseudonym",
 ];
 
@@ -242,7 +239,6 @@ mod tests {
         let keys = keys(&["a secret"]);
         let tag = keys.sign(Purpose::SessionCookie, &[b"id"]);
         assert!(!keys.verify(Purpose::Csrf, &[b"id"], &tag));
-        assert!(!keys.verify(Purpose::Person, &[b"id"], &tag));
         assert!(!keys.verify(Purpose::Pseudonym, &[b"id"], &tag));
     }
 

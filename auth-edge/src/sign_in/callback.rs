@@ -23,6 +23,7 @@ use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::pages::NextStep;
 use crate::http::request;
+use crate::kept_form::person_cookie::tag;
 use crate::providers::IdentityProvider;
 use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
@@ -274,7 +275,7 @@ impl Callback<'_> {
 /// The cookie by which forms are kept for whoever signed in last, whatever the browser still says of somebody before: a form may
 /// stand on a page that no guard sees.
 fn person_cookie(sign_in: &SignIn, session: &CachedSession) -> Option<HeaderValue> {
-    let person = (session.issuer.as_str(), session.subject.as_str());
+    let person = tag(&session.issuer, &session.subject);
     let set = || {
         sign_in
             .people
