@@ -13,11 +13,11 @@ mod upstream_response;
 
 use std::borrow::Cow;
 
-use axum::body::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
 use super::authorized::Authorized;
+use crate::http::mapped_body::PolledFrame;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::sessions::NO_ROLL;
 use crate::sessions::device_binding::DeviceStanding;
@@ -35,12 +35,12 @@ const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", 
 /// Headers of the edge's own, besides those that describe where a request comes from.
 const OWN: [&str; 3] = ["x-request-id", "x-csrf", NO_ROLL];
 
-pub(crate) const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
-pub(crate) const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
-pub(crate) const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
-pub(crate) const X_AUTH_CLIENT: HeaderName = HeaderName::from_static("x-auth-client");
+const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
+const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
+const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
+const X_AUTH_CLIENT: HeaderName = HeaderName::from_static("x-auth-client");
 /// `bound` where the request has proved to come from the device its session is bound to.
-pub(crate) const X_AUTH_DEVICE: HeaderName = HeaderName::from_static("x-auth-device");
+const X_AUTH_DEVICE: HeaderName = HeaderName::from_static("x-auth-device");
 const BOUND: HeaderValue = HeaderValue::from_static("bound");
 
 /// About as many headers of ours a request gets.
@@ -184,15 +184,15 @@ fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
     });
 }
 
-/// A piece of a body; if it is the trailers, as [`strip_trailers`] leaves them.
-pub(super) fn fit_frame(frame: Frame<Bytes>, told: &ToldNames) -> Frame<Bytes> {
-    match frame.into_trailers() {
+/// What a body gives; if it is the trailers, as [`strip_trailers`] leaves them.
+pub(super) fn fit_frame<E>(polled: PolledFrame<E>, told: &ToldNames) -> PolledFrame<E> {
+    polled.map_ok(|frame| match frame.into_trailers() {
         Ok(mut trailers) => {
             strip_trailers(&mut trailers, told);
             Frame::trailers(trailers)
         }
         Err(data) => data,
-    }
+    })
 }
 
 /// All cookies but ours, in one line.
@@ -200,28 +200,20 @@ pub(crate) fn other_cookies(
     headers: &HeaderMap,
     is_our_cookie: impl Fn(&str) -> bool,
 ) -> Option<HeaderValue> {
-    let mut kept: Vec<u8> = Vec::new();
-    for line in headers.get_all(header::COOKIE) {
-        for pair in line
-            .as_bytes()
-            .split(|byte| *byte == b';')
-            .map(<[u8]>::trim_ascii)
-        {
-            let ours = is_our_cookie(&cookie_name(pair));
-            if pair.is_empty() || ours {
-                continue;
-            }
-            if !kept.is_empty() {
-                kept.extend_from_slice(b"; ");
-            }
-            kept.extend_from_slice(pair);
-        }
-    }
-    let mut value = HeaderValue::from_bytes(&kept)
-        .ok()
-        .filter(|value| !value.is_empty())?;
+    let lines = headers.get_all(header::COOKIE).iter();
+    let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    let kept = pairs.map(<[u8]>::trim_ascii);
+    let kept = kept.filter(|pair| !pair.is_empty() && !is_our_cookie(&cookie_name(pair)));
+    let mut value = list(kept, b"; ")?;
     value.set_sensitive(true);
     Some(value)
+}
+
+/// The value that lists these; none where nothing is left.
+fn list<'a>(members: impl Iterator<Item = &'a [u8]>, separator: &[u8]) -> Option<HeaderValue> {
+    let members: Vec<&[u8]> = members.collect();
+    let value = HeaderValue::from_bytes(&members.join(separator)).ok();
+    value.filter(|value| !value.is_empty())
 }
 
 /// The name of a pair as a browser would send it back: a cookie without a name is sent as its bare value, which may

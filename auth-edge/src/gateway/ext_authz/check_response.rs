@@ -9,28 +9,13 @@ use super::api::check_response::HttpResponse;
 use super::api::core::header_value_option::HeaderAppendAction;
 use super::api::core::{HeaderValue as Header, HeaderValueOption};
 use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
-use crate::gateway::assertion::X_AUTH_ASSERTION;
 use crate::gateway::bearer::PROOF;
 use crate::gateway::check::ForApplication;
-use crate::gateway::headers::{
-    X_AUTH_CLIENT, X_AUTH_DEVICE, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_for_proxies, is_identity,
-    other_cookies,
-};
+use crate::gateway::headers::{is_for_proxies, is_identity, other_cookies};
 use crate::values::header_name::folded;
 
 /// The longest body passed on; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-
-/// Headers of the answer that are for the upstream.
-const FOR_UPSTREAM: [HeaderName; 7] = [
-    X_AUTH_SUBJECT,
-    X_AUTH_SESSION,
-    X_AUTH_ISSUER,
-    X_AUTH_CLIENT,
-    X_AUTH_DEVICE,
-    X_AUTH_ASSERTION,
-    header::AUTHORIZATION,
-];
 
 /// Translates an answer to a client that sent these headers.
 pub(super) async fn of(
@@ -80,10 +65,13 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
     let answered = response.headers();
     let own = ForApplication::default();
     let told = response.extensions().get::<ForApplication>().unwrap_or(&own);
-    let mut headers: Vec<HeaderValueOption> = FOR_UPSTREAM
+    let is_for_upstream = |name: &HeaderName| {
+        is_identity(name) || *name == header::AUTHORIZATION || told.headers.contains(name)
+    };
+    let mut headers: Vec<HeaderValueOption> = answered
         .iter()
-        .chain(&told.headers)
-        .filter_map(|name| set(name, answered.get(name)?, replace))
+        .filter(|(name, _)| is_for_upstream(name))
+        .filter_map(|(name, value)| set(name, value, replace))
         .collect();
     let mut headers_to_remove: Vec<String> = client_headers
         .keys()

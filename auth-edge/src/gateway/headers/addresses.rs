@@ -5,7 +5,6 @@
 //! a stripped prefix it gets that prefix back. Deliberately absent: bodies, and addresses of other servers.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::uri::Authority;
 use url::Url;
 
 use crate::providers::sites::Site;
@@ -70,31 +69,22 @@ impl AddressMap<'_> {
 
     /// Whether this is the upstream's address, or our host with its port or the one of plain HTTP.
     fn is_upstreams(&self, scheme: &str, authority: &str) -> bool {
-        let Ok(authority) = authority.parse::<Authority>() else {
-            return false;
-        };
-        if authority.as_str().contains('@') {
-            return false;
-        }
         let scheme = if scheme.is_empty() {
             self.upstream.scheme()
         } else {
             scheme
         };
-        let own = if scheme.eq_ignore_ascii_case("https") {
-            443
-        } else {
-            80
+        let Ok(named) = Url::parse(&format!("{scheme}://{authority}")) else {
+            return false;
         };
-        let port = authority.port_u16().unwrap_or(own);
-        let ours = &self.site.base_url;
-        let is_upstreams_port = self.upstream.port_or_known_default() == Some(port);
-        let is_ours = || ours.port_or_known_default() == Some(port) || (own == 80 && port == 80);
-        let is_host = |url: &Url| {
-            url.host_str()
-                .is_some_and(|host| host.eq_ignore_ascii_case(authority.host()))
-        };
-        (is_host(self.upstream) && is_upstreams_port) || (is_host(ours) && (is_upstreams_port || is_ours()))
+        let (ours, port) = (&self.site.base_url, named.port_or_known_default());
+        let is_upstreams_port = self.upstream.port_or_known_default() == port;
+        let is_plain = named.scheme() == "http" && port == Some(80);
+        let is_our_port = is_plain || ours.port_or_known_default() == port || is_upstreams_port;
+        let is_upstreams = named.host() == self.upstream.host() && is_upstreams_port;
+        let is_ours = named.host() == ours.host() && is_our_port;
+        // Neither a user nor what browsers read as the beginning of a path.
+        !authority.contains(['@', '\\']) && (is_upstreams || is_ours)
     }
 
     /// A path as the upstream knows it, below our prefix unless it is there already, or is a route of the edge's own.

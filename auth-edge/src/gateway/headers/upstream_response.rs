@@ -8,7 +8,7 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use super::{cookie_name, remove, strip_hop_by_hop};
+use super::{cookie_name, list, remove, strip_hop_by_hop};
 use crate::values::header_name::members;
 
 /// Orders to a proxy before us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) to answer with a file or an address of its own
@@ -76,18 +76,13 @@ pub(in crate::gateway) fn strip_response(
     if headers.contains_key(CLEAR_SITE_DATA) {
         keep_session(headers, binds_devices);
     }
-    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
-    if set.is_empty() {
+    let header::Entry::Occupied(set) = headers.entry(header::SET_COOKIE) else {
         return;
-    }
-    headers.remove(header::SET_COOKIE);
-    for cookie in set {
-        let pair = cookie
-            .as_bytes()
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
-        if !is_our_cookie(&cookie_name(pair)) {
+    };
+    let (_, cookies) = set.remove_entry_mult();
+    for cookie in cookies.collect::<Vec<_>>() {
+        let pair = cookie.as_bytes().split(|byte| *byte == b';').next();
+        if !is_our_cookie(&cookie_name(pair.unwrap_or_default())) {
             headers.append(header::SET_COOKIE, cookie);
         }
     }
@@ -103,27 +98,15 @@ pub(in crate::gateway) fn forbid_caching(headers: &mut HeaderMap) {
 
 /// Leaves of `Clear-Site-Data` what does not take cookies, or the key a session is bound to, and with them the session, from the browser.
 fn keep_session(headers: &mut HeaderMap, binds_devices: bool) {
-    let mut kept: Vec<u8> = Vec::new();
-    for word in members(headers, CLEAR_SITE_DATA) {
-        let clears = match word {
-            b"\"*\"" if binds_devices => CLEARABLE[0],
-            b"\"*\"" => ALL_BUT_COOKIES,
-            STORAGE if binds_devices => continue,
-            word if CLEARABLE.contains(&word) => word,
-            _ => continue,
-        };
-        if !kept.is_empty() {
-            kept.extend_from_slice(b", ");
-        }
-        kept.extend_from_slice(clears);
-    }
+    let cleared = members(headers, CLEAR_SITE_DATA).filter_map(|word| match word {
+        b"\"*\"" if binds_devices => Some(CLEARABLE[0]),
+        b"\"*\"" => Some(ALL_BUT_COOKIES),
+        STORAGE if binds_devices => None,
+        word => Some(word).filter(|word| CLEARABLE.contains(word)),
+    });
+    let kept = list(cleared, b", ");
     headers.remove(CLEAR_SITE_DATA);
-    if let Some(value) = HeaderValue::from_bytes(&kept)
-        .ok()
-        .filter(|value| !value.is_empty())
-    {
-        headers.insert(CLEAR_SITE_DATA, value);
-    }
+    headers.extend(kept.map(|kept| (CLEAR_SITE_DATA, kept)));
 }
 
 #[cfg(test)]

@@ -85,11 +85,9 @@ pub(super) fn answered(span: &Span, status: Option<StatusCode>) {
 
 /// A trace of this request's ID that is not recorded (W3C Trace Context, section 3.2).
 fn begin(id: RequestId) -> Option<HeaderValue> {
-    let mut digits = [0; 16];
     // All zeros would be no span.
-    let span = rand::random::<u64>().max(1).to_be_bytes();
-    let span = base16ct::lower::encode_str(&span, &mut digits).ok()?;
-    HeaderValue::try_from(["00-", id.as_str(), "-", span, "-00"].concat()).ok()
+    let span = rand::random::<u64>().max(1);
+    HeaderValue::try_from(format!("00-{}-{span:016x}-00", id.as_str())).ok()
 }
 
 #[cfg(test)]

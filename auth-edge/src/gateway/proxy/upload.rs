@@ -54,14 +54,8 @@ impl Upload {
             return Self(None);
         }
         let told = told.clone();
-        let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>| {
-            polled.map(|frame| {
-                frame.map(|frame| {
-                    frame
-                        .map(|frame| headers::fit_frame(frame, &told))
-                        .map_err(Unreadable)
-                })
-            })
+        let body = map_polls(body, move |_, polled| {
+            headers::fit_frame(polled, &told).map_err(Unreadable)
         });
         let limit = match usize::try_from(limit) {
             Ok(limit) if limit > 0 => limit,

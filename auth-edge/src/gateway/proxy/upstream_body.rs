@@ -51,13 +51,9 @@ where
     // What is told to applications alone is no news for clients.
     let told = ToldNames::default();
     map_polls(body, move |context, polled| {
-        if let Poll::Ready(frame) = polled {
+        if polled.is_ready() {
             waiting = None;
-            return Poll::Ready(frame.map(|frame| {
-                frame
-                    .map(|frame| headers::fit_frame(frame, &told))
-                    .map_err(Into::into)
-            }));
+            return headers::fit_frame(polled, &told).map_err(Into::into);
         }
         let Some(longest) = longest else {
             return Poll::Pending;
