@@ -1,28 +1,23 @@
 //! What a guard judges, and what it lets pass with.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::request::Parts;
+use axum::response::Response;
 use oidc::VerifiedAccessToken;
 
+use crate::http::observe::{ClientOfToken, SessionHandle};
 use crate::route_table::principal::Principal;
 use crate::sessions::{CachedToken, CurrentSession};
 
-/// The parts of a request a guard looks at.
+/// What a guard looks at of a request.
 pub(super) struct RequestHead<'a> {
-    /// Method.
-    pub(crate) method: &'a Method,
-    /// Path and query as they came.
-    pub(crate) uri: &'a Uri,
-    /// Headers as they came.
-    pub(crate) headers: &'a HeaderMap,
-    /// Who opened the connection.
-    pub(crate) peer: IpAddr,
+    /// Method, path, query and headers as they came.
+    pub(super) parts: &'a Parts,
     /// Whether a body comes with it.
-    pub(crate) has_body: bool,
+    pub(super) has_body: bool,
     /// Whether it is a WebSocket handshake.
-    pub(crate) is_websocket: bool,
+    pub(super) is_websocket: bool,
 }
 
 /// What an authorized request is passed on with.
@@ -37,6 +32,24 @@ pub(super) struct Authorized {
 }
 
 impl Authorized {
+    /// By the access token the client has shown.
+    pub(super) fn by_token(token: Arc<VerifiedAccessToken>) -> Self {
+        Self {
+            bearer: Some(token),
+            ..Self::default()
+        }
+    }
+
+    /// Names the session or the client for the log.
+    pub(super) fn name_in(&self, response: &mut Response) {
+        let extensions = response.extensions_mut();
+        if let Some(token) = &self.bearer {
+            extensions.insert(ClientOfToken(token.client_id.clone()));
+        } else if let Some(current) = &self.current {
+            extensions.insert(SessionHandle(current.session.handle.clone()));
+        }
+    }
+
     /// Who the request acts for; none where the route is not guarded.
     pub(super) fn principal(&self) -> Option<Principal<'_>> {
         match (&self.current, &self.bearer) {

@@ -7,14 +7,23 @@ use crate::route_table::requirements::Requirements;
 /// The error of RFC 9470, section 3.
 pub(super) const STEP_UP: &str = "insufficient_user_authentication";
 
+/// A challenge of a scheme, with these parameters. No value may hold a quote or a backslash.
+pub(super) fn challenge(scheme: &str, parameters: &[(&str, String)]) -> Option<HeaderValue> {
+    let listed = parameters
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{value}\""));
+    let challenge = format!("{scheme} {}", listed.collect::<Vec<_>>().join(", "));
+    HeaderValue::try_from(challenge.trim_end()).ok()
+}
+
 /// A sign-in that is younger, or of another class: all that the route requires, so that one sign-in is enough.
 pub(super) fn step_up(requirements: &Requirements) -> Option<HeaderValue> {
-    let mut challenge =
-        format!("Bearer error=\"{STEP_UP}\", error_description=\"A different sign-in is needed\"");
-    for (name, value) in step_up_parameters(requirements) {
-        challenge.push_str(&format!(", {name}=\"{value}\""));
-    }
-    HeaderValue::try_from(challenge).ok()
+    let mut parameters = vec![
+        ("error", STEP_UP.to_owned()),
+        ("error_description", "A different sign-in is needed".to_owned()),
+    ];
+    parameters.extend(step_up_parameters(requirements));
+    challenge("Bearer", &parameters)
 }
 
 /// What of a sign-in is required, as parameters of a challenge.
@@ -33,8 +42,8 @@ pub(super) fn step_up_parameters(requirements: &Requirements) -> Vec<(&'static s
 
 /// Scopes nobody granted. Scope tokens hold neither quotes nor backslashes (RFC 6749, section 3.3).
 pub(super) fn scopes(scopes: &[String]) -> Option<HeaderValue> {
-    let scopes = scopes.join(" ");
-    HeaderValue::try_from(format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\"")).ok()
+    let error = "insufficient_scope".to_owned();
+    challenge("Bearer", &[("error", error), ("scope", scopes.join(" "))])
 }
 
 #[cfg(test)]

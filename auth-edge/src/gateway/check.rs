@@ -19,21 +19,18 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
-use oidc::VerifiedAccessToken;
 
-use self::passed::Passed;
 use self::rule::CheckRule;
 use super::authorized::Authorized;
 use super::{bearer, cross_site, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
-use crate::http::observe::SessionHandle;
 use crate::http::{no_store, request};
 use crate::route_table::missing::Missing;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::upstream_headers::ToldNames;
 use crate::route_table::{Guard, Route};
-use crate::sessions::{CurrentSession, TokenFor, Use};
+use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 use crate::values::forwarded::{self, OriginalRequest};
 use crate::values::reserved::CHECK_PATH;
 
@@ -96,28 +93,42 @@ async fn judge(
 ) -> Result<Response, Response> {
     let refused = |failure: HttpError| failure.into_response();
     let route = rule.map(|rule| &*rule.route);
-    let mut passed = Passed::new(gateway, is_from_inside(asking));
+    let pass = |authorized: &Authorized, cookie| {
+        passed::answer(gateway, is_from_inside(asking), rule, authorized, cookie).map_err(refused)
+    };
     if route.is_some_and(|route| route.guard == Guard::Open) {
-        return Ok(passed.answer());
+        return pass(&Authorized::default(), None);
     }
+    let client = (&asking.headers, request::peer(&asking.extensions));
     if let Some(rule) = rule
-        && let Some(token) = by_token(gateway, asking, rule, original).await?
+        && let Some(required) = &rule.route.bearer
     {
-        let ends_here = rule.route.bearer.as_ref();
-        passed.client(&token, ends_here.is_some_and(|rule| !rule.pass_authorization));
-        let authorized = Authorized {
-            bearer: Some(token),
-            ..Authorized::default()
+        let presentation = bearer::Presentation {
+            gateway,
+            route: &rule.route,
+            rule: required,
+            client,
+            method: original.method.as_ref().map_or("", Method::as_str),
+            origin: &rule.origin,
+            audience_origin: &rule.resource_origin,
+            path: &rule.path,
+            publisher: None,
         };
-        passed.identify(Some(rule), &authorized, None).map_err(refused)?;
-        return Ok(passed.answer());
+        if let Some(token) = bearer::authorize(&presentation).await? {
+            return pass(&Authorized::by_token(token), None);
+        }
     }
     let url = original.url.as_deref().unwrap_or_default();
     if cross_site::is_checked_preflight(original.method.as_ref(), &asking.headers, url) {
-        return Ok(passed.answer());
+        return pass(&Authorized::default(), None);
     }
     let missing = |session, missing| refused::refuse(gateway, (asking, original), route, session, missing);
-    let current = current(gateway, asking, route, original).await.map_err(refused)?;
+    // The proxy sends a cookie with the application's answer: after a body, that is late.
+    let is_late = gateway.sessions.rotation.is_some() && may_have_a_body(original);
+    let rolls = route.is_none_or(|route| route.rolls);
+    let current = guard::session(gateway, client, rolls, is_late)
+        .await
+        .map_err(refused)?;
     let current = current.ok_or_else(|| missing(None, Missing::Session))?;
     let met = match route {
         Some(route) => guard::met_by(gateway, route, &asking.headers, &current)
@@ -126,85 +137,32 @@ async fn judge(
         None => guard::meets(gateway, &Requirements::default(), &asking.headers, &current),
     };
     met.map_err(|lacks| missing(Some(&current.session), lacks))?;
-    let token = if gateway.check_authorization && is_about_another_request(gateway, asking) {
+    let access_token = if gateway.check_authorization && is_about_another_request(gateway, asking) {
         let token = access_token(gateway, asking, route, &current).await;
-        token.map_err(|lacks| match lacks {
+        let token = token.map_err(|lacks| match lacks {
             Missing::NotBySignIn(failure) => refused(failure),
             lacks => missing(None, lacks),
-        })?
+        })?;
+        Some(token)
     } else {
         None
     };
-    passed.cookie(gateway.sessions.cookie_if_alive(&current).await);
-    let handle = SessionHandle(current.session.handle.clone());
+    let cookie = gateway.sessions.cookie_if_alive(&current).await;
     let authorized = Authorized {
         current: Some(current),
-        ..Authorized::default()
+        access_token,
+        bearer: None,
     };
-    passed.identify(rule, &authorized, token).map_err(refused)?;
-    let mut answer = passed.answer();
-    answer.extensions_mut().insert(handle);
-    Ok(answer)
+    pass(&authorized, cookie)
 }
 
-/// The client's own access token, where the rule takes such clients and the request shows one.
-async fn by_token(
-    gateway: &Gateway,
-    asking: &Parts,
-    rule: &CheckRule,
-    original: &OriginalRequest,
-) -> Result<Option<Arc<VerifiedAccessToken>>, Response> {
-    let presented = bearer::presented(&asking.headers);
-    let (Some(required), Some(presented)) = (&rule.route.bearer, presented) else {
-        return Ok(None);
-    };
-    let presentation = bearer::Presentation {
-        gateway,
-        route: &rule.route,
-        rule: required,
-        headers: &asking.headers,
-        peer: request::peer(&asking.extensions),
-        method: original.method.as_ref().map_or("", Method::as_str),
-        origin: &rule.origin,
-        audience_origin: &rule.resource_origin,
-        path: &rule.path,
-        publisher: None,
-    };
-    let judged = bearer::authorize(&presentation, presented);
-    Box::pin(judged).await.map(Some)
-}
-
-/// The session of a check.
-async fn current(
-    gateway: &Gateway,
-    asking: &Parts,
-    route: Option<&Route>,
-    original: &OriginalRequest,
-) -> Result<Option<CurrentSession>, HttpError> {
-    let (headers, peer) = (&asking.headers, request::peer(&asking.extensions));
-    let device = || gateway.device(headers, peer);
-    let use_ = if route.is_some_and(|route| !route.rolls) {
-        Use::LookOnly
-    } else if gateway.sessions.rotation.is_some() && may_have_a_body(original) {
-        // The proxy sends a cookie with the application's answer: after a body, that is late.
-        Use::CountsAndIsAnsweredLate(&device)
-    } else {
-        Use::Counts(&device)
-    };
-    gateway
-        .sessions
-        .current(headers, use_)
-        .await
-        .map_err(|error| HttpError::session_service_down(&error, "forward auth cannot ask for the session"))
-}
-
-/// The `Authorization` to hand out: for the API that the rule names, else for the one that the proxy's configuration names.
+/// The access token to hand out: for the API that the rule names, else for the one that the proxy's configuration names.
 async fn access_token(
     gateway: &Gateway,
     asking: &Parts,
     route: Option<&Route>,
     current: &CurrentSession,
-) -> Result<Option<HeaderValue>, Missing> {
+) -> Result<Arc<CachedToken>, Missing> {
     let query = asking.uri.query().unwrap_or_default();
     let text = |name| request::first_parameter(query, name).unwrap_or_default();
     let (scopes, audience, resource) = (text("scope"), text("audience"), text("resource"));
@@ -218,9 +176,8 @@ async fn access_token(
     match guard::token(gateway, current, wanted.unwrap_or(&requested)).await {
         // A bound token (RFC 9449) is useless to the proxy. Sessions older than `OIDC_DPOP=off` have one.
         Ok(granted) if granted.is_bound() => Err(Missing::Session),
-        Ok(granted) => Ok(granted.authorization.clone()),
         Err(Missing::Token(_)) => Err(Missing::Session),
-        Err(missing) => Err(missing),
+        other => other,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::values::header_name::folded;
 /// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no
 /// body. What calls itself one and carries more is judged like any other request.
 pub(super) fn is_preflight(route: &Route, request: &RequestHead<'_>) -> bool {
-    is_preflight_head(request.method, request.headers)
+    is_preflight_head(&request.parts.method, &request.parts.headers)
         && !request.has_body
         && !request.is_websocket
         && !is_overridden(route, request)
@@ -47,20 +47,23 @@ pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bo
     }
     // A script cannot add a header to a WebSocket; browsers always send its origin.
     let proves =
-        required == Csrf::Origin || request.is_websocket || request.headers.contains_key(csrf::HEADER);
-    proves && provenance_or_referer(request.headers, base) != Provenance::Foreign
+        required == Csrf::Origin || request.is_websocket || request.parts.headers.contains_key(csrf::HEADER);
+    proves && provenance_or_referer(&request.parts.headers, base) != Provenance::Foreign
 }
 
 /// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
 /// by a WebSocket, which no other rule of browsers stops.
 fn changes_something(route: &Route, request: &RequestHead<'_>) -> bool {
-    !request.method.is_safe() || request.is_websocket || is_overridden(route, request)
+    !request.parts.method.is_safe() || request.is_websocket || is_overridden(route, request)
 }
 
 /// Whether the request names a second method, by which the application of this route could change something.
 fn is_overridden(route: &Route, request: &RequestHead<'_>) -> bool {
     route.guards_method_override
-        && names_other_method(request.headers, request.uri.query().unwrap_or_default())
+        && names_other_method(
+            &request.parts.headers,
+            request.parts.uri.query().unwrap_or_default(),
+        )
 }
 
 fn names_other_method(headers: &HeaderMap, query: &str) -> bool {

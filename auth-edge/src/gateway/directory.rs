@@ -42,8 +42,8 @@ const HASH_CHARS: usize = 8;
 const PIECE: usize = 16 * 1024;
 
 /// Answers a request from a folder.
-pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, request: Request) -> Response {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, mut head: Parts) -> Response {
+    if !matches!(head.method, Method::GET | Method::HEAD) {
         return HttpError::MethodNotAllowed("GET, HEAD".into()).into_response();
     }
     // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is meant to be seen.
@@ -61,7 +61,6 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
     } else {
         "/index.html".to_owned()
     };
-    let (mut head, _) = request.into_parts();
     ranges::normalize(&mut head);
     let mut response = file(folder, &named, head.clone()).await;
     let answer = (response.status(), response.headers());

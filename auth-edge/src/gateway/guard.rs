@@ -5,6 +5,7 @@
 //! - A session service that cannot be reached is 503 and changes no cookie.
 //! - Nothing but the session decides, or on routes that take them an access token; no header ever skips a guard.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
@@ -16,6 +17,7 @@ use super::authorized::{Authorized, RequestHead};
 use super::{bearer, cross_site, refusal};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
+use crate::http::request;
 use crate::route_table::missing::Missing;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
@@ -29,58 +31,42 @@ pub(super) async fn authorize(
     route: &Route,
     request: &RequestHead<'_>,
 ) -> Result<Authorized, Response> {
-    if let Some(rule) = &route.bearer
-        && let Some(presented) = bearer::presented(request.headers)
-    {
-        let site = gateway.sites.of(request.headers);
+    let client = (&request.parts.headers, request::peer(&request.parts.extensions));
+    if let Some(rule) = &route.bearer {
+        let site = gateway.sites.of(&request.parts.headers);
         let origin = &site.at("");
         let presentation = bearer::Presentation {
             gateway,
             route,
             rule,
-            headers: request.headers,
-            peer: request.peer,
-            method: request.method.as_str(),
+            client,
+            method: request.parts.method.as_str(),
             origin,
             audience_origin: origin,
-            path: request.uri.path(),
+            path: request.parts.uri.path(),
             publisher: Some(site),
         };
-        // A future of its own: requests that come with a cookie do not carry it.
-        let token = Box::pin(bearer::authorize(&presentation, presented)).await?;
-        return Ok(Authorized {
-            bearer: Some(token),
-            ..Authorized::default()
-        });
+        if let Some(token) = bearer::authorize(&presentation).await? {
+            return Ok(Authorized::by_token(token));
+        }
     }
     if route.guard == Guard::Open || cross_site::is_preflight(route, request) {
         return Ok(Authorized::default());
     }
-    let base = &gateway.sites.of(request.headers).base_url;
+    let base = &gateway.sites.of(&request.parts.headers).base_url;
     if !cross_site::is_own(route, request, base) {
         // A program without a token needs the challenge, and there is no cookie that a page could misuse.
-        if bearer::other_origins_may_read(gateway, route, request.headers) {
+        if bearer::other_origins_may_read(gateway, route, &request.parts.headers) {
             return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
         }
         return Err(HttpError::Csrf.into_response());
     }
-    let device = || gateway.device(request.headers, request.peer);
-    let use_ = if route.rolls {
-        Use::Counts(&device)
-    } else {
-        Use::LookOnly
-    };
-    let current = gateway
-        .sessions
-        .current(request.headers, use_)
-        .await
-        .map_err(|error| {
-            HttpError::session_service_down(&error, "a guard cannot ask for the session").into_response()
-        })?;
+    let current = session(gateway, client, route.rolls, false).await;
+    let current = current.map_err(HttpError::into_response)?;
     let Some(current) = current else {
         return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
     };
-    let access_token = met_by(gateway, route, request.headers, &current)
+    let access_token = met_by(gateway, route, &request.parts.headers, &current)
         .await
         .map_err(|missing| refusal::refuse(gateway, route, request, Some(&current.session), missing))?;
     Ok(Authorized {
@@ -88,6 +74,23 @@ pub(super) async fn authorize(
         current: Some(current),
         bearer: None,
     })
+}
+
+/// The session of a request, and whether this counts as its use. An answer that is late for the cookie rotates none.
+pub(super) async fn session(
+    gateway: &Gateway,
+    (headers, peer): (&HeaderMap, IpAddr),
+    counts: bool,
+    is_late: bool,
+) -> Result<Option<CurrentSession>, HttpError> {
+    let device = || gateway.device(headers, peer);
+    let use_ = match (counts, is_late) {
+        (false, _) => Use::LookOnly,
+        (true, false) => Use::Counts(&device),
+        (true, true) => Use::CountsAndIsAnsweredLate(&device),
+    };
+    let current = gateway.sessions.current(headers, use_).await;
+    current.map_err(|error| HttpError::session_service_down(&error, "a guard cannot ask for the session"))
 }
 
 /// What a session misses of what a route requires; if nothing, the access token that the route requires.

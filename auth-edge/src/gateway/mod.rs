@@ -30,8 +30,7 @@ use http_body::Body as _;
 use self::authorized::{Authorized, RequestHead};
 use self::proxy::upgrade;
 use crate::http::errors::HttpError;
-use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
-use crate::http::request;
+use crate::http::observe::AnsweringRoute;
 use crate::kept_form;
 use crate::route_table::{Guard, Match, Requested, Route, Upstream};
 use crate::values::path::RequestPath;
@@ -95,41 +94,40 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
 }
 
 async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
-    let peer = request::peer(request.extensions());
     let is_websocket = match upgrade::is_handshake(&request) {
         Ok(is_websocket) => is_websocket,
         Err(malformed) => return malformed.into_response(),
     };
-    let parts = RequestHead {
-        method: request.method(),
-        uri: request.uri(),
-        headers: request.headers(),
-        peer,
-        has_body: !request.body().is_end_stream(),
+    let (head, body) = request.into_parts();
+    let asking = RequestHead {
+        parts: &head,
+        has_body: !body.is_end_stream(),
         is_websocket,
     };
-    let authorized = match guard::authorize(gateway, route, &parts).await {
+    let authorized = match guard::authorize(gateway, route, &asking).await {
         Ok(authorized) => authorized,
         Err(refused) if kept_form::is_marked(&refused) => {
+            let request = Request::from_parts(head, body);
             return Box::pin(gateway.kept_forms.keep(request, refused)).await;
         }
         Err(refused) => return refused,
     };
-    let is_page = route.table.keeps_forms && route.guard == Guard::Page && parts.method == Method::GET;
+    let is_page = route.table.keeps_forms && route.guard == Guard::Page && head.method == Method::GET;
     let reader = authorized.current.as_ref().filter(|_| is_page);
-    let person = reader.and_then(|reader| gateway.kept_forms.remember(parts.headers, &reader.session));
+    let person = reader.and_then(|reader| gateway.kept_forms.remember(&head.headers, &reader.session));
     let response = match &route.upstream {
-        Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
+        Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), head).await,
         Upstream::Http(server) => {
-            let context = proxy::ProxyContext {
+            let outgoing = proxy::OutgoingRequest {
                 gateway,
                 server,
                 route,
                 path,
                 authorized: &authorized,
                 is_websocket,
+                head,
             };
-            gateway.proxy.forward(&context, request).await
+            gateway.proxy.forward(outgoing, body).await
         }
         // What another proxy passes on is nothing to ask the edge for.
         Upstream::OtherProxy => HttpError::NotFound.into_response(),
@@ -148,23 +146,16 @@ async fn with_session(
     authorized: Authorized,
     person: Option<HeaderValue>,
 ) -> Response {
-    if let Some(token) = authorized.bearer {
+    authorized.name_in(&mut response);
+    if authorized.bearer.is_some() {
         forbid_sharing(&mut response, "authorization");
-        response
-            .extensions_mut()
-            .insert(ClientOfToken(token.client_id.clone()));
-        return response;
     }
-    let Some(current) = authorized.current else {
-        return response;
-    };
-    forbid_sharing(&mut response, "cookie");
-    for cookie in gateway.sessions.cookies_if_alive(&current, person).await {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
+    if let Some(current) = authorized.current {
+        forbid_sharing(&mut response, "cookie");
+        for cookie in gateway.sessions.cookies_if_alive(&current, person).await {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
     }
-    response
-        .extensions_mut()
-        .insert(SessionHandle(current.session.handle.clone()));
     response
 }
 

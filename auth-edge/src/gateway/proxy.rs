@@ -10,7 +10,6 @@
 
 mod answer_framing;
 mod clients;
-mod context;
 mod measures;
 mod outgoing;
 mod patient_stream;
@@ -32,16 +31,17 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
+use hyper::upgrade::OnUpgrade;
 use tracing::Instrument as _;
 
 pub(crate) use self::clients::{UpstreamSettings, UpstreamTlsError};
-pub(super) use self::context::ProxyContext;
 pub(crate) use self::measures::UpstreamDurations;
+pub(super) use self::outgoing::OutgoingRequest;
 pub(crate) use self::state::Proxy;
 
 use self::answer_framing::frame_answer;
 use self::clients::UpstreamResponse;
-use self::outgoing::{OutgoingRequest, frame, sign, target};
+use self::outgoing::frame;
 use self::unanswered::Unanswered;
 use self::upload::Upload;
 use super::ending;
@@ -51,7 +51,7 @@ use crate::http::errors::HttpError;
 use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::shares::Share;
 use crate::http::protect::slow_client::MayBeSilent;
-use crate::http::request;
+use crate::route_table::Server;
 use crate::sessions::CachedToken;
 
 /// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
@@ -74,49 +74,41 @@ fn is_never_passed_on(method: &str) -> bool {
 
 impl Proxy {
     /// Passes a request on and the answer back.
-    pub(super) async fn forward(&self, context: &ProxyContext<'_>, mut request: Request) -> Response {
-        let Some(uri) = target(
-            context.server,
-            context.path,
-            context.route.stripped(),
-            request.uri().query(),
-        ) else {
+    pub(super) async fn forward(&self, mut outgoing: OutgoingRequest<'_>, body: Body) -> Response {
+        let (route, head) = (outgoing.route, &outgoing.head);
+        let Some(uri) = outgoing.target() else {
             return HttpError::BadRequest("The path can not be passed on.").into_response();
         };
-        let limit = context.route.max_body_bytes.unwrap_or(self.max_body_bytes);
-        if limit > 0 && request.body().size_hint().lower() > limit {
+        let limit = route.max_body_bytes.unwrap_or(self.max_body_bytes);
+        if limit > 0 && body.size_hint().lower() > limit {
             return HttpError::TooLarge.into_response();
         }
-        if is_never_passed_on(request.method().as_str()) {
+        if is_never_passed_on(head.method.as_str()) {
             return HttpError::MethodNotAllowed(PASSED_ON.into()).into_response();
         }
-        let client = context.is_websocket.then(|| hyper::upgrade::on(&mut request));
-        // Over HTTP/1.1, which it is where another host is named than that of the address.
-        let takes_streams = context.server.takes_streams() && !context.route.preserve_host;
-        if takes_streams && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>() {
+        let takes_streams = outgoing.takes_streams();
+        if takes_streams && let Some(may_be_silent) = head.extensions.get::<MayBeSilent>() {
             may_be_silent.allow();
         }
-        let counted = request.extensions().get::<Share>().cloned();
-        let peer = request::peer(request.extensions());
-        let (head, body) = request.into_parts();
-        let is_repeatable = head.method.is_safe() && body.is_end_stream() && !context.is_websocket;
-        let outgoing = OutgoingRequest::new(context, &head, uri, peer);
+        let is_repeatable = head.method.is_safe() && body.is_end_stream() && !outgoing.is_websocket;
+        outgoing.head.uri = uri;
+        let client = outgoing.head.extensions.remove::<OnUpgrade>();
         let (streams, session) = (
-            &context.gateway.sessions.streams,
-            context.authorized.current.as_ref(),
+            &outgoing.gateway.sessions.streams,
+            outgoing.authorized.current.as_ref(),
         );
         let open_upload = ending::upload(&body, streams, session);
         // What can say that it has not processed a request, or wants a nonce repeated.
-        let is_kept = takes_streams || proof::is_needed(context);
-        let upload = Upload::new(body, limit, &context.route.table.told, is_kept);
+        let is_kept = takes_streams || proof::is_needed(&outgoing);
+        let upload = Upload::new(body, limit, &route.table.told, is_kept);
         let began = Instant::now();
         let answer = tokio::select! {
             answer = self.exchange(&outgoing, &upload, is_repeatable) => answer,
             () = ending::ended(open_upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
-        self.durations.observe(&context.route.name, began, &answer);
+        self.durations.observe(&route.name, began, &answer);
         match answer {
-            Ok(answer) => self.client_response(&outgoing, answer, client, counted),
+            Ok(answer) => client_response(&outgoing, answer, client),
             Err(failure) => failure.into_response(),
         }
     }
@@ -136,10 +128,9 @@ impl Proxy {
         upload: &Upload,
         is_repeatable: bool,
     ) -> Result<UpstreamResponse, HttpError> {
-        let context = outgoing.context;
         let mut unprocessed_left = UNPROCESSED_MAX;
         let (mut may_fail, mut may_want_nonce, mut may_refuse_token) = (is_repeatable, true, is_repeatable);
-        let mut token = context.authorized.access_token.clone();
+        let mut token = outgoing.authorized.access_token.clone();
         loop {
             let answer = match self.send(outgoing, token.as_deref(), upload).await {
                 Ok(answer) => answer,
@@ -148,14 +139,14 @@ impl Proxy {
                     continue;
                 }
                 Err(Unanswered::Broken(_)) if std::mem::take(&mut may_fail) => continue,
-                Err(failure) => return Err(failure.into_http_error(context)),
+                Err(failure) => return Err(failure.into_http_error(&outgoing.route.name)),
             };
-            let wants_nonce = proof::wants_nonce(context, &outgoing.uri, &answer);
+            let wants_nonce = proof::wants_nonce(outgoing, &answer);
             if wants_nonce && upload.is_whole() && std::mem::take(&mut may_want_nonce) {
                 continue;
             }
             if std::mem::take(&mut may_refuse_token)
-                && let Some(other) = self.other_token(context, &answer).await
+                && let Some(other) = self.other_token(outgoing, &answer).await
             {
                 token = Some(other);
                 continue;
@@ -172,31 +163,24 @@ impl Proxy {
         granted: Option<&CachedToken>,
         upload: &Upload,
     ) -> Result<UpstreamResponse, Unanswered> {
-        let context = outgoing.context;
         let mut head = outgoing.upstream_head(granted);
+        proof::prove(&mut head, outgoing).map_err(Unanswered::Ours)?;
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
-        sign(&mut head, context).map_err(Unanswered::Ours)?;
+        outgoing.sign(&mut head).map_err(Unanswered::Ours)?;
         let body = upload.send();
         frame(&mut head, &body);
-        let answer = self.dispatch(context, Request::from_parts(head, body));
+        let answer = self.dispatch(outgoing.server, Request::from_parts(head, body));
         let answered = upload.within(self.head_timeout, answer).await;
         answered.unwrap_or(Err(Unanswered::TooLate))
     }
 
-    async fn dispatch(
-        &self,
-        context: &ProxyContext<'_>,
-        mut request: Request,
-    ) -> Result<UpstreamResponse, Unanswered> {
+    async fn dispatch(&self, server: &Server, mut request: Request) -> Result<UpstreamResponse, Unanswered> {
         let switches = request.headers().contains_key(header::UPGRADE);
-        let client = self
-            .clients
-            .speaking_to(context.server, switches, request.headers_mut());
+        let client = self.clients.speaking_to(server, switches, request.headers_mut());
         let span = trace::of_request(&request);
-        if span.is_disabled() {
-            return client.request(request).await.map_err(Unanswered::Broken);
+        if !span.is_disabled() {
+            span.in_scope(|| trace::continue_trace(request.headers_mut(), None));
         }
-        span.in_scope(|| trace::continue_trace(request.headers_mut(), None));
         let answer = client.request(request).instrument(span.clone()).await;
         trace::answered(&span, answer.as_ref().ok().map(UpstreamResponse::status));
         answer.map_err(Unanswered::Broken)
@@ -205,75 +189,60 @@ impl Proxy {
     /// Another access token, if the upstream has refused this one for a reason another one does away with.
     async fn other_token(
         &self,
-        context: &ProxyContext<'_>,
+        outgoing: &OutgoingRequest<'_>,
         answer: &UpstreamResponse,
     ) -> Option<Arc<CachedToken>> {
-        let (granted, current) = (
-            context.authorized.access_token.as_deref()?,
-            context.authorized.current.as_ref()?,
-        );
-        if !renewal::refuses(
-            answer.status(),
-            answer.headers(),
-            granted,
-            context.gateway.clock.now_ms(),
-        ) {
+        let (gateway, authorized) = (outgoing.gateway, outgoing.authorized);
+        let (granted, current) = (authorized.access_token.as_ref()?, authorized.current.as_ref()?);
+        if !renewal::refuses(answer, granted, gateway.clock.now_ms()) {
             return None;
         }
-        self.renewals
-            .renew(
-                context.gateway,
-                current,
-                &context.route.requirements.token,
-                granted,
-            )
-            .await
+        let wanted = &outgoing.route.requirements.token;
+        self.renewals.renew(gateway, current, wanted, granted).await
     }
+}
 
-    /// The answer as the client gets it.
-    fn client_response(
-        &self,
-        outgoing: &OutgoingRequest<'_>,
-        mut answer: UpstreamResponse,
-        client: Option<hyper::upgrade::OnUpgrade>,
-        counted: Option<Share>,
-    ) -> Response {
-        let context = outgoing.context;
-        let gateway = context.gateway;
-        let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
-        if switched {
-            let is_websocket = answer
-                .headers()
-                .get(header::UPGRADE)
-                .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-            let Some(client) = client.filter(|_| is_websocket) else {
-                return HttpError::UpstreamDown.into_response();
-            };
-            let session = context.authorized.current.as_ref();
-            let open = session.map(|current| gateway.sessions.streams.open(&current.session.handle));
-            let stopping = gateway.stopping.closed.clone();
-            let upstream = hyper::upgrade::on(&mut answer);
-            upgrade::join((client, upstream), open, stopping, counted);
-            strip(gateway, answer.headers_mut());
-            upgrade::write_switch(answer.headers_mut());
-            answer.extensions_mut().insert(FromUpstream);
-            return answer.map(Body::new);
-        }
-        if let Err(unreadable) = frame_answer(&mut answer, &outgoing.head.method, &context.route.name) {
-            return unreadable.into_response();
-        }
+/// The answer as the client gets it, whose connection may switch protocols.
+fn client_response(
+    outgoing: &OutgoingRequest<'_>,
+    mut answer: UpstreamResponse,
+    client: Option<OnUpgrade>,
+) -> Response {
+    let (gateway, head) = (outgoing.gateway, &outgoing.head);
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let client = client.filter(|_| outgoing.is_websocket && upgrade::is_to_websocket(answer.headers()));
+        let Some(client) = client else {
+            return HttpError::UpstreamDown.into_response();
+        };
+        let session = outgoing.authorized.current.as_ref();
+        let open = session.map(|current| gateway.sessions.streams.open(&current.session.handle));
+        let stopping = gateway.stopping.closed.clone();
+        let upstream = hyper::upgrade::on(&mut answer);
+        upgrade::join(
+            (client, upstream),
+            open,
+            stopping,
+            head.extensions.get::<Share>().cloned(),
+        );
         strip(gateway, answer.headers_mut());
-        if context.route.map_addresses {
-            outgoing.addresses().map_headers(answer.headers_mut());
-        }
+        upgrade::write_switch(answer.headers_mut());
         answer.extensions_mut().insert(FromUpstream);
-        let has_length = answer.headers().contains_key(header::CONTENT_LENGTH);
-        if outgoing.head.method == Method::HEAD && !has_length {
-            // Of an empty body the router would say a length of zero, which is not the one of a GET.
-            return answer.map(|_| upstream_body::of_unknown_length());
-        }
-        upstream_body::bounded(answer)
+        return answer.map(Body::new);
     }
+    if let Err(unreadable) = frame_answer(&mut answer, &head.method, &outgoing.route.name) {
+        return unreadable.into_response();
+    }
+    strip(gateway, answer.headers_mut());
+    if outgoing.route.map_addresses {
+        outgoing.map_addresses(answer.headers_mut());
+    }
+    answer.extensions_mut().insert(FromUpstream);
+    let has_length = answer.headers().contains_key(header::CONTENT_LENGTH);
+    if head.method == Method::HEAD && !has_length {
+        // Of an empty body the router would say a length of zero, which is not the one of a GET.
+        return answer.map(|_| upstream_body::of_unknown_length());
+    }
+    upstream_body::bounded(answer)
 }
 
 /// Makes an upstream's headers fit for the browser.

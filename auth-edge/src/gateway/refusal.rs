@@ -18,6 +18,7 @@ use crate::http::pages::language::Language;
 use crate::http::request::{self, is_prefetch, is_script, wants_page};
 use crate::kept_form;
 use crate::providers::ProviderHint;
+use crate::providers::sites::Site;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
@@ -33,69 +34,69 @@ pub(super) fn refuse(
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
-    let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
-    let remedy = |connection| {
+    let site = gateway.sites.of(&request.parts.headers);
+    let back = request
+        .parts
+        .uri
+        .path_and_query()
+        .map_or("/", |target| target.as_str());
+    let here = site.at(back);
+    // A longer one has no room in the head of a page, beside its policy.
+    let fits = here.len() <= MAX_BYTES;
+    let connection = same_provider(gateway, &missing, session);
+    let sign_in = |back: &str| sign_in(&gateway.login_path, back, &route.requirements, connection);
+    let remedy = || {
         within_head(Some(back), |back| match (&missing, back.unwrap_or("/")) {
             (Missing::Device, back) => device_page(back),
-            (_, back) => sign_in(&gateway.login_path, back, &route.requirements, connection),
+            (_, back) => sign_in(back),
         })
     };
     if let Missing::NotBySignIn(failure) = &missing {
-        let is_provider_away = failure.is_provider_away();
-        let login = remedy(same_provider(gateway, &missing, session));
+        let retries = failure.is_provider_away() && navigates(request) && fits;
+        let login = remedy();
         let refused = refusal(Some(route), session, missing, &login);
-        let here = gateway.sites.of(request.headers).at(back);
         // A grant that is dead there may be answered so for as long as the session lives: a sign-in begins another one.
-        return match is_provider_away && navigates(request) && here.len() <= MAX_BYTES {
+        return match retries {
             true => NextStep::RetryOrSignIn(here, login).of(refused),
             false => refused,
         };
     }
     if route.guard == Guard::Page {
-        if is_prefetch(request.headers) {
+        if is_prefetch(&request.parts.headers) {
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
-        let connection = same_provider(gateway, &missing, session);
-        if navigates(request) && request::is_link_opener(request.headers) {
-            let here = gateway.sites.of(request.headers).at(back);
-            // A longer one has no room in the head of a page, beside its policy.
-            if here.len() <= MAX_BYTES {
-                let language = Language::of(request.headers);
+        if navigates(request) {
+            if request::is_link_opener(&request.parts.headers) && fits {
+                let language = Language::of(&request.parts.headers);
                 return gateway.kept_forms.pages.reopen(language, &here);
             }
+            return no_store(Redirect::temporary(&remedy()).into_response());
         }
-        if navigates(request) {
-            return no_store(Redirect::temporary(&remedy(connection)).into_response());
-        }
-        if sends_form(request) && !matches!(missing, Missing::Device) {
-            let login_url = elsewhere(gateway, route, request);
+        let is_of_session = !matches!(missing, Missing::Device);
+        if sends_form(request) && is_of_session {
+            let login_url = elsewhere(gateway, route, site);
             let refused = HttpError::NotSent(NOT_SENT).into_response();
             let mut refused = NextStep::SignInElsewhere(login_url).of(refused);
             if route.keep_form {
-                let back = kept_form::way_back(request.uri.path());
-                let login = sign_in(&gateway.login_path, &back, &route.requirements, connection);
+                let login = sign_in(&kept_form::way_back(request.parts.uri.path()));
                 gateway.kept_forms.mark(&mut refused, login, session);
             }
             return refused;
         }
-        let framed = request::is_framed(request.headers) && wants_page(request.headers);
-        if framed && !matches!(missing, Missing::Device) {
-            let login = sign_in(
-                &gateway.login_path,
-                &window(gateway, request, back),
-                &route.requirements,
-                connection,
-            );
+        if request::is_framed(&request.parts.headers) && wants_page(&request.parts.headers) && is_of_session {
+            let login = sign_in(&window(site, request, back));
             let refused = refusal(Some(route), session, missing, "");
             return NextStep::SignInOutOfFrame(login).of(refused);
         }
     }
     let invites = matches!(missing, Missing::Session);
-    let login = matches!(missing, Missing::Token(_)).then(|| remedy(None));
-    let login = login.unwrap_or_default();
+    let login = match missing {
+        Missing::Token(_) => remedy(),
+        _ => String::new(),
+    };
     let mut response = refusal(Some(route), session, missing, &login);
     if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
-        let metadata = bearer::metadata_url(gateway.sites.of(request.headers), request.uri.path());
+        let metadata = bearer::metadata_url(site, request.parts.uri.path());
         bearer::invite(&mut response, rule, metadata);
     }
     response
@@ -184,30 +185,28 @@ fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Respons
 
 /// Anything else than a navigation would lose what it carries, or could not follow to another origin.
 fn navigates(request: &RequestHead<'_>) -> bool {
-    is_whole_page(request) && matches!(*request.method, Method::GET | Method::HEAD)
+    is_whole_page(request) && matches!(request.parts.method, Method::GET | Method::HEAD)
 }
 
 /// A person has sent a form and looks at the window for an answer.
 fn sends_form(request: &RequestHead<'_>) -> bool {
-    is_whole_page(request) && wants_page(request.headers)
+    is_whole_page(request) && wants_page(&request.parts.headers)
 }
 
 fn is_whole_page(request: &RequestHead<'_>) -> bool {
-    request::is_navigation(request.headers) && !is_script(request.headers)
+    request::is_navigation(&request.parts.headers) && !is_script(&request.parts.headers)
 }
 
 /// Where a sign-in out of a frame leads back to: the page with the frame, as far as the browser names it.
-fn window(gateway: &Gateway, request: &RequestHead<'_>, back: &str) -> String {
-    let site = gateway.sites.of(request.headers);
-    let page = request::text(request.headers, header::REFERER.as_str())
+fn window(site: &Site, request: &RequestHead<'_>, back: &str) -> String {
+    let page = request::text(&request.parts.headers, header::REFERER.as_str())
         .and_then(|referer| site.return_to(referer))
         .map(|page| page.as_str().to_owned());
     page.unwrap_or_else(|| back.to_owned())
 }
 
 /// Where to sign in in another tab, at the provider of this page.
-fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> String {
-    let site = gateway.sites.of(request.headers);
+fn elsewhere(gateway: &Gateway, route: &Route, site: &Site) -> String {
     let named = ProviderHint {
         by_route: route.connection(),
         ..ProviderHint::default()

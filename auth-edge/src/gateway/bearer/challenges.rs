@@ -1,19 +1,16 @@
 //! How a client learns why its token does not pass, or how to get one: status, and a challenge for each scheme (RFC 6750 section 3,
 //! RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
 
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use oidc::SigningAlgorithm;
-use session_proto::v1::ErrorReason;
 
 use super::judging::Presentation;
 use super::presented::Scheme;
-use super::refusal::TokenRefusal;
 use crate::gateway::challenge;
-use crate::http::errors::{HttpError, Limit};
+use crate::http::errors::HttpError;
 use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
-use crate::route_table::missing::WRONG_CONNECTION;
 use crate::values::reserved::RESOURCE_METADATA_PATH;
 
 /// The longest address of metadata that a challenge names, in bytes: a head with two challenges stays under 4 KiB.
@@ -38,31 +35,23 @@ pub(super) fn url_at(site: &Site, path: &str) -> String {
     whole.to_owned()
 }
 
-/// The answer to a client that used this scheme.
-pub(super) fn answer(refusal: TokenRefusal, presented: &Presentation<'_>, scheme: Scheme) -> Response {
-    if let (_, Some((code, status, words))) = refusal.told() {
-        let mut response = HttpError::AccessToken { code, status, words }.into_response();
+/// The answer to a client that used this scheme; one of a standard has challenges.
+pub(super) fn answer(failure: HttpError, presented: &Presentation<'_>, scheme: Scheme) -> Response {
+    let mut response = failure.clone().into_response();
+    if let HttpError::AccessToken { code, words, .. } = failure {
         let mut parameters = vec![
             ("error", code.to_owned()),
             ("error_description", words.to_owned()),
         ];
-        if matches!(refusal, TokenRefusal::StepUp) {
+        if code == challenge::STEP_UP {
             parameters.extend(challenge::step_up_parameters(&presented.route.requirements));
         }
         let metadata = presented
             .publisher
             .and_then(|site| metadata_url(site, presented.path));
         challenge_with(&mut response, presented.rule, metadata, Some(scheme), &parameters);
-        return response;
     }
-    match refusal {
-        TokenRefusal::Token(_) => HttpError::session(ErrorReason::ErrProviderUnavailable),
-        TokenRefusal::Connection => WRONG_CONNECTION,
-        TokenRefusal::Missing(failure) => failure,
-        TokenRefusal::TooMany(too_many) => too_many.refuse(Limit::AccessTokens),
-        _ => HttpError::Overloaded(Limit::TokenChecks),
-    }
-    .into_response()
+    response
 }
 
 /// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
@@ -98,12 +87,7 @@ fn challenge_with(
             Scheme::Bearer => "Bearer",
             Scheme::Dpop => "DPoP",
         };
-        let listed: Vec<String> = all
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{value}\""))
-            .collect();
-        let challenge = format!("{name} {}", listed.join(", "));
-        if let Ok(value) = HeaderValue::try_from(challenge.trim_end()) {
+        if let Some(value) = challenge::challenge(name, &all) {
             response.headers_mut().append(header::WWW_AUTHENTICATE, value);
         }
     }

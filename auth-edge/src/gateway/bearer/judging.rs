@@ -18,7 +18,6 @@ use super::presented::{PROOF, PresentedToken, Scheme};
 use super::refusal::TokenRefusal;
 use super::verified_tokens::{INTROSPECTION_MAX_AGE_MS, SIGNATURE_MAX_AGE_MS, Verdict};
 use crate::gateway::Gateway;
-use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::providers::sites::Site;
@@ -31,9 +30,8 @@ pub(in crate::gateway) struct Presentation<'a> {
     pub(in crate::gateway) gateway: &'a Gateway,
     pub(in crate::gateway) route: &'a Route,
     pub(in crate::gateway) rule: &'a BearerRule,
-    pub(in crate::gateway) headers: &'a HeaderMap,
-    /// The client or proxy that opened the connection.
-    pub(in crate::gateway) peer: IpAddr,
+    /// The headers, and the client or proxy that opened the connection.
+    pub(in crate::gateway) client: (&'a HeaderMap, IpAddr),
     /// The method; empty if the proxy does not name it, and no proof is for that.
     pub(in crate::gateway) method: &'a str,
     /// Scheme, host and port that the client requested, which its proof is for.
@@ -53,13 +51,6 @@ impl Presentation<'_> {
         presented: PresentedToken<'_>,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let raw = presented.token.ok_or(TokenRefusal::Malformed)?;
-        let token = self.judge_token(raw).await?;
-        self.judge_use(&token, presented.scheme, raw)?;
-        Ok(token)
-    }
-
-    /// Whose token it is, and whether it is for this resource.
-    async fn judge_token(&self, raw: &str) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let issuer = oidc::unverified_issuer(raw);
         let by_signature = match (issuer.is_some(), self.rule.introspection) {
             (true, Introspection::Never | Introspection::OpaqueTokens) => true,
@@ -72,6 +63,7 @@ impl Presentation<'_> {
         token
             .check(|audience| self.is_audience(audience), &self.rule.clients, now)
             .map_err(Arc::new)?;
+        self.judge_use(&token, presented.scheme, raw)?;
         Ok(token)
     }
 
@@ -98,7 +90,7 @@ impl Presentation<'_> {
     /// to a provider that has not made it.
     fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, TokenRefusal> {
         let providers = &self.gateway.providers;
-        let owner = self.gateway.sites.of(self.headers).owner.as_ref();
+        let owner = self.gateway.sites.of(self.client.0).owner.as_ref();
         let provider = match issuer {
             Some(issuer) => providers.by_issuer(issuer).ok_or(TokenRefusal::Issuer)?,
             None => {
@@ -159,7 +151,7 @@ impl Presentation<'_> {
         now_ms: u64,
     ) -> Result<Arc<VerifiedAccessToken>, TokenRefusal> {
         let forged = &self.gateway.bearer.memory.forged;
-        self.may_cost(forged, now_ms)?;
+        forged.peek(self.network(), now_ms)?;
         let is_audience = |audience: &str| self.is_audience(audience);
         let validated = provider
             .relying_party
@@ -167,7 +159,8 @@ impl Presentation<'_> {
             .await;
         let token = validated.map_err(|error| {
             if matches!(error.reason(), "signature" | "unknown_key") {
-                self.has_cost(forged, now_ms);
+                // Where the bucket is empty already, the next token is not looked at.
+                let _ = forged.check(self.network(), now_ms);
             }
             Arc::new(error)
         })?;
@@ -181,12 +174,12 @@ impl Presentation<'_> {
         now_ms: u64,
     ) -> Result<Verdict, TokenRefusal> {
         let unknown = &self.gateway.bearer.memory.unknown;
-        self.may_cost(unknown, now_ms)?;
+        unknown.peek(self.network(), now_ms)?;
         let open = provider.open_questions.try_acquire();
         let _open = open.map_err(|_all_are_open| TokenRefusal::Overloaded)?;
         let said = provider.relying_party.introspect(raw, now_ms / 1_000).await;
         if said.is_err() {
-            self.has_cost(unknown, now_ms);
+            let _ = unknown.check(self.network(), now_ms);
         }
         if let Err(AccessTokenError::Provider(error)) = &said {
             tracing::warn!(
@@ -199,24 +192,13 @@ impl Presentation<'_> {
     }
 
     fn network(&self) -> Ipv6Addr {
-        let proxies = &self.gateway.trusted_proxies;
-        network(proxies.client_address(self.peer, self.headers))
-    }
-
-    /// Whether the address may cause more of what has been for nothing.
-    fn may_cost(&self, refused: &RateLimiter, now_ms: u64) -> Result<(), TokenRefusal> {
-        Ok(refused.peek(self.network(), now_ms)?)
-    }
-
-    /// Something was verified, or asked, for nothing.
-    fn has_cost(&self, refused: &RateLimiter, now_ms: u64) {
-        // Where the bucket is empty already, the next token is not looked at.
-        let _ = refused.check(self.network(), now_ms);
+        let (headers, peer) = self.client;
+        network(self.gateway.trusted_proxies.client_address(peer, headers))
     }
 
     /// Whether it is presented as it is bound, and is enough for the route.
     fn judge_use(&self, token: &VerifiedAccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
-        let headers = self.headers;
+        let headers = self.client.0;
         let proof = match (&token.binding, scheme) {
             (TokenBinding::Key(thumbprint), Scheme::Dpop) => {
                 Some((thumbprint, self.judge_proof(thumbprint, raw)?))
@@ -241,11 +223,9 @@ impl Presentation<'_> {
         requirements.check(token.into(), self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;
         // Last: only a request that passes uses its proof up.
+        let (proofs, now_ms) = (&self.gateway.bearer.memory.proofs, self.gateway.clock.now_ms());
         proof.map_or(Ok(()), |(thumbprint, proof)| {
-            let memory = &self.gateway.bearer.memory;
-            memory
-                .proofs
-                .take(thumbprint, &proof.jti, self.gateway.clock.now_ms())
+            proofs.take(thumbprint, &proof.jti, now_ms)
         })
     }
 
@@ -258,11 +238,11 @@ impl Presentation<'_> {
             );
             return Err(ProofError::Method.into());
         }
-        let proof = request::text(self.headers, PROOF.as_str()).ok_or(ProofError::Malformed)?;
+        let proof = request::text(self.client.0, PROOF.as_str()).ok_or(ProofError::Malformed)?;
         let url = Url::parse(&format!("{}{}", self.origin, self.path));
         let url = url.map_err(|_unreadable| ProofError::Address)?;
-        let memory = &self.gateway.bearer.memory;
-        self.may_cost(&memory.forged, now_ms)?;
+        let forged = &self.gateway.bearer.memory.forged;
+        forged.peek(self.network(), now_ms)?;
         let expected = ExpectedProof {
             method: self.method,
             url: &url,
@@ -271,7 +251,7 @@ impl Presentation<'_> {
         };
         let verified = verify_proof(proof, &expected, now_ms / 1_000).inspect_err(|error| {
             if *error == ProofError::Signature {
-                self.has_cost(&memory.forged, now_ms);
+                let _ = forged.check(self.network(), now_ms);
             }
         })?;
         Ok(verified)

@@ -25,35 +25,38 @@ use std::sync::Arc;
 use axum::response::Response;
 use oidc::VerifiedAccessToken;
 
-use self::presented::PresentedToken;
+use self::presented::presented;
 
 pub(super) use self::challenges::{invite, metadata_url};
 pub(super) use self::cross_origin::{let_other_origins_read, other_origins_may_read};
 pub(super) use self::judging::Presentation;
 pub(crate) use self::memory::BearerTokens;
-pub(super) use self::presented::{PROOF, presented};
+pub(super) use self::presented::PROOF;
 
-/// Authorizes a request by the token it presents, or answers it.
+/// Authorizes a request by the token it presents, or answers it; `None` where it presents none.
 pub(super) async fn authorize(
     presentation: &Presentation<'_>,
-    presented: PresentedToken<'_>,
-) -> Result<Arc<VerifiedAccessToken>, Response> {
-    let (counts, route) = (&presentation.gateway.bearer, presentation.route);
-    match presentation.judge(presented).await {
+) -> Result<Option<Arc<VerifiedAccessToken>>, Response> {
+    let Some(presented) = presented(presentation.client.0) else {
+        return Ok(None);
+    };
+    let counts = &presentation.gateway.bearer;
+    // A future of its own: requests that come with a cookie do not carry it.
+    match Box::pin(presentation.judge(presented)).await {
         Ok(token) => {
             counts.count("accepted");
-            Ok(token)
+            Ok(Some(token))
         }
         Err(refusal) => {
-            let (reason, _) = refusal.told();
+            let (reason, answer) = refusal.told();
             counts.count(reason);
             tracing::info!(
-                http.route = &*route.name,
+                http.route = &*presentation.route.name,
                 reason,
                 error = &refusal as &dyn std::error::Error,
                 "an access token was refused"
             );
-            Err(challenges::answer(refusal, presentation, presented.scheme))
+            Err(challenges::answer(answer, presentation, presented.scheme))
         }
     }
 }

@@ -5,59 +5,48 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use oidc::{AccessTokenError, ProofError};
+use session_proto::v1::ErrorReason;
 
 use crate::gateway::challenge;
-use crate::http::errors::HttpError;
+use crate::http::errors::{HttpError, Limit};
 use crate::http::protect::rate_limit::TooMany;
-use crate::route_table::missing::{Missing, WRONG_ORGANIZATION};
+use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 
 /// Why a token does not pass.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.told().1.words())]
 pub(super) enum TokenRefusal {
     /// The header is not what its scheme says.
-    #[error("the Authorization header is malformed")]
     Malformed,
     /// The token itself.
     #[error(transparent)]
     Token(#[from] Arc<AccessTokenError>),
     /// A token that is no JWT, where the provider is not asked about tokens.
-    #[error("the token is opaque, and the route does not introspect")]
     Opaque,
     /// `iss` is none of the providers, or not the one the host belongs to.
-    #[error("iss is no provider that counts here")]
     Issuer,
     /// A bound token without a proof.
-    #[error("the token is bound to a key and is not shown with a proof")]
     WithoutProof,
     /// A token that is bound to nothing, with a proof, or where only bound ones pass.
-    #[error("the token is bound to no key")]
     NotBound,
     /// The proof.
     #[error(transparent)]
     Proof(#[from] ProofError),
     /// The proof was seen before.
-    #[error("the proof was used before")]
     Replay,
     /// The token lacks a scope.
-    #[error("the token lacks a scope")]
     Scope,
     /// `authorization_details` narrow the token, and neither the edge nor the upstream looks at them.
-    #[error("the token is narrowed by authorization_details, which the route does not look at")]
     AuthorizationDetails,
     /// The token was issued by another provider than the route is for.
-    #[error("the token is of another provider than the route is for")]
     Connection,
     /// What the route requires of everybody.
-    #[error("the token lacks what the route requires")]
     Missing(HttpError),
     /// A younger or stronger authentication of the person is required.
-    #[error("the person's authentication is too old or too weak, or the token does not tell")]
     StepUp,
     /// Too much was refused of late.
-    #[error("too many tokens or proofs from there")]
     TooMany(#[from] TooMany),
     /// More questions to providers are open than may be, or more proofs came than can be remembered.
-    #[error("there is no room to judge one more token")]
     Overloaded,
 }
 
@@ -74,24 +63,25 @@ impl From<Missing> for TokenRefusal {
     }
 }
 
-/// Error code, status and words of a standard's answer.
-type StandardAnswer = (&'static str, StatusCode, &'static str);
-
 impl TokenRefusal {
-    /// A short name that stays, for logs and metrics; and the standard's answer, if it has one for this.
-    pub(super) fn told(&self) -> (&'static str, Option<StandardAnswer>) {
-        let invalid = |words| Some(("invalid_token", StatusCode::UNAUTHORIZED, words));
-        let proof = |words| Some(("invalid_dpop_proof", StatusCode::UNAUTHORIZED, words));
-        let scope = |words| Some(("insufficient_scope", StatusCode::FORBIDDEN, words));
-        let step_up = |words| Some((challenge::STEP_UP, StatusCode::UNAUTHORIZED, words));
-        let request = |words| Some(("invalid_request", StatusCode::BAD_REQUEST, words));
+    /// A short name that stays, for logs and metrics; and the answer, an [`HttpError::AccessToken`] where a standard has one.
+    pub(super) fn told(&self) -> (&'static str, HttpError) {
+        let standard = |code, status, words| HttpError::AccessToken { code, status, words };
+        let invalid = |words| standard("invalid_token", StatusCode::UNAUTHORIZED, words);
+        let proof = |words| standard("invalid_dpop_proof", StatusCode::UNAUTHORIZED, words);
+        let scope = |words| standard("insufficient_scope", StatusCode::FORBIDDEN, words);
+        let step_up = |words| standard(challenge::STEP_UP, StatusCode::UNAUTHORIZED, words);
+        let request = |words| standard("invalid_request", StatusCode::BAD_REQUEST, words);
         match self {
             Self::Malformed => (
                 "malformed_header",
                 request("There has to be one Authorization header, with one token."),
             ),
             Self::Token(error) => match **error {
-                AccessTokenError::Provider(_) => (error.reason(), None),
+                AccessTokenError::Provider(_) => (
+                    error.reason(),
+                    HttpError::session(ErrorReason::ErrProviderUnavailable),
+                ),
                 _ => (error.reason(), invalid(words(error))),
             },
             Self::Opaque => ("opaque", invalid("Only JWT access tokens are taken here.")),
@@ -128,10 +118,10 @@ impl TokenRefusal {
                 ),
             ),
             Self::StepUp => ("step_up", step_up("A different sign-in is needed.")),
-            Self::Connection => ("connection", None),
-            Self::Missing(_) => ("requirement", None),
-            Self::TooMany(_) => ("rate_limited", None),
-            Self::Overloaded => ("overloaded", None),
+            Self::Connection => ("connection", WRONG_CONNECTION),
+            Self::Missing(failure) => ("requirement", failure.clone()),
+            Self::TooMany(too_many) => ("rate_limited", too_many.refuse(Limit::AccessTokens)),
+            Self::Overloaded => ("overloaded", HttpError::Overloaded(Limit::TokenChecks)),
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Invariant: the head of an answer by HTTP stays within `EDGE_CHECK_HEAD_BYTES`, since nginx answers 500 to the person where
 //! it is longer than one buffer. The longest headers are left out first, each whole, and the log names them.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::Extension;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use oidc::VerifiedAccessToken;
 
 use super::ForApplication;
 use super::rule::CheckRule;
@@ -16,104 +16,76 @@ use crate::gateway::told::{add_assertion, add_told};
 use crate::gateway::{Gateway, assertion};
 use crate::http::answer_head;
 use crate::http::errors::HttpError;
-use crate::http::observe::ClientOfToken;
 use crate::route_table::principal::Principal;
 
 /// The part of a head that the claims of an assertion may take: signed and encoded they are longer by half.
 const ASSERTION_SHARE: usize = 4;
 
-/// An answer that is being put together.
-pub(super) struct Passed<'a> {
-    gateway: &'a Gateway,
-    response: Response,
-    application: ForApplication,
-    /// The longest head, in bytes; none where the answer is no message of HTTP.
-    most: Option<usize>,
-}
-
-impl<'a> Passed<'a> {
-    /// An answer that says nothing yet, to a caller inside this process or by HTTP.
-    pub(super) fn new(gateway: &'a Gateway, from_inside: bool) -> Self {
-        Self {
-            gateway,
-            response: StatusCode::OK.into_response(),
-            application: ForApplication {
-                names: gateway.routes.with(|table| table.facts.told.clone()),
-                ..ForApplication::default()
-            },
-            most: (!from_inside).then_some(gateway.check_head_bytes),
-        }
-    }
-
-    /// Adds the session's renewed cookie.
-    pub(super) fn cookie(&mut self, cookie: Option<HeaderValue>) {
-        if let Some(cookie) = cookie {
-            self.response.headers_mut().append(header::SET_COOKIE, cookie);
-        }
-    }
-
-    /// Names the client for the log, and says whether its token ends here.
-    pub(super) fn client(&mut self, token: &VerifiedAccessToken, ends_here: bool) {
-        let client = ClientOfToken(token.client_id.clone());
-        self.response.extensions_mut().insert(client);
-        self.application.token_ends_here = ends_here;
-    }
-
-    /// Adds who it is, the headers of the rule and the access token.
-    ///
-    /// # Errors
-    /// An assertion that the rule requires cannot be signed.
-    pub(super) fn identify(
-        &mut self,
-        rule: Option<&CheckRule>,
-        authorized: &Authorized,
-        token: Option<HeaderValue>,
-    ) -> Result<(), HttpError> {
-        add_identity(self.response.headers_mut(), authorized);
-        let Some(who) = authorized.principal() else {
-            return Ok(());
-        };
+/// The answer, with who it is for, the headers of the rule, the access token and the session's renewed cookie. For a caller
+/// inside this process it lists the application's headers.
+///
+/// # Errors
+/// An assertion that the rule requires cannot be signed.
+pub(super) fn answer(
+    gateway: &Gateway,
+    from_inside: bool,
+    rule: Option<&CheckRule>,
+    authorized: &Authorized,
+    cookie: Option<HeaderValue>,
+) -> Result<Response, HttpError> {
+    // An answer to a caller inside is no message of HTTP.
+    let most = (!from_inside).then_some(gateway.check_head_bytes);
+    let mut headers: HeaderMap = cookie
+        .map(|cookie| (header::SET_COOKIE, cookie))
+        .into_iter()
+        .collect();
+    add_identity(&mut headers, authorized);
+    let mut application = ForApplication {
+        token_ends_here: authorized.bearer.is_some() && rule.is_some_and(CheckRule::ends_tokens),
+        headers: Vec::new(),
+        names: gateway.routes.with(|table| table.facts.told.clone()),
+    };
+    if let Some(who) = authorized.principal() {
         let mut offered = HeaderMap::new();
         if let Some(rule) = rule {
             if let Some(claims) = &rule.route.upstream_jwt {
-                let share = self.most.map(|most| most / ASSERTION_SHARE);
+                let share = most.map(|most| most / ASSERTION_SHARE);
                 let claims = (&**claims, share.unwrap_or(assertion::MAX_CLAIMS_BYTES));
-                let headers = self.response.headers_mut();
-                add_assertion(headers, self.gateway, who, &rule.origin, claims)?;
+                add_assertion(&mut headers, gateway, who, &rule.origin, claims)?;
             }
-            add_told(&mut offered, self.gateway, &rule.route, authorized);
-            self.application.headers = offered.keys().cloned().collect();
+            add_told(&mut offered, gateway, &rule.route, authorized);
+            application.headers = offered.keys().cloned().collect();
         }
-        offered.extend(token.map(|token| (header::AUTHORIZATION, token)));
-        self.add_what_fits(offered, who);
-        Ok(())
+        let token = authorized.access_token.as_ref();
+        let authorization = token.and_then(|token| token.authorization.clone());
+        offered.extend(authorization.map(|value| (header::AUTHORIZATION, value)));
+        add_what_fits(&mut headers, gateway, most, offered, who);
     }
+    let mut response = (headers, Extension(application)).into_response();
+    authorized.name_in(&mut response);
+    Ok(response)
+}
 
-    /// Adds headers while the head has room, the shortest first.
-    fn add_what_fits(&mut self, offered: HeaderMap, who: Principal<'_>) {
-        let mut offered: Vec<(HeaderName, HeaderValue)> = offered
-            .into_iter()
-            .filter_map(|(name, value)| Some((name?, value)))
-            .collect();
-        offered.sort_by_key(|(_, value)| value.len());
-        let now_ms = self.gateway.clock.now_ms();
-        for (name, value) in offered {
-            let headers = self.response.headers_mut();
-            let line = answer_head::line_bytes(&name, &value);
-            let room = self.most.map(|most| answer_head::room_within(most, headers));
-            let has_room = room.is_none_or(|room| line <= room);
-            if has_room {
-                headers.insert(name, value);
-            } else {
-                let left_out = &self.gateway.left_out_headers;
-                left_out.tell(&name, None, who, LeftOut::NoRoom, now_ms);
-            }
+/// Adds headers while a head of at most so many bytes has room, the shortest first.
+fn add_what_fits(
+    headers: &mut HeaderMap,
+    gateway: &Gateway,
+    most: Option<usize>,
+    offered: HeaderMap,
+    who: Principal<'_>,
+) {
+    let offered = offered
+        .into_iter()
+        .filter_map(|(name, value)| Some((name?, value)));
+    let mut offered: Vec<(HeaderName, HeaderValue)> = offered.collect();
+    offered.sort_by_key(|(_, value)| value.len());
+    for (name, value) in offered {
+        let line = answer_head::line_bytes(&name, &value);
+        if most.is_none_or(|most| line <= answer_head::room_within(most, headers)) {
+            headers.insert(name, value);
+        } else {
+            let (left_out, now_ms) = (&gateway.left_out_headers, gateway.clock.now_ms());
+            left_out.tell(&name, None, who, LeftOut::NoRoom, now_ms);
         }
-    }
-
-    /// The answer. For a caller inside this process it lists the application's headers.
-    pub(super) fn answer(mut self) -> Response {
-        self.response.extensions_mut().insert(self.application);
-        self.response
     }
 }

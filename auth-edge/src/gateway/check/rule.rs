@@ -40,6 +40,14 @@ pub(super) struct CheckRule {
     pub(super) path: String,
 }
 
+impl CheckRule {
+    /// Whether a client's own access token is not for the application.
+    pub(super) fn ends_tokens(&self) -> bool {
+        let bearer = self.route.bearer.as_ref();
+        bearer.is_some_and(|rule| !rule.pass_authorization)
+    }
+}
+
 /// The rule for the request that is asked about; `None` where there are no such rules.
 pub(super) fn find(
     gateway: &Gateway,

@@ -13,16 +13,15 @@ use oidc::RelyingParty;
 use url::Url;
 
 use super::clients::UpstreamResponse;
-use super::context::ProxyContext;
+use super::outgoing::OutgoingRequest;
+use crate::gateway::bearer::PROOF;
 use crate::http::errors::HttpError;
 
-/// The header of a proof.
-pub(super) const HEADER: HeaderName = HeaderName::from_static("dpop");
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// Whether this request's access token is worth nothing without a proof.
-pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
-    context
+pub(super) fn is_needed(outgoing: &OutgoingRequest<'_>) -> bool {
+    outgoing
         .authorized
         .access_token
         .as_ref()
@@ -30,8 +29,8 @@ pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
 }
 
 /// Adds the proof for the token the request carries.
-pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
-    if !is_needed(context) {
+pub(super) fn prove(head: &mut Parts, outgoing: &OutgoingRequest<'_>) -> Result<(), HttpError> {
+    if !is_needed(outgoing) {
         return Ok(());
     }
     let token = head
@@ -42,13 +41,13 @@ pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), 
     let (Some(token), Some(url)) = (token, address(&head.uri)) else {
         return Ok(());
     };
-    let now = context.gateway.clock.now_ms() / 1000;
-    let proof = party(context).map_or(Ok(None), |party| {
+    let now = outgoing.gateway.clock.now_ms() / 1000;
+    let proof = party(outgoing).map_or(Ok(None), |party| {
         party.dpop_proof(head.method.as_str(), &url, token, now)
     });
     match proof.map(|proof| proof.and_then(|proof| HeaderValue::try_from(proof).ok())) {
         Ok(Some(proof)) => {
-            head.headers.insert(HEADER, proof);
+            head.headers.insert(PROOF, proof);
             Ok(())
         }
         Ok(None) => {
@@ -63,15 +62,15 @@ pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), 
 }
 
 /// Keeps the nonce an upstream gave; tells whether it refused the request for the lack of it.
-pub(super) fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse) -> bool {
-    if !is_needed(context) {
+pub(super) fn wants_nonce(outgoing: &OutgoingRequest<'_>, answer: &UpstreamResponse) -> bool {
+    if !is_needed(outgoing) {
         return false;
     }
     let headers = answer.headers();
     let nonce = headers.get(NONCE).and_then(|value| value.to_str().ok());
     let learned = nonce
-        .zip(address(uri))
-        .is_some_and(|(nonce, url)| party(context).is_some_and(|party| party.learn_dpop_nonce(&url, nonce)));
+        .zip(address(&outgoing.head.uri))
+        .is_some_and(|(nonce, url)| party(outgoing).is_some_and(|party| party.learn_dpop_nonce(&url, nonce)));
     let mut challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
     learned
         && answer.status() == StatusCode::UNAUTHORIZED
@@ -79,9 +78,9 @@ pub(super) fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &Upstre
 }
 
 /// Who holds the key: the relying party of the provider that bound the token.
-fn party<'a>(context: &'a ProxyContext<'_>) -> Option<&'a RelyingParty> {
-    let current = context.authorized.current.as_ref()?;
-    let provider = context.gateway.providers.of_session(&current.session.issuer)?;
+fn party<'a>(outgoing: &'a OutgoingRequest<'_>) -> Option<&'a RelyingParty> {
+    let current = outgoing.authorized.current.as_ref()?;
+    let provider = outgoing.gateway.providers.of_session(&current.session.issuer)?;
     Some(&provider.relying_party)
 }
 

@@ -11,7 +11,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Response, StatusCode, header};
 use tokio::sync::Mutex;
 
 use crate::http::shared::Shared;
@@ -80,9 +80,10 @@ impl Renewals {
 }
 
 /// Whether an answer refuses the token itself: it says so (RFC 6750, section 3.1), or the token has expired by now.
-pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &CachedToken, now_ms: u64) -> bool {
+pub(super) fn refuses<B>(answer: &Response<B>, granted: &CachedToken, now_ms: u64) -> bool {
     let says_so = || {
-        headers
+        answer
+            .headers()
             .get_all(header::WWW_AUTHENTICATE)
             .iter()
             .filter_map(|value| value.to_str().ok())
@@ -92,12 +93,11 @@ pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &CachedT
                 ours && value.contains("invalid_token")
             })
     };
-    status == StatusCode::UNAUTHORIZED && (granted.expires_at_ms <= now_ms || says_so())
+    answer.status() == StatusCode::UNAUTHORIZED && (granted.expires_at_ms <= now_ms || says_so())
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
     use session_proto::timestamp;
     use session_proto::v1::GetAccessTokenResponse;
 
@@ -111,27 +111,20 @@ mod tests {
             ..GetAccessTokenResponse::default()
         };
         let granted = CachedToken::new(&TokenFor::default(), Moment::default(), granted);
-        let challenge = |value: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(value));
-            headers
+        let answer = |status: u16, challenge: &str| {
+            let answer = Response::builder().status(status);
+            answer
+                .header(header::WWW_AUTHENTICATE, challenge)
+                .body(())
+                .unwrap()
         };
-        let invalid = challenge("Bearer realm=\"a\", error=\"invalid_token\"");
-        let scope = challenge("Bearer error=\"insufficient_scope\"");
-        assert!(refuses(StatusCode::UNAUTHORIZED, &invalid, &granted, 999));
-        assert!(!refuses(StatusCode::FORBIDDEN, &invalid, &granted, 999));
-        assert!(!refuses(StatusCode::UNAUTHORIZED, &scope, &granted, 999));
-        assert!(!refuses(
-            StatusCode::UNAUTHORIZED,
-            &challenge("Basic"),
-            &granted,
-            999
-        ));
-        assert!(refuses(
-            StatusCode::UNAUTHORIZED,
-            &HeaderMap::new(),
-            &granted,
-            1_000
-        ));
+        let invalid = "Bearer realm=\"a\", error=\"invalid_token\"";
+        let scope = "Bearer error=\"insufficient_scope\"";
+        assert!(refuses(&answer(401, invalid), &granted, 999));
+        assert!(!refuses(&answer(403, invalid), &granted, 999));
+        assert!(!refuses(&answer(401, scope), &granted, 999));
+        assert!(!refuses(&answer(401, "Basic"), &granted, 999));
+        let silent = Response::builder().status(401).body(()).unwrap();
+        assert!(refuses(&silent, &granted, 1_000));
     }
 }

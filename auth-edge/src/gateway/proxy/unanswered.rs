@@ -1,8 +1,9 @@
 //! Why an upstream gave no answer, and the client's answer in that case.
 
+use std::error::Error;
+
 use http_body_util::LengthLimitError;
 
-use super::context::ProxyContext;
 use super::upload;
 use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
@@ -24,8 +25,7 @@ impl Unanswered {
         let Self::Broken(error) = self else {
             return false;
         };
-        let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-        causes.any(|cause| {
+        causes(error).any(|cause| {
             let refuses = |error: &h2::Error| {
                 error.is_remote()
                     && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
@@ -35,31 +35,30 @@ impl Unanswered {
         })
     }
 
-    pub(super) fn into_http_error(self, context: &ProxyContext<'_>) -> HttpError {
+    pub(super) fn into_http_error(self, route: &str) -> HttpError {
         let error = match self {
             Self::TooLate => return HttpError::UpstreamSlow,
             Self::Ours(failure) => return failure,
             Self::Broken(error) => error,
         };
-        let cause = &error as &(dyn std::error::Error + 'static);
+        let cause = &error as &(dyn Error + 'static);
         if slow_client::caused(cause) {
             return HttpError::TooSlow;
         }
-        if is_caused_by::<LengthLimitError>(cause) {
+        if causes(cause).any(|error| error.is::<LengthLimitError>()) {
             return HttpError::TooLarge;
         }
-        if is_caused_by::<upload::Unreadable>(cause) {
+        if causes(cause).any(|error| error.is::<upload::Unreadable>()) {
             return HttpError::BadRequest("The request's body could not be read.");
         }
         tracing::warn!(
             error = cause,
-            http.route = &*context.route.name,
+            http.route = route,
             "an upstream cannot be reached, or its answer is not HTTP"
         );
-        let timed_out = std::iter::successors(Some(cause), |error| error.source()).any(|error| {
-            error
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+        let timed_out = causes(cause).any(|error| {
+            let error = error.downcast_ref::<std::io::Error>();
+            error.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
         });
         if timed_out {
             HttpError::UpstreamSlow
@@ -69,6 +68,7 @@ impl Unanswered {
     }
 }
 
-fn is_caused_by<E: std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<E>())
+/// An error, and what caused it.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
 }

@@ -35,10 +35,14 @@ fn is_wanted(headers: &HeaderMap) -> bool {
         let mut tokens = members(headers, header::CONNECTION);
         tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
     };
+    is_to_websocket(headers) && lists_upgrade()
+}
+
+/// Whether a request or an answer names the protocol that may be switched to.
+pub(super) fn is_to_websocket(headers: &HeaderMap) -> bool {
     headers
         .get(header::UPGRADE)
         .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
-        && lists_upgrade()
 }
 
 /// Whether a request is a WebSocket handshake. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
