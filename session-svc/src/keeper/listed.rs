@@ -105,9 +105,9 @@ impl Keeper {
         let names: Vec<Name> = entries.iter().map(|entry| entry.name).collect();
         let mut bytes = 0;
         for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
-            let opened = match loaded {
+            let indexes = match loaded {
                 Ok(None) => continue,
-                Err(_) => Err(Vec::new()),
+                Err(_) => Vec::new(),
                 Ok(Some(record)) => {
                     bytes += record.payload.len();
                     if !record.indexes.contains(&index) {
@@ -115,31 +115,30 @@ impl Keeper {
                         continue;
                     }
                     match self.open(&record) {
-                        Ok(session) => Ok(session),
+                        Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
+                        Ok(session) if !whose.is(&session) => {
+                            tracing::error!(
+                                session = %entry.name,
+                                "an index entry leads to a session of somebody else"
+                            );
+                            continue;
+                        }
+                        Ok(session) => {
+                            listed.push(Shown::Session(Box::new(session)));
+                            continue;
+                        }
                         Err(error) => {
                             tracing::error!(session = %entry.name, error = &error as &dyn std::error::Error, "a listed record cannot be read");
-                            Err(record.indexes)
+                            record.indexes
                         }
                     }
                 }
             };
-            let shown = match opened {
-                Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
-                Ok(session) if !whose.is(&session) => {
-                    tracing::error!(
-                        session = %entry.name,
-                        "an index entry leads to a session of somebody else"
-                    );
-                    continue;
-                }
-                Ok(session) => Shown::Session(Box::new(session)),
-                Err(indexes) => Shown::Unreadable {
-                    handle: entry.name,
-                    created_at_ms: entry.created_at_ms,
-                    indexes,
-                },
-            };
-            listed.push(shown);
+            listed.push(Shown::Unreadable {
+                handle: entry.name,
+                created_at_ms: entry.created_at_ms,
+                indexes,
+            });
         }
         Ok(bytes)
     }

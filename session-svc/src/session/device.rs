@@ -22,10 +22,6 @@ pub struct Device {
 impl Device {
     /// Keeps what is worth keeping of a User-Agent: nothing that cannot be seen, at most [`MAX_USER_AGENT_BYTES`].
     pub(crate) fn shorten_user_agent(text: &str) -> String {
-        let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
-        if text.len() <= MAX_USER_AGENT_BYTES && text.bytes().all(is_plain) {
-            return text.to_owned();
-        }
         let mut kept = String::new();
         for letter in text.chars().filter(|letter| !is_unseen(*letter)) {
             if kept.len() + letter.len_utf8() > MAX_USER_AGENT_BYTES {

@@ -75,11 +75,7 @@ impl fmt::Debug for SessionId {
 
 /// The first 16 bytes of a longer hash.
 pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
-    let mut bytes = [0; ID_BYTES];
-    for (target, source) in bytes.iter_mut().zip(hash) {
-        *target = *source;
-    }
-    bytes
+    hash.first_chunk().copied().unwrap_or_default()
 }
 
 /// Reads 32 lower-case hexadecimal digits, nothing else.

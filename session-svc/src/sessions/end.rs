@@ -233,10 +233,7 @@ impl Sessions {
     }
 
     async fn leave_mark(&self, all: &EndAll, ending: EndingTime) -> Result<(), SessionsError> {
-        if all.existing_only {
-            return Ok(());
-        }
-        if let Some(whose) = all.whose() {
+        if let (Some(whose), false) = (all.whose(), all.existing_only) {
             let marked = self
                 .keeper
                 .mark_ended(whose.index(), all.subject.as_deref(), ending.at_ms);

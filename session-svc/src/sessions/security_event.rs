@@ -88,8 +88,8 @@ impl Selector {
         let person = self.person(issuer).map(|person| person.index());
         match self.provider_session(issuer) {
             Some(named) => {
-                let unnamed = person.map(index::without_sid);
-                [Some(named.index()), unnamed].into_iter().flatten().collect()
+                let unnamed = person.map(index::without_sid).into_iter();
+                unnamed.chain([named.index()]).collect()
             }
             None => person.into_iter().collect(),
         }
@@ -281,13 +281,12 @@ impl Sessions {
 
     /// Acts on one session; false where that changes nothing.
     async fn act(&self, order: &EventOrder, one: Shown) -> Result<bool, SessionsError> {
-        let session = match (&order.action, one) {
-            (EventAction::End, one) | (EventAction::DemandSignIn(_), one @ Shown::Unreadable { .. }) => {
+        let session = match one {
+            Shown::Session(session) if order.action != EventAction::End => *session,
+            one => {
                 let ended = self.end_seen(&one, None, Cause::SecurityEvent, OfflineTokens::TakeBack);
                 return Ok(ended.await?.is_ended());
             }
-            (_, Shown::Session(session)) => *session,
-            (_, Shown::Unreadable { .. }) => return Ok(false),
         };
         let acted = match &order.action {
             EventAction::DemandSignIn(acr) => {
