@@ -8,7 +8,6 @@ use oidc::{GrantError, IdToken, PROTOCOL_CLAIMS, RefreshedTokens, TokenTarget};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use super::RefreshProvider;
 use super::api_grant::{api_token, show_unsaved};
 use super::flight::{LeadError, LeadOutcome, LeaseExpiry, RefreshFlight, refresh_error};
 use super::measures::FlightOutcome;
@@ -30,7 +29,11 @@ impl RefreshFlight {
     /// Requests what is wanted from the provider and saves it before anyone sees it. A pending answer is the outcome, until it
     /// is not worth waiting for any more.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LeadOutcome {
-        let provider = self.provider_of(&session)?;
+        let Some(provider) = self.refresher.providers.of(&session.issuer) else {
+            // Nothing is lost: it may come back, and a sign-in helps at once.
+            tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
+            return Err(TokenRefreshError::Rejected.into());
+        };
         let now_ms = || self.refresher.keeper.now_ms();
         if let (None, Some(answer)) = (self.wanted.target(), session.tokens.pending.clone()) {
             match self.validate_pending(provider.as_ref(), &session, &answer).await {
@@ -75,7 +78,7 @@ impl RefreshFlight {
     }
 
     /// A process that stood still must not use a token that another replica may be using.
-    pub(super) fn check_lease(&self, held: &LeaseExpiry) -> Result<(), LeadError> {
+    fn check_lease(&self, held: &LeaseExpiry) -> Result<(), LeadError> {
         if held.is_certain() {
             return Ok(());
         }
@@ -83,37 +86,19 @@ impl RefreshFlight {
         Err(LeadError::LeaseLost)
     }
 
-    /// The provider the session came from.
-    pub(super) fn provider_of(
-        &self,
-        session: &Session,
-    ) -> Result<&Arc<dyn RefreshProvider>, TokenRefreshError> {
-        let provider = self.refresher.providers.of(&session.issuer);
-        provider.ok_or_else(|| {
-            // Nothing is lost: it may come back, and a sign-in helps at once.
-            tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
-            TokenRefreshError::Rejected
-        })
-    }
-
     /// What a failed grant means; a refusal for good is saved.
     pub(super) async fn fail(&self, session: Session, error: GrantError) -> LeadOutcome {
-        let handle = session.handle;
-        let (outcome, meaning, pauses) = match error {
-            GrantError::Refused(refusal) if refusal.is_final() => {
-                tracing::info!(session = %handle, refusal = refusal.code(), "the provider refused the refresh token");
-                return self.save_refusal(session).await;
-            }
-            GrantError::Refused(refusal) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused the request for new tokens");
-                (FlightOutcome::Rejected, TokenRefreshError::Rejected, true)
-            }
-            GrantError::Unusable(_) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
-                (FlightOutcome::Unusable, TokenRefreshError::Rejected, true)
-            }
+        if let GrantError::Refused(refusal) = &error
+            && refusal.is_final()
+        {
+            tracing::info!(session = %session.handle, refusal = refusal.code(), "the provider refused the refresh token");
+            return self.save_refusal(session).await;
+        }
+        tracing::warn!(session = %session.handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider gave no new tokens");
+        let (outcome, meaning, pauses) = match &error {
+            GrantError::Refused(_) => (FlightOutcome::Rejected, TokenRefreshError::Rejected, true),
+            GrantError::Unusable(_) => (FlightOutcome::Unusable, TokenRefreshError::Rejected, true),
             GrantError::Transient(error) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
                 let meaning = TokenRefreshError::ProviderUnavailable;
                 (FlightOutcome::Transient, meaning, error.is_unknown_refusal())
             }
@@ -175,7 +160,11 @@ impl RefreshFlight {
         let mut session = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
             .await?;
-        self.check_valid(&session)?;
+        let keeper = &self.refresher.keeper;
+        if !session.is_valid(keeper.lifetime(), keeper.now_ms()) {
+            // The ID token says that the provider's session is over.
+            return Err(TokenRefreshError::Missing.into());
+        }
         if let Some(target) = target {
             let token = api_token(&session, target, tokens);
             show_unsaved(&mut session, token, now_ms);
@@ -184,13 +173,6 @@ impl RefreshFlight {
             session = self.refresher.unless_logged_out(session, received_ms).await?;
         }
         Ok(session)
-    }
-
-    /// Fails if the ID token of an answer says that the provider's session is over.
-    fn check_valid(&self, session: &Session) -> Result<(), TokenRefreshError> {
-        let keeper = &self.refresher.keeper;
-        let is_valid = session.is_valid(keeper.lifetime(), keeper.now_ms());
-        is_valid.then_some(()).ok_or(TokenRefreshError::Missing)
     }
 
     /// Saves an outcome that brings tokens. A late one is dropped: another outcome was seen already.
