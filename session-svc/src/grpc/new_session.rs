@@ -1,12 +1,11 @@
 //! A CreateSessionRequest, read.
 
 use prost::Message as _;
-use ring::digest;
 use session_proto::v1;
 
 use super::arguments::{self, wrong};
 use crate::session::{AccessToken, Scope, SessionTokens, SessionValues, StoredToken};
-use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError, holder_hash};
+use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError, fingerprint, holder_hash};
 
 /// The types of access tokens there are; compared without regard to case (RFC 6749, section 5.1).
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
@@ -68,7 +67,7 @@ fn named(
             None => Ok(None),
         };
     };
-    let hash = holder.map_or_else(|| fingerprint(request), holder_hash);
+    let hash = holder.map_or_else(|| fingerprint(&request.encode_to_vec()), holder_hash);
     Ok(Some((id.to_owned(), hash)))
 }
 
@@ -84,12 +83,4 @@ fn token_type(text: &str) -> Result<&'static str, SessionsError> {
 
 fn stored(text: &str) -> Option<StoredToken> {
     (!text.is_empty()).then(|| StoredToken::new(text.to_owned()))
-}
-
-/// A hash of all the request says.
-fn fingerprint(request: &v1::CreateSessionRequest) -> [u8; FINGERPRINT_BYTES] {
-    let hash = digest::digest(&digest::SHA256, &request.encode_to_vec());
-    let mut fingerprint = [0; FINGERPRINT_BYTES];
-    fingerprint.copy_from_slice(hash.as_ref());
-    fingerprint
 }

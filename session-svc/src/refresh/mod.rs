@@ -194,9 +194,7 @@ impl Refresher {
         let sealed = self.keeper.vault().seal_session(session);
         sealed.is_ok_and(|sealed| sealed.len() <= self.max_bytes)
     }
-}
 
-impl Refresher {
     /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made.
     /// A call waits for as long as the provider has for an answer at most; what comes later is there for the next one.
     pub async fn refresh(

@@ -91,12 +91,13 @@ impl Reserved {
 
 /// The hash that stands for a holder.
 pub(crate) fn holder_hash(holder: &str) -> [u8; FINGERPRINT_BYTES] {
-    let mut context = digest::Context::new(&digest::SHA256);
-    context.update(HOLDER_CONTEXT);
-    context.update(holder.as_bytes());
-    let mut hash = [0; FINGERPRINT_BYTES];
-    hash.copy_from_slice(context.finish().as_ref());
-    hash
+    fingerprint(&[HOLDER_CONTEXT, holder.as_bytes()].concat())
+}
+
+/// The hash that stands for a text.
+pub(crate) fn fingerprint(text: &[u8]) -> [u8; FINGERPRINT_BYTES] {
+    let hash = digest::digest(&digest::SHA256, text);
+    hash.as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 impl Sessions {
