@@ -21,8 +21,8 @@ const MAX_ENDING: Duration = Duration::from_secs(30);
 const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
-    /// Ends a session that was just read from `keeper`, and revokes these tokens unless it has expired. While the store is away the
-    /// removal is tried for `tried_for`.
+    /// Ends a session that was just read from `keeper`, and revokes these tokens. While the store is away the removal is tried for
+    /// `tried_for`.
     pub(crate) async fn end(
         &self,
         keeper: &Keeper,
@@ -38,7 +38,6 @@ impl Refresher {
                 signals.note_ending(ending).await;
             }
         };
-        let tokens = if is_valid { tokens } else { Vec::new() };
         let note_revocation = self.note(keeper, &session.issuer, tokens, Some(session.handle));
         let mark = keeper.mark_young(session, cause);
         let (note, (), ()) = tokio::join!(note_revocation, mark, note_signal);

@@ -133,9 +133,14 @@ impl RefreshFlight {
         let tokens = session
             .tokens
             .revocable_with(rotated, self.refresher.keeper.now_ms());
-        self.refresher
-            .end_at_last(&session, Cause::TokenMismatch, tokens)
-            .await?;
+        let ended = self
+            .refresher
+            .end_at_last(&session, Cause::TokenMismatch, tokens.clone());
+        if let Err(error) = ended.await {
+            // Nobody else revokes them: the note of an ending that failed is dropped.
+            self.refresher.revoke_in_background(&session.issuer, tokens);
+            return Err(error.into());
+        }
         Err(LeadError::Concluded(
             FlightOutcome::Mismatched,
             Err(TokenRefreshError::Refused),

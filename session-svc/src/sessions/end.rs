@@ -314,8 +314,9 @@ impl Sessions {
             Some(by) => (&session.issuer, &session.subject) != (&by.issuer, &by.subject),
             None => offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline(),
         };
-        let tokens = if revokes {
-            session.tokens.revocable(self.now_ms())
+        let now_ms = self.now_ms();
+        let tokens = if revokes && session.is_valid(self.lifetime(), now_ms) {
+            session.tokens.revocable(now_ms)
         } else {
             Vec::new()
         };
