@@ -41,12 +41,6 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     bytes
 }
 
-/// The name of an index that stands at the beginning, and what follows it.
-fn index_name(bytes: &[u8]) -> Option<(Name, &[u8])> {
-    let (name, rest) = bytes.strip_prefix(&NAME)?.split_first_chunk()?;
-    Some((Name::from_bytes(*name), rest))
-}
-
 /// When a record expires; `None` if its frame is not what `encode` writes.
 pub(super) fn expiry(bytes: &[u8]) -> Option<u64> {
     let mut expiry = bytes.strip_prefix(&[FORMAT])?.get(8..)?;
@@ -62,8 +56,8 @@ pub(super) fn decode(name: Name, bytes: &[u8]) -> Option<Record> {
     let count = rest.try_get_u8().ok()?;
     let mut indexes = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
-        let (index, after) = index_name(rest)?;
-        indexes.push(index);
+        let (index, after) = rest.strip_prefix(&NAME)?.split_first_chunk()?;
+        indexes.push(Name::from_bytes(*index));
         rest = after;
     }
     let payload = rest.to_vec();
