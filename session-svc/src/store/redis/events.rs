@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::store::{Name, StoreError, StoreUpdate};
 
+use super::answers::unavailable;
 use super::entries::EntryContent;
 use super::keys::KeyNames;
 use super::partitions::{neighbours, partition_of};
@@ -35,15 +36,7 @@ const READ_TOGETHER: Duration = Duration::from_millis(10);
 pub(super) struct EventFeed {
     keys: KeyNames,
     /// One; in a cluster one of each partition.
-    streams: Vec<StreamFeed>,
-    /// How many events a stream keeps.
-    kept: u64,
-}
-
-/// Where an event of a record is published by its own script.
-pub(super) struct Published {
-    /// Streams of a cluster, of which the script takes the first its node has; none where there is one stream.
-    pub(super) streams: Vec<Vec<u8>>,
+    streams: Vec<Arc<StreamFeed>>,
     /// How many events a stream keeps.
     pub(super) kept: u64,
 }
@@ -96,17 +89,13 @@ impl EventFeed {
         Ok(self.newest().await?.to_string())
     }
 
-    /// Where the script of a write to this record publishes its event; nowhere if that is a step of its own.
-    pub(super) fn published_with(&self, name: Name) -> Published {
-        let near = match self.streams.len() {
-            1 => Vec::new(),
-            _ => neighbours(partition_of(&self.keys.record(name))).to_vec(),
-        };
-        let streams = near.into_iter().map(|near| self.streams[near].key().to_vec());
-        Published {
-            streams: streams.collect(),
-            kept: self.kept,
+    /// Streams of a cluster, of which the script of a write to this record takes the first its node has; none where there is one stream.
+    pub(super) fn near(&self, name: Name) -> Vec<Vec<u8>> {
+        if self.streams.len() == 1 {
+            return Vec::new();
         }
+        let near = neighbours(partition_of(&self.keys.record(name)));
+        near.map(|near| self.streams[near].key.clone()).into()
     }
 
     /// Publishes by itself what a write to this record could not publish in its script.
@@ -122,8 +111,8 @@ impl EventFeed {
     }
 
     async fn newest(&self) -> Result<Positions, StoreError> {
-        let newest = self.streams.iter().map(StreamFeed::newest);
-        Ok(Positions::new(try_join_all(newest).await?))
+        let newest = try_join_all(self.streams.iter().map(|stream| stream.newest()));
+        Ok(Positions::new(newest.await.map_err(unavailable)?))
     }
 
     /// Where a listener goes on that was at this position; `None` where nobody can tell what it missed.
@@ -132,7 +121,7 @@ impl EventFeed {
     }
 
     /// Which stream has the events of a record.
-    fn stream_of(&self, name: Name) -> &StreamFeed {
+    fn stream_of(&self, name: Name) -> &Arc<StreamFeed> {
         match &self.streams[..] {
             [only] => only,
             streams => &streams[partition_of(&self.keys.record(name))],

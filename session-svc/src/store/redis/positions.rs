@@ -6,8 +6,7 @@ use std::fmt;
 
 use crate::store::StoreUpdate;
 
-use super::entries::Id;
-use super::stream::Heard;
+use super::entries::{EntryContent, Id, StreamEntry};
 
 /// Longest that is read: far more than there are streams.
 const MAX_STREAMS: usize = 256;
@@ -33,19 +32,14 @@ impl Positions {
     }
 
     /// What a listener is told of what was heard in one of the streams, and moves it on there.
-    pub(super) fn told(&mut self, stream: usize, heard: Heard) -> StoreUpdate {
-        match heard {
-            Heard::Event(id, payload) => {
-                self.0[stream] = id;
-                StoreUpdate::Event {
-                    position: self.to_string(),
-                    payload: payload.to_vec(),
-                }
-            }
-            Heard::Missed(id) => {
-                self.0[stream] = id;
-                StoreUpdate::Missed
-            }
+    pub(super) fn told(&mut self, stream: usize, heard: StreamEntry) -> StoreUpdate {
+        self.0[stream] = heard.id;
+        match heard.content {
+            EntryContent::Event(payload) => StoreUpdate::Event {
+                position: self.to_string(),
+                payload: payload.to_vec(),
+            },
+            EntryContent::Mark | EntryContent::Gap => StoreUpdate::Missed,
         }
     }
 }

@@ -72,26 +72,13 @@ pub(super) fn events_unavailable() -> StoreError {
     StoreError::Unavailable(Box::new(EventsUnavailable))
 }
 
-/// What a listener hears, each with the position it is behind.
-pub(super) enum Heard {
-    /// An event was published.
-    Event(Id, Arc<[u8]>),
-    /// Events before this position were lost, or may have been.
-    Missed(Id),
-}
-
-/// What one stream tells.
-pub(super) type Hearing = BoxStream<'static, Result<Heard, StoreError>>;
+/// What one stream tells: each event with the position it is behind, and gaps.
+pub(super) type Hearing = BoxStream<'static, Result<StreamEntry, StoreError>>;
 
 /// The events of one stream.
 pub(super) struct StreamFeed {
-    shared: Arc<FeedState>,
-    reader: OnceLock<()>,
-}
-
-struct FeedState {
     connection: WorkerConnection,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     /// Events kept for resuming.
     kept: u64,
     /// Pause after a read that brought something, so that what comes soon afterwards is read together.
@@ -100,6 +87,8 @@ struct FeedState {
     turn: Arc<Semaphore>,
     tail: broadcast::Sender<TailItem>,
     connected: watch::Sender<bool>,
+    /// Set once the reader was started.
+    reader: OnceLock<()>,
 }
 
 impl StreamFeed {
@@ -109,9 +98,9 @@ impl StreamFeed {
         kept: u64,
         pause: Duration,
         turn: Arc<Semaphore>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let behind = usize::try_from(kept / BEHIND_ONE_IN).unwrap_or(1).max(1);
-        let shared = FeedState {
+        Arc::new(Self {
             connection,
             key,
             kept,
@@ -119,37 +108,28 @@ impl StreamFeed {
             turn,
             tail: broadcast::Sender::new(behind),
             connected: watch::Sender::new(false),
-        };
-        Self {
-            shared: Arc::new(shared),
             reader: OnceLock::new(),
-        }
-    }
-
-    /// Its key.
-    pub(super) fn key(&self) -> &[u8] {
-        &self.shared.key
+        })
     }
 
     /// Streams what is published after `after`.
-    pub(super) async fn follow(&self, after: Id) -> Result<Hearing, StoreError> {
+    pub(super) async fn follow(self: &Arc<Self>, after: Id) -> Result<Hearing, StoreError> {
         self.reader
-            .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(&self.shared)))));
-        let mut connected = self.shared.connected.subscribe();
+            .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(self)))));
+        let mut connected = self.connected.subscribe();
         let first = tokio::time::timeout(FIRST_CONNECTED, connected.wait_for(|connected| *connected)).await;
         if !first.is_ok_and(|first| first.is_ok()) {
             return Err(events_unavailable());
         }
-        let tail = self.shared.tail.subscribe();
         let mut follower = FeedFollower {
-            shared: Arc::clone(&self.shared),
-            tail,
+            tail: self.tail.subscribe(),
+            feed: Arc::clone(self),
             last: after,
             behind: true,
             pending: VecDeque::new(),
         };
         // A cut before `subscribe` would not be noticed.
-        if !*self.shared.connected.borrow() {
+        if !*self.connected.borrow() {
             return Err(events_unavailable());
         }
         // At once, and not when somebody first asks: a cut meanwhile comes behind it, and is told.
@@ -157,16 +137,11 @@ impl StreamFeed {
         Ok(follower.stream())
     }
 
-    /// ID of the newest entry; there is one afterwards.
-    pub(super) async fn newest(&self) -> Result<Id, StoreError> {
-        self.shared.newest().await.map_err(unavailable)
-    }
-
     /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
     /// and nobody waits longer than until listeners know that they receive nothing.
-    pub(super) async fn publish(&self, content: EntryContent) {
+    pub(super) async fn publish(self: &Arc<Self>, content: EntryContent) {
         if !matches!(
-            tokio::time::timeout(READ_TIMEOUT, self.shared.add(&content)).await,
+            tokio::time::timeout(READ_TIMEOUT, self.add(&content)).await,
             Ok(Ok(_))
         ) {
             self.publish_later(content);
@@ -174,11 +149,11 @@ impl StreamFeed {
     }
 
     /// Publishes in the background.
-    pub(super) fn publish_later(&self, content: EntryContent) {
-        let shared = Arc::clone(&self.shared);
+    pub(super) fn publish_later(self: &Arc<Self>, content: EntryContent) {
+        let feed = Arc::clone(self);
         tokio::spawn(async move {
             let since = Instant::now();
-            while let Err(error) = shared.add(&content).await {
+            while let Err(error) = feed.add(&content).await {
                 if since.elapsed() > PUBLISH_FOR {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
@@ -194,9 +169,7 @@ impl StreamFeed {
             }
         });
     }
-}
 
-impl FeedState {
     async fn add(&self, content: &EntryContent) -> RedisResult<String> {
         let mut command = redis::cmd("EVAL");
         command.arg(ADD).arg(1).arg(&self.key).arg(self.kept);
@@ -215,7 +188,7 @@ impl FeedState {
     }
 
     /// ID of the newest entry; there is one afterwards.
-    async fn newest(&self) -> RedisResult<Id> {
+    pub(super) async fn newest(&self) -> RedisResult<Id> {
         let entries: Vec<StreamEntry> = self.connection.read(&self.ask_for_newest()).await?;
         match entries.first() {
             Some(entry) => Ok(entry.id),
@@ -248,7 +221,7 @@ fn still_there(pipeline: &mut Pipeline, key: &[u8], last: Id) {
 }
 
 /// Reads the stream for all listeners until the store is dropped.
-async fn read_on(shared: Weak<FeedState>) {
+async fn read_on(shared: Weak<StreamFeed>) {
     while let Some(alive) = shared.upgrade() {
         let began = begin(&alive).await;
         drop(alive);
@@ -272,7 +245,7 @@ async fn read_on(shared: Weak<FeedState>) {
     }
 }
 
-async fn begin(shared: &FeedState) -> RedisResult<(CheckedConnection, Id)> {
+async fn begin(shared: &StreamFeed) -> RedisResult<(CheckedConnection, Id)> {
     let turn = shared.turn.acquire().await;
     let mut connection = shared.connection.listener(&shared.key, READ_TIMEOUT).await?;
     drop(turn);
@@ -296,7 +269,7 @@ async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>
 }
 
 async fn listen(
-    shared: &Weak<FeedState>,
+    shared: &Weak<StreamFeed>,
     connection: &mut CheckedConnection,
     mut last: Id,
 ) -> RedisResult<()> {
@@ -356,12 +329,12 @@ async fn listen(
 type Read = (Vec<(Value, Vec<StreamEntry>)>, Vec<StreamEntry>);
 
 struct FeedFollower {
-    shared: Arc<FeedState>,
+    feed: Arc<StreamFeed>,
     tail: broadcast::Receiver<TailItem>,
     last: Id,
     /// Whether the stream has to be read before the tail says anything new.
     behind: bool,
-    pending: VecDeque<Heard>,
+    pending: VecDeque<StreamEntry>,
 }
 
 impl FeedFollower {
@@ -373,7 +346,7 @@ impl FeedFollower {
         .boxed()
     }
 
-    async fn next(&mut self) -> Result<Heard, StoreError> {
+    async fn next(&mut self) -> Result<StreamEntry, StoreError> {
         loop {
             if let Some(published) = self.pending.pop_front() {
                 return Ok(published);
@@ -393,7 +366,7 @@ impl FeedFollower {
     }
 
     async fn catch_up(&mut self) -> Result<(), StoreError> {
-        let (entries, intact) = self.shared.after(self.last).await.map_err(unavailable)?;
+        let (entries, intact) = self.feed.after(self.last).await.map_err(unavailable)?;
         if !intact {
             return self.skip().await;
         }
@@ -404,19 +377,20 @@ impl FeedFollower {
 
     /// Goes on at the newest entry and says that something was missed.
     async fn skip(&mut self) -> Result<(), StoreError> {
-        self.last = self.shared.newest().await.map_err(unavailable)?;
+        self.last = self.feed.newest().await.map_err(unavailable)?;
         self.behind = false;
-        self.pending.push_back(Heard::Missed(self.last));
+        self.pending.push_back(StreamEntry {
+            id: self.last,
+            content: EntryContent::Gap,
+        });
         Ok(())
     }
 
     fn take(&mut self, entry: StreamEntry) {
         if entry.id > self.last {
             self.last = entry.id;
-            match entry.content {
-                EntryContent::Event(payload) => self.pending.push_back(Heard::Event(entry.id, payload)),
-                EntryContent::Gap => self.pending.push_back(Heard::Missed(entry.id)),
-                EntryContent::Mark => {}
+            if !matches!(entry.content, EntryContent::Mark) {
+                self.pending.push_back(entry);
             }
         }
     }

@@ -52,18 +52,18 @@ impl RedisStore {
         if !self.shared.scattered {
             call = call.key(self.shared.keys.events());
         }
-        let published = self.shared.events.published_with(name);
-        let call = call.arg(published.kept).arg(event.as_slice());
+        let events = &self.shared.events;
+        let call = call.arg(events.kept).arg(event.as_slice());
         let call = call
             .arg(self.shared.keys.prefix())
             .arg(name.as_bytes())
-            .arg(published.streams);
+            .arg(events.near(name));
         let removed: Option<(Vec<u8>, bool)> = self.done(name, call.run(&self.connection).await)?;
         let Some((removed, is_published)) = removed else {
             return Ok(None);
         };
         if !is_published {
-            self.shared.events.publish(name, event).await;
+            events.publish(name, event).await;
         }
         let removed = codec::decode(name, &removed).ok_or(StoreError::Corrupt)?;
         self.leave(&removed).await;
@@ -81,11 +81,11 @@ impl RedisStore {
         own: T,
     ) -> Result<u8, StoreError> {
         self.enter(record).await?;
-        let published = self.shared.events.published_with(record.name);
+        let events = &self.shared.events;
         let call = script.call().key(self.shared.keys.record(record.name));
         let call = call.arg(codec::encode(record)).arg(expiry(record));
-        let call = call.arg(published.kept).arg(event.as_slice()).arg(own);
-        let mut call = call.arg(published.streams);
+        let call = call.arg(events.kept).arg(event.as_slice()).arg(own);
+        let mut call = call.arg(events.near(record.name));
         if !self.shared.scattered {
             call = call.key(self.shared.keys.events());
             for location in self.locations(record) {
@@ -95,7 +95,7 @@ impl RedisStore {
         }
         let outcome = self.done(record.name, call.run(&self.connection).await)?;
         if outcome == TO_PUBLISH {
-            self.shared.events.publish(record.name, event).await;
+            events.publish(record.name, event).await;
         }
         Ok(outcome)
     }
