@@ -128,9 +128,9 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, SEND_TIMEOUT);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
-    let router = {
-        let app = app.clone();
-        move || routes::router(app.for_worker())
+    let stopping = Stopping {
+        requested: runtime.shutdown.clone(),
+        ..app.stopping().clone()
     };
     let ext_authz = match ext_authz_listen {
         Some(address) => {
@@ -150,10 +150,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         }
         None => None,
     };
-    let stopping = Stopping {
-        requested: runtime.shutdown,
-        ..app.stopping().clone()
-    };
+    let router = move || routes::router(app.for_worker());
     let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
     tokio::join!(serving, OptionFuture::from(ext_authz));
     Ok(())

@@ -23,7 +23,7 @@ use crate::http::errors::HttpError;
 use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
-use crate::sessions::{CurrentSession, Use};
+use crate::sessions::{CachedSession, CurrentSession, Use};
 
 /// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
 pub(crate) async fn handle(
@@ -54,10 +54,13 @@ pub(crate) async fn handle(
         ProfileRefetch::OnRequest => requested && head.method == Method::GET,
         ProfileRefetch::Always => head.method == Method::GET,
     };
-    if is_due {
+    let has_bucket = || {
+        let (limit, handle) = (&browser.refetch_limit, current.session.handle.as_str());
+        limit.check(handle, browser.clock.now_ms()).is_ok()
+    };
+    if is_due && has_bucket() {
         match refetch::refetch(&browser, &current).await {
-            Ok(Some(session)) => current.session = session,
-            Ok(None) => {}
+            Ok(session) => current.session = CachedSession::new(session),
             // The session ended meanwhile: the answer is that of no session.
             Err(HttpError::Session {
                 reason: ErrorReason::ErrMissingSession,

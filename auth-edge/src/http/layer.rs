@@ -51,8 +51,9 @@ pub(crate) async fn answer(
     mut request: Request,
 ) -> Result<Response, Infallible> {
     let observed = Observed::begin(&request);
-    if let Some(id) = observed.id_to_pass_on() {
-        request.extensions_mut().insert(id);
+    // No route of our own answers: the ID is passed on.
+    if observed.route.is_none() {
+        request.extensions_mut().insert(observed.id);
     }
     let version = request.version();
     let page = request::wants_page(request.headers()).then(|| Language::of(request.headers()));
@@ -69,7 +70,9 @@ pub(crate) async fn answer(
         }
         Err(refused) => (None, refused.into_response()),
     };
-    layer.count_limit(&answer);
+    if let Some(limit) = answer.extensions().get::<HttpError>().and_then(HttpError::limit) {
+        layer.shared.metrics.limits.count(limit.name());
+    }
     // What holds more than its connection until it is sent: a stream, or an upstream's connection.
     let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
     let visitor = visitor.filter(|_| holds);
@@ -86,18 +89,6 @@ pub(crate) async fn answer(
 }
 
 impl EdgeLayer {
-    /// Counts the limit that an answer says was hit.
-    fn count_limit(&self, answer: &Response) {
-        // Most answers are no failures, and looking for one costs more than this.
-        if answer.status().as_u16() < 400 {
-            return;
-        }
-        let failure = answer.extensions().get::<HttpError>();
-        if let Some(limit) = failure.and_then(HttpError::limit) {
-            self.shared.metrics.limits.count(limit.name());
-        }
-    }
-
     /// A request that may be worked on, and what counts it.
     fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());

@@ -111,7 +111,8 @@ pub(crate) struct Observed {
     pub(crate) id: RequestId,
     started: Instant,
     method: &'static str,
-    route: Option<MatchedPath>,
+    /// The route of our own that answers, if one does.
+    pub(crate) route: Option<MatchedPath>,
     /// The span to answer it in.
     pub(crate) span: Span,
 }
@@ -156,12 +157,6 @@ impl Observed {
             route,
             span,
         }
-    }
-
-    /// The request's ID, where it may be passed on: no route of our own answers.
-    #[must_use]
-    pub(crate) fn id_to_pass_on(&self) -> Option<RequestId> {
-        self.route.is_none().then_some(self.id)
     }
 
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.

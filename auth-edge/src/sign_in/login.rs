@@ -77,9 +77,7 @@ async fn visit(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, H
         Err(reason) => return Ok(sign_in.reject(SignInStep::Login, None, head, reason.into())),
     };
     if by_script {
-        return Err(HttpError::LoginRequired {
-            login_url: login.url(),
-        });
+        return Err(HttpError::LoginRequired(login.url()));
     }
     let session = sign_in.cookies.read(&head.headers);
     // Another site's page sent the visitor, so the strict session cookie was left out. Only a page that comes here again by itself brings

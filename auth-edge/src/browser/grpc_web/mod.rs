@@ -29,6 +29,7 @@ use tonic_web::GrpcWebLayer;
 use self::service::BrowserApi;
 use crate::browser::Browser;
 use crate::http::errors::Limit;
+use crate::http::no_store;
 use crate::http::protect::{csrf, slow_client};
 
 /// Requests carry a handle at most, unpacked if they are compressed; anything larger is not from our pages.
@@ -85,22 +86,14 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
             return refusal(error::status(reason, words, []), StatusCode::OK);
         }
     };
-    let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
-    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
-    response
+    no_store(next.run(Request::from_parts(head, Body::from(body))).await)
 }
-
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// An answer without a message.
 fn refusal(status: Status, code: StatusCode) -> Response {
     let mut response = status.into_http::<Body>();
     *response.status_mut() = code;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/grpc-web+proto"),
-    );
-    headers.insert(header::CACHE_CONTROL, NO_STORE);
-    response
+    let kind = HeaderValue::from_static("application/grpc-web+proto");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    no_store(response)
 }

@@ -4,7 +4,6 @@
 //!
 //! Deliberately absent: sharing between replicas; the bucket is for each of them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use oidc::{Outage, UserinfoError};
@@ -15,7 +14,7 @@ use session_proto::v1::{ErrorReason, Session};
 use crate::browser::Browser;
 use crate::http::errors::{Handler, HttpError};
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::sessions::{CachedSession, CurrentSession, TokenFor};
+use crate::sessions::{CurrentSession, TokenFor};
 use crate::sign_in::user::user;
 
 /// When `me` reads userinfo anew.
@@ -43,25 +42,9 @@ pub(crate) fn limiter() -> RateLimiter {
     RateLimiter::within(REFETCH_WINDOW, REFETCHES)
 }
 
-/// The session with what the provider says of the person now; `None` if the session has used up its bucket.
-pub(super) async fn refetch(
-    browser: &Browser,
-    current: &CurrentSession,
-) -> Result<Option<Arc<CachedSession>>, HttpError> {
-    let handle = current.session.handle.as_str();
-    if browser
-        .refetch_limit
-        .check(handle, browser.clock.now_ms())
-        .is_err()
-    {
-        return Ok(None);
-    }
-    let session = read(browser, current).await?;
-    Ok(Some(CachedSession::new(session)))
-}
-
-/// Reads userinfo with a valid access token, merges it over the user and saves the merge, if this edge may.
-async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, HttpError> {
+/// The session with what the provider says of the person now: reads userinfo with a valid access token, merges it over the user
+/// and saves the merge, if this edge may.
+pub(super) async fn refetch(browser: &Browser, current: &CurrentSession) -> Result<Session, HttpError> {
     let Some(provider) = browser.providers.of_session(&current.session.issuer) else {
         tracing::warn!(
             issuer = current.session.issuer,
@@ -102,9 +85,6 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
             Ok(session) => return Ok(session),
             // An edge may do without the right to keep it.
             Err(error) if error.reason == ErrorReason::ErrCallerNotAllowed => {
-                tracing::debug!(
-                    "the profile that was read anew is not kept: this edge may not call UpdateSession"
-                );
                 session.user = merged;
                 return Ok(session);
             }

@@ -46,10 +46,8 @@ pub(crate) enum HttpError {
     /// As before, for a person who has sent a form: it was not passed on.
     NotSent(&'static str),
     /// A script requested the login route, which only a navigation can use.
-    LoginRequired {
-        /// The absolute URL to navigate to.
-        login_url: String,
-    },
+    /// Holds the absolute URL to navigate to.
+    LoginRequired(String),
     /// The request is malformed: the path, a header or the body.
     BadRequest(&'static str),
     /// The proof that the request comes from our own pages is missing.
@@ -63,12 +61,8 @@ pub(crate) enum HttpError {
     /// More requests are being worked on than the edge takes on.
     Overloaded(Limit),
     /// The body has another content type than the route takes; only programs call such routes.
-    UnsupportedMediaType {
-        /// The one it takes, which the `Accept` header names (RFC 9110, section 15.5.16).
-        accepted: &'static str,
-        /// The words.
-        words: &'static str,
-    },
+    /// Holds the one it takes, which the `Accept` header names (RFC 9110, section 15.5.16).
+    UnsupportedMediaType(&'static str),
     /// Too many requests from this address.
     RateLimited {
         /// Seconds until the next one is welcome.

@@ -33,8 +33,8 @@ pub(crate) fn render(
         (
             HttpError::LogoutToken(_)
             | HttpError::AccessToken { .. }
-            | HttpError::LoginRequired { .. }
-            | HttpError::UnsupportedMediaType { .. },
+            | HttpError::LoginRequired(_)
+            | HttpError::UnsupportedMediaType(_),
             _,
         )
         | (_, None) => as_json(failure, step),
@@ -95,7 +95,7 @@ fn as_json(failure: &HttpError, step: Option<&NextStep>) -> Response {
                 body["login_url"] = login_url.as_str().into();
             }
         }
-        (HttpError::LoginRequired { login_url }, _) => body["login_url"] = login_url.as_str().into(),
+        (HttpError::LoginRequired(login_url), _) => body["login_url"] = login_url.as_str().into(),
         (
             HttpError::Session {
                 scopes: Some(scopes), ..

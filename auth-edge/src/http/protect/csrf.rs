@@ -41,13 +41,10 @@ pub(crate) fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
 
 /// As [`provenance`]; where the browser says nothing by those, by `Referer`, which some send where they leave `Origin` out.
 pub(crate) fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenance {
-    match provenance(headers, base) {
-        Provenance::Unknown => by_referer(headers, base),
-        said => said,
+    let said = provenance(headers, base);
+    if said != Provenance::Unknown {
+        return said;
     }
-}
-
-fn by_referer(headers: &HeaderMap, base: &Url) -> Provenance {
     // An empty one says as little as none.
     let referers = headers.get_all(REFERER).iter().filter(|value| !value.is_empty());
     Provenance::by(referers.map(|referer| {
