@@ -70,5 +70,5 @@ impl Unanswered {
 
 /// An error, and what caused it.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |&error| error.source())
 }
