@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::callers::Callers;
-use crate::grpc::{self, CallContext};
+use crate::grpc::{self, CallContext, Health};
 use crate::keeper::{Keeper, SessionCounts};
 use crate::receiver::{ReceiverError, SignalReceiver, TransmittersFile};
 use crate::refresh::{Measures, RefreshProviders, Refresher};
@@ -224,8 +224,8 @@ pub async fn serve<P: Into<RefreshProviders>>(
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
     let closed = stopping.closed.clone();
-    let health = grpc::health_service(runtime.readiness.subscribe()).await;
-    let router = grpc::routes(sessions, receiver, calls.clone(), health, closed)?;
+    let health = Health::new(runtime.readiness.subscribe());
+    let router = grpc::routes(sessions, receiver, calls.clone(), &health, closed)?;
     let delivering = outbox
         .map(|outbox| transmitter::deliver(&outbox, &runtime.shutdown))
         .transpose()?;

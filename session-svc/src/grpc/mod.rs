@@ -36,13 +36,11 @@ use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
-use tonic_health::pb::health_server::HealthServer;
-use tonic_health::server::HealthService;
 use tonic_reflection::server::Error;
 
 pub(crate) use api::Api;
 pub use call_context::CallContext;
-pub use health::health_service;
+pub use health::Health;
 pub use resource::cookie_generation;
 
 use crate::receiver::SignalReceiver;
@@ -68,7 +66,7 @@ pub fn routes(
     sessions: Sessions,
     receiver: Option<SignalReceiver>,
     calls: CallContext,
-    health: HealthServer<HealthService>,
+    health: &Health,
     shutdown: CancellationToken,
 ) -> Result<impl Fn() -> Router + Send + Sync + 'static, Error> {
     // The Python client speaks nothing newer than v1alpha.
@@ -76,7 +74,7 @@ pub fn routes(
         reflection::builder()?.build_v1()?,
         reflection::builder()?.build_v1alpha()?,
     );
-    let others = Routes::new(health)
+    let others = Routes::new(health.service())
         .add_service(
             v1.accept_compressed(CompressionEncoding::Gzip)
                 .max_decoding_message_size(MAX_REQUEST_BYTES),
@@ -85,9 +83,13 @@ pub fn routes(
             v1alpha
                 .accept_compressed(CompressionEncoding::Gzip)
                 .max_decoding_message_size(MAX_REQUEST_BYTES),
-        )
+        );
+    let listed = health.clone();
+    let list = move |request| listed.clone().list(request);
+    let others = others
         .prepare()
-        .into_axum_router();
+        .into_axum_router()
+        .route(health::LIST, axum::routing::post(list));
     Ok(move || {
         let api = Api {
             sessions: sessions.for_worker(),

@@ -12,7 +12,7 @@ use chassis::runtime::Workers;
 use chassis::secret::Reloading;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::ErrorReason;
-use session_svc::grpc::{self, CallContext, health_service};
+use session_svc::grpc::{self, CallContext, Health};
 use session_svc::keeper::Keeper;
 use session_svc::receiver::{SignalReceiver, TransmittersFile};
 use session_svc::refresh::{LEASE, Measures, RefreshProviders, Refresher};
@@ -114,7 +114,7 @@ impl SessionService {
         let counted = Arc::clone(&calls);
         let keeps_no_updates = Arc::new(AtomicBool::new(false));
         let strict = Arc::clone(&keeps_no_updates);
-        let health = health_service(tokio::sync::watch::Sender::new(true).subscribe()).await;
+        let health = Health::new(tokio::sync::watch::Sender::new(true).subscribe());
         let routes = move |stop| {
             let counted = Arc::clone(&counted);
             let strict = Arc::clone(&strict);
@@ -122,7 +122,7 @@ impl SessionService {
                 sessions.clone(),
                 receiver.clone(),
                 measured.clone(),
-                health.clone(),
+                &health,
                 stop,
             )
             .unwrap();

@@ -34,8 +34,16 @@ async fn health_is_told_to_every_verified_client() {
         };
         let refused = within(client.check(unknown.clone())).await.unwrap_err();
         assert_eq!(refused.code(), Code::NotFound);
-        let refused = within(client.watch(unknown)).await.unwrap_err();
-        assert_eq!(refused.code(), Code::NotFound);
+        let mut stream = within(client.watch(unknown)).await.unwrap().into_inner();
+        let first = within(stream.message()).await.unwrap().unwrap();
+        assert_eq!(first.status(), ServingStatus::ServiceUnknown, "{service}");
+        // The call goes on: another one is answered meanwhile, and this one has not ended.
+        within(client.check(HealthCheckRequest::default())).await.unwrap();
+        let next = std::pin::pin!(stream.message());
+        assert!(
+            futures_util::poll!(next).is_pending(),
+            "{service}: the watch has ended"
+        );
     }
     let own = HealthCheckRequest {
         service: "session.v1.SessionService".to_owned(),

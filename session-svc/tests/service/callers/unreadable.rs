@@ -175,7 +175,9 @@ async fn requests_compressed_with_gzip_are_read_up_to_the_bound_of_their_unpacke
     .encode_to_vec();
     for (path, sent, expected) in [
         ("health.v1.Health/Check", gzipped(b""), Code::Ok),
-        ("health.v1.Health/Check", bomb, Code::ResourceExhausted),
+        ("health.v1.Health/List", gzipped(b""), Code::Ok),
+        ("health.v1.Health/Check", bomb.clone(), Code::ResourceExhausted),
+        ("health.v1.Health/List", bomb, Code::ResourceExhausted),
         (
             "reflection.v1.ServerReflection/ServerReflectionInfo",
             gzipped(&reflect),
