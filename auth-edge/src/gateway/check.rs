@@ -94,10 +94,10 @@ async fn judge(
     let refused = |failure: HttpError| failure.into_response();
     let route = rule.map(|rule| &*rule.route);
     let pass = |authorized: &Authorized, cookie| {
-        passed::answer(gateway, is_from_inside(asking), rule, authorized, cookie).map_err(refused)
+        passed::answer(gateway, is_from_inside(asking), rule, authorized, cookie)
     };
     if route.is_some_and(|route| route.guard == Guard::Open) {
-        return pass(&Authorized::default(), None);
+        return pass(&Authorized::default(), None).map_err(refused);
     }
     let client = (&asking.headers, request::peer(&asking.extensions));
     if let Some(rule) = rule
@@ -115,12 +115,12 @@ async fn judge(
             publisher: None,
         };
         if let Some(token) = bearer::authorize(&presentation).await? {
-            return pass(&Authorized::by_token(token), None);
+            return pass(&Authorized::by_token(token), None).map_err(refused);
         }
     }
     let url = original.url.as_deref().unwrap_or_default();
     if cross_site::is_checked_preflight(original.method.as_ref(), &asking.headers, url) {
-        return pass(&Authorized::default(), None);
+        return pass(&Authorized::default(), None).map_err(refused);
     }
     let missing = |session, missing| refused::refuse(gateway, (asking, original), route, session, missing);
     // The proxy sends a cookie with the application's answer: after a body, that is late.
@@ -153,7 +153,7 @@ async fn judge(
         access_token,
         bearer: None,
     };
-    pass(&authorized, cookie)
+    pass(&authorized, cookie).map_err(refused)
 }
 
 /// The access token to hand out: for the API that the rule names, else for the one that the proxy's configuration names.
