@@ -181,6 +181,10 @@ impl Sites {
 
     fn named(&self, host: &HeaderValue) -> Option<&Site> {
         let authority = Authority::try_from(host.as_bytes()).ok()?;
+        // Browsers send neither a user nor an empty port.
+        if authority.as_str().contains('@') || authority.as_str().ends_with(':') {
+            return None;
+        }
         // A name that ends with a dot is the same one (RFC 1034, section 3.1).
         let name = authority.host();
         let name = name.strip_suffix('.').unwrap_or(name);
