@@ -8,9 +8,11 @@
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use prost::Message;
 use tokio::time::error::Elapsed;
@@ -182,22 +184,30 @@ async fn attempted_by_several<R, F>(
 where
     F: Future<Output = Result<R, Status>>,
 {
-    let attempt_by = |replica: Arc<ReplicaEndpoint>, picked: Option<Picked>| async move {
-        let picked = match picked {
-            Some(picked) => Ok(picked),
-            None => replica.connect().await,
-        };
-        let sent = match picked {
+    let replica = Arc::clone(&picked.replica);
+    let mut first = pin!(attempted(picked, until, send));
+    // Nearly every call ends here.
+    if let Ok(sent) = timeout(patience, first.as_mut()).await {
+        return sent;
+    }
+    let mut asked = vec![Arc::clone(&replica)];
+    let mut silent = asked.clone();
+    let mut attempts = FuturesUnordered::from_iter([async { (replica, first.await) }.left_future()]);
+    let attempt_by = |replica: Arc<ReplicaEndpoint>| async move {
+        let sent = match replica.connect().await {
             Ok(picked) => attempted(picked, until, send).await,
             Err(status) => Err(AttemptFailure::Unsent(status)),
         };
         (replica, sent)
     };
-    let first = Arc::clone(&picked.replica);
-    let mut asked = vec![Arc::clone(&first)];
-    let mut silent = asked.clone();
-    let mut attempts = FuturesUnordered::from_iter([attempt_by(first, Some(picked))]);
     loop {
+        if asked.len() < ATTEMPTS_MAX as usize
+            && let Some(other) = pool.another(&asked)
+        {
+            asked.push(Arc::clone(&other));
+            silent.push(Arc::clone(&other));
+            attempts.push(attempt_by(other).right_future());
+        }
         match timeout(patience, attempts.next()).await {
             Ok(Some((replica, sent))) => {
                 let at = silent.iter().position(|other| Arc::ptr_eq(other, &replica));
@@ -215,13 +225,6 @@ where
             // An attempt that fails last returns its failure.
             Ok(None) => return Err(AttemptFailure::Silence),
             Err(_elapsed) => {}
-        }
-        if asked.len() < ATTEMPTS_MAX as usize
-            && let Some(other) = pool.another(&asked)
-        {
-            asked.push(Arc::clone(&other));
-            silent.push(Arc::clone(&other));
-            attempts.push(attempt_by(other, None));
         }
     }
 }
