@@ -89,7 +89,7 @@ impl HttpError {
             | Self::MissingClaims { .. } => S::FORBIDDEN,
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
             Self::TooSlow => S::REQUEST_TIMEOUT,
-            Self::UnsupportedMediaType(_) => S::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedMediaType { .. } => S::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } => S::TOO_MANY_REQUESTS,
             Self::Overloaded(_)
             | Self::SignIn { .. }
@@ -118,7 +118,7 @@ impl HttpError {
             Self::TooLarge => "too_large",
             Self::TooSlow => "request_timeout",
             Self::Overloaded(_) => "overloaded",
-            Self::UnsupportedMediaType(_) => "unsupported_media_type",
+            Self::UnsupportedMediaType { .. } => "unsupported_media_type",
             Self::RateLimited { .. } => "rate_limited",
             Self::SignIn { .. } => Handler::Callback.code(),
             Self::Provider(handler, _) => handler.code(),
@@ -144,7 +144,7 @@ impl HttpError {
             Self::NotAuthenticated => "Not signed in",
             Self::NotSent(_) => "You are signed out",
             Self::LoginRequired(_) => "Sign in first",
-            Self::BadRequest(_) | Self::UnsupportedMediaType(_) => "That request was not understood",
+            Self::BadRequest(_) | Self::UnsupportedMediaType { .. } => "That request was not understood",
             Self::Csrf | Self::CrossSite => "That did not come from our pages",
             Self::TooLarge => "Too large",
             Self::TooSlow => "That took too long",
@@ -176,7 +176,6 @@ impl HttpError {
             Self::LoginRequired(_) => "Signing in needs a navigation of the whole page to login_url.",
             Self::Csrf => "The request lacks the proof that it comes from this site's own pages.",
             Self::CrossSite => "Signing out needs a visit to this address, not a request in the background.",
-            Self::UnsupportedMediaType(_) => "The request's body is of another type than this address takes.",
             Self::TooLarge => "The request's body is too large.",
             Self::TooSlow => "The rest of the request did not arrive in time.",
             Self::Overloaded(_) => {
@@ -197,6 +196,7 @@ impl HttpError {
             Self::BadRequest(words)
             | Self::LogoutToken(words)
             | Self::NotSent(words)
+            | Self::UnsupportedMediaType { words, .. }
             | Self::Forbidden { words, .. }
             | Self::AccessToken { words, .. } => words,
             Self::NotBound => {
@@ -218,7 +218,9 @@ impl HttpError {
         let seconds = |secs: u64| Some((header::RETRY_AFTER, HeaderValue::from(secs)));
         match self {
             Self::MethodNotAllowed(allow) => Some((header::ALLOW, HeaderValue::from_str(allow).ok()?)),
-            Self::UnsupportedMediaType(kind) => Some((header::ACCEPT, HeaderValue::from_static(kind))),
+            Self::UnsupportedMediaType { accepted, .. } => {
+                Some((header::ACCEPT, HeaderValue::from_static(accepted)))
+            }
             Self::RateLimited { retry_after_secs, .. } => seconds(*retry_after_secs),
             _ if self.status() == StatusCode::SERVICE_UNAVAILABLE => seconds(RETRY_AFTER_SECS),
             _ => None,

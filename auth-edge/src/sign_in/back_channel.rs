@@ -49,9 +49,10 @@ async fn receive(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response,
     let arrived_ms = sign_in.clock.monotonic_ms();
     sign_in.admit((&sign_in.back_channel_limit, Limit::BackChannelLogouts), head)?;
     if !super::is_form(&head.headers) {
-        return Err(HttpError::UnsupportedMediaType(
-            "application/x-www-form-urlencoded",
-        ));
+        return Err(HttpError::UnsupportedMediaType {
+            accepted: "application/x-www-form-urlencoded",
+            words: "The request's body has to be application/x-www-form-urlencoded.",
+        });
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     let mut tokens = url::form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "logout_token");

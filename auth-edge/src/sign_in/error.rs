@@ -236,7 +236,7 @@ fn of_failure(failure: &HttpError) -> Option<Reason> {
         | HttpError::LogoutToken(_)
         | HttpError::TooLarge
         | HttpError::TooSlow
-        | HttpError::UnsupportedMediaType(_) => Some(Reason::Body),
+        | HttpError::UnsupportedMediaType { .. } => Some(Reason::Body),
         HttpError::Internal => Some(Reason::Fault),
         _ => None,
     }

@@ -51,7 +51,10 @@ pub(crate) async fn receive(
         return Err(HttpError::NotFound);
     }
     if !super::is_of_type(&head.headers, TYPE) {
-        return Err(HttpError::UnsupportedMediaType(TYPE));
+        return Err(HttpError::UnsupportedMediaType {
+            accepted: TYPE,
+            words: "The request's body has to be application/secevent+jwt.",
+        });
     }
     let token = super::form(body, MAX_BODY_BYTES).await?;
     let authorization = head.headers.get(header::AUTHORIZATION);

@@ -61,8 +61,12 @@ pub(crate) enum HttpError {
     /// More requests are being worked on than the edge takes on.
     Overloaded(Limit),
     /// The body has another content type than the route takes; only programs call such routes.
-    /// Holds the one it takes, which the `Accept` header names (RFC 9110, section 15.5.16).
-    UnsupportedMediaType(&'static str),
+    UnsupportedMediaType {
+        /// The one it takes, which the `Accept` header names (RFC 9110, section 15.5.16).
+        accepted: &'static str,
+        /// The words, with that type.
+        words: &'static str,
+    },
     /// Too many requests from this address.
     RateLimited {
         /// Seconds until the next one is welcome.

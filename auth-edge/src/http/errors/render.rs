@@ -34,7 +34,7 @@ pub(crate) fn render(
             HttpError::LogoutToken(_)
             | HttpError::AccessToken { .. }
             | HttpError::LoginRequired(_)
-            | HttpError::UnsupportedMediaType(_),
+            | HttpError::UnsupportedMediaType { .. },
             _,
         )
         | (_, None) => as_json(failure, step),

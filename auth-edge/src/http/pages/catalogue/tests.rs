@@ -30,7 +30,7 @@ const FOR_PROGRAMS: [&str; 8] = [
     "The logout token was used before.",
     "The logout token's sub and sid do not belong together.",
     "The logout token was refused.",
-    "The request's body is of another type than this address takes.",
+    "The request's body has to be application/secevent+jwt.",
     "Signing in needs a navigation of the whole page to login_url.",
     "The user does not have an active session or is not authenticated",
     "Not signed in",
