@@ -24,13 +24,15 @@ pub struct Memory {
 /// The least of what the machine has and what control groups allow, as a container has one; none where neither can be seen.
 ///
 /// The limit of a group around this process's own counts as well. One that lies outside of what a container sees of control groups
-/// cannot be read, and does not.
+/// of version 2 cannot be read, and does not.
 #[must_use]
 pub fn available() -> Option<Memory> {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let limit = control_groups::limit(&text(OWN_GROUPS), Path::new(CONTROL_GROUPS));
-    let limits = limit.into_iter().chain(machine(&text(MACHINE)));
-    limits.min_by_key(|memory| memory.bytes)
+    let limits = control_groups::limits(&text(OWN_GROUPS), Path::new(CONTROL_GROUPS));
+    limits
+        .into_iter()
+        .chain(machine(&text(MACHINE)))
+        .min_by_key(|memory| memory.bytes)
 }
 
 /// What the machine has: `MemTotal:  24641136 kB`.

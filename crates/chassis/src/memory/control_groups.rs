@@ -1,26 +1,29 @@
 //! Limits of memory that the control groups of this process set (man 7 cgroups).
 //!
-//! A process is in one group of version 2; `/proc/self/cgroup` names it. The least limit of the group and of those around it counts, as far
-//! as they can be seen: in a container that is its own part of them alone. Groups of version 1 are not read.
+//! A process is in one group of version 2, or in one of version 1 for each controller, or both; `/proc/self/cgroup` names them. The least
+//! limit of a group and of those around it counts, as far as they can be seen: in a container that is its own part of them alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Memory;
 
-/// What the group of this process and those around it allow, by its `/proc/self/cgroup`, where `root` is the folder of control groups.
-/// The line of version 2 is `0::PATH`. The limit `max` is none.
-pub(super) fn limit(groups: &str, root: &Path) -> Option<Memory> {
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let group = folder(root, path);
-    let groups = group.ancestors().take_while(|group| group.starts_with(root));
-    groups
-        .filter_map(|group| {
-            let source = group.join("memory.max");
-            let bytes = fs::read_to_string(&source).ok()?.trim().parse().ok()?;
-            Some(Memory { bytes, source })
-        })
-        .min_by_key(|memory| memory.bytes)
+/// Limits beyond this are none: version 1 says a number near the largest there is.
+const UNLIMITED: u64 = 1 << 60;
+
+/// What the groups of this process allow, by its `/proc/self/cgroup`, where `root` is the folder of control groups. A line is
+/// `NUMBER:CONTROLLERS:PATH`.
+pub(super) fn limits(groups: &str, root: &Path) -> Vec<Memory> {
+    let limits = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        if controllers.is_empty() {
+            return around(&folder(root, path), root);
+        }
+        let limits_memory = controllers.split(',').any(|name| name == "memory");
+        limits_memory.then(|| hierarchical(&folder(&root.join("memory"), path)))?
+    });
+    limits.collect()
 }
 
 /// Where a group can be looked at. Within a container its path may be the one outside, while the group itself is at the top.
@@ -30,6 +33,31 @@ fn folder(top: &Path, path: &str) -> PathBuf {
         true => folder,
         false => top.to_owned(),
     }
+}
+
+/// Version 1 tells the least limit of a group and those around it, be they seen or not.
+fn hierarchical(group: &Path) -> Option<Memory> {
+    let source = group.join("memory.stat");
+    let text = fs::read_to_string(&source).ok()?;
+    let mut lines = text.lines();
+    let bytes = lines.find_map(|line| line.strip_prefix("hierarchical_memory_limit "))?;
+    limited(bytes, source)
+}
+
+/// Version 2 tells the limit of each group, in which `max` is none.
+fn around(group: &Path, top: &Path) -> Option<Memory> {
+    let groups = group.ancestors().take_while(|group| group.starts_with(top));
+    groups
+        .filter_map(|group| {
+            let source = group.join("memory.max");
+            limited(&fs::read_to_string(&source).ok()?, source)
+        })
+        .min_by_key(|memory| memory.bytes)
+}
+
+fn limited(text: &str, source: PathBuf) -> Option<Memory> {
+    let bytes = text.trim().parse().ok().filter(|bytes| *bytes < UNLIMITED)?;
+    Some(Memory { bytes, source })
 }
 
 #[cfg(test)]
@@ -44,7 +72,9 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        let least = super::limit(groups, root.path())?;
+        let least = limits(groups, root.path())
+            .into_iter()
+            .min_by_key(|memory| memory.bytes)?;
         let source = least.source.strip_prefix(root.path()).unwrap();
         Some((least.bytes, source.to_str().unwrap().to_owned()))
     }
@@ -67,6 +97,27 @@ mod tests {
         assert_eq!(limit("0::/pods/small\n"), at(200, "pods/small/memory.max"));
         assert_eq!(limit("0::/free\n"), None);
         assert_eq!(limit("4:memory:/pods\n"), None);
+    }
+
+    #[test]
+    fn a_group_of_version_1_knows_those_around_it() {
+        let files = [
+            (
+                "memory/pod/memory.stat",
+                "cache 5\nhierarchical_memory_limit 4096\nrss 1\n",
+            ),
+            (
+                "memory/free/memory.stat",
+                "hierarchical_memory_limit 9223372036854771712\n",
+            ),
+            ("unified/pod/cgroup.procs", ""),
+        ];
+        let limit = |groups| found(&files, groups);
+        let pod = at(4096, "memory/pod/memory.stat");
+        assert_eq!(limit("5:cpu:/\n4:cpuset,memory:/pod\n"), pod);
+        assert_eq!(limit("4:memory:/pod\n0::/pod\n"), pod);
+        assert_eq!(limit("4:memory:/free\n"), None);
+        assert_eq!(limit("nonsense\n"), None);
     }
 
     #[test]
