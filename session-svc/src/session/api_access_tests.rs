@@ -29,16 +29,6 @@ fn token(target: &ApiTarget, scope: &str, expires_at_ms: u64) -> ApiToken {
     }
 }
 
-fn decided(
-    session: &Session,
-    target: &ApiTarget,
-    source: ApiTokenSource,
-    force: bool,
-    now_ms: u64,
-) -> Result<Decision, TokenRefusal> {
-    decide_api(session, target, source, force, now_ms)
-}
-
 #[test]
 fn a_token_is_served_for_exactly_what_it_was_requested_for() {
     let orders = target("orders", &["read", "write"]);
@@ -50,7 +40,7 @@ fn a_token_is_served_for_exactly_what_it_was_requested_for() {
     let same = target("orders", &["write", "read", "write"]);
     let serves = |target: &ApiTarget| {
         matches!(
-            decided(&session, target, ApiTokenSource::AccessToken, false, 0),
+            decide_api(&session, target, ApiTokenSource::AccessToken, false, 0),
             Ok(Decision::Serve(_))
         )
     };
@@ -101,7 +91,7 @@ fn what_another_is_requested_with_decides_whether_it_can_be_requested() {
         (false, false, active, AccessToken, 0, Err(R::MissingAccessToken)),
     ] {
         let session = session(access, refresh, state);
-        let decision = decided(&session, &orders, source, false, now_ms);
+        let decision = decide_api(&session, &orders, source, false, now_ms);
         assert_eq!(
             decision, expected,
             "{access} {refresh} {state:?} {source:?} {now_ms}"
@@ -114,7 +104,7 @@ fn a_scope_that_was_not_granted_is_not_requested_again_while_the_token_lives() {
     let orders = target("orders", &["read", "write"]);
     let mut session = session(true, true, false);
     session.tokens.api.put(token(&orders, "read", EXPIRES_MS), 0);
-    let decided = |force, now_ms| decided(&session, &orders, ApiTokenSource::AccessToken, force, now_ms);
+    let decided = |force, now_ms| decide_api(&session, &orders, ApiTokenSource::AccessToken, force, now_ms);
     let refused = Err(TokenRefusal::InsufficientScope(vec!["write".to_owned()]));
     assert_eq!(decided(false, GOOD_UNTIL_MS), refused);
     assert_eq!(decided(false, GOOD_UNTIL_MS + 1), Ok(Decision::Refresh));
