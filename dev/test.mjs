@@ -122,10 +122,10 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // Most tests wait: for a lease, a failover, an idle timeout, a browser. So more of them run at once than there are cores.
 const CORES = availableParallelism();
-const TESTS_AT_ONCE = 2 * CORES; // Rust tests; .config/nextest.toml names those that take the place of two
-const FILES_AT_ONCE = CORES + 1; // files of a node suite
+const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml names those that take the place of two
+const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
-/** Files of node suites that run after the others and one by one; and why. */
+/** Files of node suites that run after the others and two at a time; and why. */
 const SPARED_FILES = {
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
@@ -138,7 +138,7 @@ const SPARED_FILES = {
 };
 
 /** Files that take half a minute or more come first: one that began last would run on alone. */
-const LONG_FILES = ['recipe-needs.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'device-bound.spec.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
+const LONG_FILES = ['redis-pods.test.mjs', 'recipe-needs.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'device-bound.spec.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
 
 // ---------------------------------------------------------------- running and counting
 
@@ -184,7 +184,7 @@ async function nodeTests(cwd, folder, ending) {
   const there = existsSync(join(cwd, folder)) ? readdirSync(join(cwd, folder)).filter((name) => name.endsWith(ending)) : [];
   const files = [...LONG_FILES.filter((name) => there.includes(name)), ...there.filter((name) => !LONG_FILES.includes(name))];
   const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
-  const results = [await nodeFiles(cwd, most, FILES_AT_ONCE), await nodeFiles(cwd, spared, 1)];
+  const results = [await nodeFiles(cwd, most, FILES_AT_ONCE), await nodeFiles(cwd, spared, 2)];
   const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
   return { code: Math.max(...results.map(({ code }) => Math.abs(code))), said: results.flatMap(({ said }) => said), passed: total('passed'), failed: total('failed') };
 }
@@ -276,15 +276,15 @@ const SUITES = [
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'product', what: 'both programs with a real provider', needs: ['redis', 'valkey', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
+  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: docsSite },
+  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
+  { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
+  { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
   { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API, external authorization and traces from Python', needs: ['python', 'openssl', 'redis'], prepare: [provider, services, collector], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'browser', what: 'real browsers on the whole stack', needs: ['chromium', 'firefox', 'certutil', 'faketime', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
-  { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
-  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: docsSite },
-  { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
-  { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },
-  { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'images', what: 'container images, what goes into them, and compose.yaml on real containers', needs: ['podman', 'redis', 'openssl'], prepare: [compose, images], run: () => nodeTests(ROOT, 'dev/tests/images', '.test.mjs') },
   { name: 'pods', what: 'the manifests as real pods', needs: ['podman', 'redis', 'openssl', 'kubectl'], prepare: [images], run: () => nodeTests(ROOT, 'dev/tests/pods', '.test.mjs') },
 ];
@@ -301,7 +301,7 @@ if (unknown.length > 0) {
  * Suites that measure no time and need no more than a core run beside others that wait most of the time, in a process of their own;
  * what they print comes when they are done.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['docs', 'supply-chain', 'kubernetes', 'settings'] };
+const BESIDE = { first: 'product', last: 'chaos', suites: ['docs', 'supply-chain', 'kubernetes', 'settings', 'providers', 'python', 'examples'] };
 
 /** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];

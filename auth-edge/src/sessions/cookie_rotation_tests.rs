@@ -17,7 +17,7 @@ const WAY_MS: u64 = 15_000;
 /// How long an edge may not have heard of a change.
 const UNHEARD_MS: u64 = 1_000;
 const EDGES: usize = 3;
-const SCHEDULES: u32 = 10_000;
+const SCHEDULES: u32 = 3_000;
 
 /// A request that somebody sends: so long after the one before, with these delays, to this edge.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use fuzz::edge::{Entry, Outcome};
 use fuzz::{Target as _, short_run};
 
 /// Inputs derived for each entry: a few seconds in all.
-const DERIVED: usize = 150;
+const DERIVED: usize = 75;
 
 #[test]
 fn whatever_is_sent_makes_no_fault_and_no_session_that_was_not_asked_for() {

@@ -4,7 +4,7 @@ use fuzz::rpc::Rpc;
 use fuzz::short_run;
 
 /// Inputs derived for each method: a few seconds in all.
-const DERIVED: usize = 600;
+const DERIVED: usize = 300;
 
 /// The status of a fault of the service.
 const INTERNAL: i32 = 13;

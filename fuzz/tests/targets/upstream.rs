@@ -4,7 +4,7 @@ use fuzz::upstream::{Outcome, Upstream};
 use fuzz::{Target as _, short_run};
 
 /// Inputs derived for each upstream: some seconds in all, most of them waiting for requests that never end.
-const DERIVED: usize = 300;
+const DERIVED: usize = 150;
 
 #[test]
 fn whatever_is_sent_reaches_an_upstream_as_one_message_that_is_nobodys_identity() {
