@@ -122,7 +122,7 @@ const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // Most tests wait: for a lease, a failover, an idle timeout, a browser. So more of them run at once than there are cores.
 const CORES = availableParallelism();
-const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml names those that take the place of two
+const TESTS_AT_ONCE = 3 * CORES; // Rust tests; .config/nextest.toml names those that take the place of three
 const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
 /** Files of node suites that run after the others and two at a time; and why. */
