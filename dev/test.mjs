@@ -127,18 +127,18 @@ const FILES_AT_ONCE = 2 * CORES; // files of a node suite
 
 /** Files of node suites that run after the others and two at a time; and why. */
 const SPARED_FILES = {
+  'chaos.test.mjs': 'that everything is well again within seconds of a fault',
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
   'pods.test.mjs': 'requests that are refused while pods are replaced',
   'redis-memory.test.mjs': 'memory of a pod',
   'redis-pods.test.mjs': 'Sentinels replace a master that is only slow; how long calls are refused while one hands over',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
-  'seeds.test.mjs': 'that everything is well again within seconds of a fault',
   'slow-clients.test.mjs': 'memory, and how long others wait',
 };
 
 /** Files that take half a minute or more come first: one that began last would run on alone. */
-const LONG_FILES = ['redis-pods.test.mjs', 'recipe-needs.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'device-bound.spec.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
+const LONG_FILES = ['redis-pods.test.mjs', 'chaos.test.mjs', 'recipe-needs.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'device-bound.spec.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
 
 // ---------------------------------------------------------------- running and counting
 
@@ -275,8 +275,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'product', what: 'both programs with a real provider', needs: ['redis', 'valkey', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
-  { name: 'chaos', what: 'faults from a seed while people sign in and out, and an oracle for every answer', needs: ['redis', 'faketime', 'openssl'], prepare: [provider, services], run: () => nodeTests(ROOT, 'dev/tests/chaos', '.test.mjs') },
+  { name: 'product', what: 'both programs with a real provider, and under faults from seeds', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: docsSite },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
@@ -301,7 +300,7 @@ if (unknown.length > 0) {
  * Suites that measure no time and need no more than a core run beside others that wait most of the time, in a process of their own;
  * what they print comes when they are done.
  */
-const BESIDE = { first: 'product', last: 'chaos', suites: ['docs', 'supply-chain', 'kubernetes', 'settings', 'providers', 'python', 'examples'] };
+const BESIDE = { first: 'rust', last: 'browser', suites: ['docs', 'supply-chain', 'kubernetes', 'settings', 'providers', 'python', 'examples'] };
 
 /** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];
