@@ -48,7 +48,7 @@ const NEEDS = {
   nginx: { there: () => works('nginx', ['-v']) && existsSync(HEADERS_MORE), debian: ['nginx-light', 'libnginx-mod-http-headers-more-filter'] },
   caddy: { there: () => works('caddy', ['version']), debian: ['caddy'] },
   haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
-  chromium: { there: () => existsSync('/usr/bin/chromium'), debian: ['chromium'] },
+  chromium: { there: () => ['chromium', 'chromium-headless-shell'].every((name) => existsSync(`/usr/bin/${name}`)), debian: ['chromium', 'chromium-headless-shell'] },
   firefox: { there: () => existsSync('/usr/bin/firefox-esr'), debian: ['firefox-esr'] },
   certutil: { there: () => existsSync('/usr/bin/certutil'), debian: ['libnss3-tools'] },
   python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },

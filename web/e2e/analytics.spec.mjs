@@ -18,9 +18,10 @@ async function window(stack) {
   const opened = await open(stack, {
     userAgent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36",
   });
-  await opened.context.addInitScript(() =>
-    Object.defineProperty(navigator, "webdriver", { get: () => false }),
-  );
+  await opened.context.addInitScript(() => {
+    Object.defineProperty(navigator, "webdriver", { get: () => false });
+    Object.defineProperty(navigator, "userAgentData", { get: () => undefined }); // it names a headless browser
+  });
   return opened;
 }
 
