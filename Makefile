@@ -63,5 +63,5 @@ bench: ## measures everything in 20 minutes, beside bounds; writes docs/performa
 bench-quick: ## measures what a change is likely to move, in three minutes; records nothing
 	@exec node bench/run.mjs --quick
 
-screenshots: ## makes the pictures of the README
+screenshots: ## makes the pictures of the documents
 	@exec node dev/screenshots.mjs

@@ -1,4 +1,4 @@
-// The picture the README shows. Usage: npm run screenshots. Pictures of every page and state come from screens.spec.mjs.
+// The picture of docs/web.md. Usage: npm run screenshots. Pictures of every page and state come from screens.spec.mjs.
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { STATES } from "./states.mjs";
