@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use auth_edge::doctor::DOCTOR;
 use auth_edge::{settings, start};
 
-/// Every request makes and frees many small pieces (docs/decisions/allocator.md).
+/// Every request makes and frees many small pieces (docs/decisions/workers.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -46,7 +46,7 @@ fn machine(text: &str) -> Option<Memory> {
 }
 
 /// Keeps the kernel from giving this process huge pages: of 2 MiB each, few are used whole, and the memory of a service doubles
-/// (docs/decisions/allocator.md). Does nothing where the system has none, or forbids it.
+/// (docs/decisions/workers.md). Does nothing where the system has none, or forbids it.
 pub(crate) fn refuse_huge_pages() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
