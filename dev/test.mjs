@@ -101,7 +101,6 @@ async function provide(needs) {
     await run('apt-get', ['update', '-q'], { env, quiet: true });
     const options = packages.every(isInstallable) ? [] : await withBackports(env);
     await run('apt-get', [...options, 'install', '-q', '-y', '--no-install-recommends', ...packages], { env, quiet: true });
-    // a Redis started by the package would hold its port; the tests start their own
   }
   const still = missing.filter((name) => !NEEDS[name].there());
   if (still.length > 0) {
@@ -261,11 +260,6 @@ const provider = () => installPackages('dev/idp', say);
 
 const bills = () => run(process.execPath, ['dev/sbom.mjs'], { quiet: true });
 
-async function docsSite() {
-  const { code } = await stream(process.execPath, ['dev/docs.mjs']);
-  return { code, passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 };
-}
-
 /**
  * The images as `make images` makes them, but for the profile of the programs: this one compiles in a third of the time. Begun while other suites wait,
  * with what these leave of the cores.
@@ -288,7 +282,7 @@ const SUITES = [
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'product', what: 'both programs with a real provider, and under faults from seeds', needs: ['redis', 'valkey', 'faketime', 'busybox', 'python', 'nginx', 'caddy', 'haproxy', 'promtool', 'openssl', 'curl'], prepare: [provider, web, services, proxies, beginImages], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
-  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: docsSite },
+  { name: 'docs', what: 'the documents as a site: every page has its place, every link leads somewhere', run: async () => { const { code } = await stream(process.execPath, ['dev/docs.mjs']); return { code, passed: Number(code === 0), failed: Number(code !== 0) }; } },
   { name: 'supply-chain', what: 'advisories, bills of materials, licences, the release', needs: ['python'], prepare: [bills, judges], run: () => nodeTests(ROOT, 'dev/tests/supply-chain', '.test.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl', 'promtool'], run: () => unittest('kubernetes') },
   { name: 'settings', what: 'the settings of the Kubernetes manifests, read by the programs', needs: ['python', 'kubectl', 'openssl'], prepare: [services], run: () => unittest('kubernetes/programs') },

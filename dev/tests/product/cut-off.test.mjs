@@ -1,5 +1,6 @@
 // Session services that are cut off: their connections stand, new ones are accepted, and nothing is ever answered.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 
 import { until } from '../../lib/net.mjs';
@@ -24,11 +25,17 @@ after(async () => {
 });
 
 const signal = (name, ...processes) => processes.forEach((process_) => process.kill(stack.pid(process_), name));
+const isStopped = (name) => / T /.test(readFileSync(`/proc/${stack.pid(name)}/stat`, 'utf8'));
+/** On a busy machine a process goes on until the first of its threads takes the signal. */
+async function freeze(...processes) {
+  signal('SIGSTOP', ...processes);
+  await until(PATIENCE_MS, () => processes.every(isStopped), () => `${processes} went on after SIGSTOP`);
+}
 const patiently = (path) => person.fetch(stack.edgeUrl + path, { signal: AbortSignal.timeout(PATIENCE_MS) });
 
 test('one of two cut off is noticed by nobody', async () => {
   for (const name of ['session', 'session-2']) {
-    signal('SIGSTOP', name);
+    await freeze(name);
     for (let sent = 0; sent < REQUESTS; sent += 1) assert.equal((await patiently('/api/auth/me')).status, 200, `${name}, request ${sent}`);
     signal('SIGCONT', name);
   }
@@ -36,7 +43,7 @@ test('one of two cut off is noticed by nobody', async () => {
 
 test('all cut off is 503 with Retry-After, again and again; cookie and session stay', async () => {
   const cookie = person.sessionCookie(stack);
-  signal('SIGSTOP', 'session', 'session-2');
+  await freeze('session', 'session-2');
   for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check', '/account']) {
     const answer = await patiently(path);
     assert.equal(answer.status, 503, path);
