@@ -14,12 +14,13 @@ pub trait Clock: Send + Sync + 'static {
     /// The time now, in milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
 
-    /// The time now, in whole seconds since the Unix epoch.
+    /// The current time, in whole seconds since the Unix epoch.
     fn now_secs(&self) -> u64 {
         self.now_ms() / 1000
     }
 
-    /// Milliseconds since some moment of this process: for durations, which a clock that is set must not change.
+    /// Milliseconds since some moment of this process. For durations: setting the wall clock does not change
+    /// it.
     fn monotonic_ms(&self) -> u64 {
         static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
         u64::try_from(STARTED.elapsed().as_millis()).unwrap_or(u64::MAX)
@@ -43,7 +44,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time now as records have it (RFC 3339, in UTC, with microseconds).
+/// The current time as records show it (RFC 3339, UTC, microseconds).
 pub(crate) fn timestamp() -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -51,7 +52,7 @@ pub(crate) fn timestamp() -> String {
     text
 }
 
-/// A clock that stands still until it is moved; clones share the time.
+/// A clock that only tests move; clones share the time.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<AtomicU64>);
 

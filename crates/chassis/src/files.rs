@@ -1,7 +1,7 @@
-//! Watching files for change, by looking at their content.
+//! Watches files for changes by comparing their content.
 //!
-//! Polling follows what Kubernetes does to mounted Secrets (a symbolic link is swapped, no event reaches the old
-//! file) and works on every file system. Invariant: a file that cannot be read, or is too large, is no change.
+//! Polling works on every file system, and for Kubernetes Secrets, where a symbolic link is swapped and the
+//! old file gets no event. Invariant: a file that is unreadable or too large counts as unchanged.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-/// How often a watched file is looked at: half of the ten seconds within which a change must be in use.
+/// How often a watched file is read: half of the ten seconds within which a change must take effect.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The largest file read at all: settings, key rings and certificate chains are far below 1 MiB.
+/// The size limit of files. Settings, key rings and certificate chains are far below 1 MiB.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Watches several files as one value, every `every`: calls `on_change` with their contents. The first look is a change. Needs a tokio
-/// runtime; ends with it or when the handle is aborted.
+/// Watches several files as one value, every `every`, and calls `on_change` with their contents, first at
+/// once. Needs a tokio runtime; ends with it, or when the handle is aborted.
 pub fn watch<F>(every: Duration, paths: Vec<PathBuf>, mut on_change: F) -> JoinHandle<()>
 where
     F: FnMut(&[Vec<u8>]) + Send + 'static,
@@ -50,11 +50,11 @@ where
     })
 }
 
-/// The mark that some editors put before UTF-8 text. It is never part of a secret, a table or a certificate.
+/// The byte order mark that some editors put before UTF-8 text. It is never part of a value.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a file of at most [`MAX_FILE_BYTES`], without a byte order mark. Errors: those of the operating system, and
-/// `FileTooLarge`.
+/// Reads a file of at most [`MAX_FILE_BYTES`] and removes the byte order mark. Errors: those of the operating
+/// system, and `FileTooLarge`.
 pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     use io::Read as _;
     let mut content = Vec::new();

@@ -1,9 +1,9 @@
-//! What an examination of a deployment found: one line for each thing that was looked at, and what to do where it does not fit.
+//! The results of examining a deployment: one line for each check, and advice if a check fails.
 //!
 //! Invariants
-//! - An id is stable: programs decide by it. The words may change with every release.
-//! - Whatever does not fit comes with what to do about it.
-//! - No finding holds a secret, and none can steer a terminal.
+//! - An id is stable, because programs read it. The words may change with every release.
+//! - Every warning or problem comes with advice.
+//! - No finding holds a secret or terminal control characters.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -17,16 +17,16 @@ const RESULT_WIDTH: usize = 7;
 /// Characters of the longest id of a check.
 const CHECK_WIDTH: usize = 24;
 
-/// How a finding stands.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
-    /// As it should be.
+    /// As expected.
     Fits,
-    /// To be known or to be registered; neither right nor wrong.
+    /// For the operator's information, or to register somewhere; neither right nor wrong.
     Information,
-    /// Could not be found out; nothing speaks against it.
+    /// Could not be checked; there is no sign of a problem.
     Unknown,
-    /// Works, or works for most, but should be looked at.
+    /// Works, at least in most cases, but needs attention.
     Warning,
     /// Does not work.
     Problem,
@@ -47,15 +47,15 @@ impl Verdict {
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it stands.
+    /// The result.
     pub verdict: Verdict,
-    /// What was found.
+    /// The observation.
     pub found: String,
-    /// What to do, as an imperative. If it is a setting to change, the advice begins with its name and a colon.
+    /// Advice, as an imperative. If a setting has to change, the advice starts with its name and a colon.
     pub advice: Option<String>,
 }
 
-/// A check by its id, in lower case with underscores, and what it found.
+/// The id of a check, in lower case with underscores, and its finding.
 pub type Check = (&'static str, Finding);
 
 impl Finding {
@@ -68,37 +68,37 @@ impl Finding {
         }
     }
 
-    /// As it should be.
+    /// A finding with the verdict `Fits`.
     #[must_use]
     pub fn fits(found: impl Into<String>) -> Self {
         Self::new(Verdict::Fits, found, None)
     }
 
-    /// To be known.
+    /// A finding with the verdict `Information`.
     #[must_use]
     pub fn information(found: impl Into<String>) -> Self {
         Self::new(Verdict::Information, found, None)
     }
 
-    /// Could not be found out.
+    /// A finding with the verdict `Unknown`.
     #[must_use]
     pub fn unknown(found: impl Into<String>) -> Self {
         Self::new(Verdict::Unknown, found, None)
     }
 
-    /// To be looked at.
+    /// A finding with the verdict `Warning`.
     #[must_use]
     pub fn warning(found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(Verdict::Warning, found, Some(advice.into()))
     }
 
-    /// Does not work.
+    /// A finding with the verdict `Problem`.
     #[must_use]
     pub fn problem(found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(Verdict::Problem, found, Some(advice.into()))
     }
 
-    /// The same finding with something an operator may do.
+    /// Adds optional advice to a finding.
     #[must_use]
     pub fn advise(self, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
@@ -109,16 +109,16 @@ impl Finding {
 /// Checks of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What they are about.
+    /// The subject of the checks.
     pub title: String,
-    /// The checks, in the order in which one needs the other.
+    /// The checks. A check may depend on earlier ones.
     pub checks: Vec<Check>,
 }
 
-/// Everything that was found.
+/// All findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// By what they are about.
+    /// One section for each subject.
     pub sections: Vec<Section>,
 }
 
@@ -128,7 +128,7 @@ impl Report {
         checks.filter(|(_, finding)| finding.verdict == verdict).count()
     }
 
-    /// A line for each check, and below it what to do.
+    /// Formats one line for each check, followed by its advice.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -155,7 +155,7 @@ impl Report {
     /// Prints the text. The exit code is a failure if there is a problem.
     #[must_use]
     pub fn print(&self) -> ExitCode {
-        // A reader that hung up is no failure of ours.
+        // A reader that closed the pipe is not an error.
         let _ = std::io::stdout().write_all(self.text().as_bytes());
         match self.count(Verdict::Problem) {
             0 => ExitCode::SUCCESS,

@@ -1,10 +1,9 @@
-//! What every service needs to run and no service should write twice: settings from flags, environment and
-//! files, logs, an audit log, traces, metrics, the admin listener, readiness, draining, TLS that reloads, and a bounded
-//! HTTP server.
+//! Shared parts of every service: settings from flags, environment and files; logs, audit log, traces,
+//! metrics; the admin listener, readiness and draining; TLS with reloading, and a bounded HTTP server.
 //!
-//! Invariants: nothing in here knows OpenID Connect, sessions or gRPC; every wait, size and count is bounded by a
-//! named constant; a secret has no way into a log line. Deliberately absent: dependency injection, plugins, a
-//! configuration file format of its own.
+//! Invariants: this crate knows no OpenID Connect, sessions or gRPC. Named constants bound every wait, size
+//! and count. Secrets cannot reach a log line. Deliberately absent: dependency injection, plugins, a
+//! configuration format of its own.
 
 pub(crate) mod admin;
 pub mod audit;

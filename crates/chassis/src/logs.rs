@@ -1,7 +1,7 @@
-//! Log records: one line each, JSON for machines, plain for a terminal.
+//! Log records: one line each, JSON for machines or plain text for a terminal.
 //!
-//! JSON escapes field values; the plain format does not, so its control characters are replaced on the way out, and
-//! nothing a client sends begins a record of its own. No request waits for a record to be written (`queue`).
+//! JSON escapes field values. Plain text does not, so control characters in it are replaced: no client input
+//! can start a record of its own. No request waits for a record to be written (`queue`).
 
 mod json;
 mod queue;
@@ -26,7 +26,7 @@ use crate::traces::{TARGET, Traces};
 pub(crate) enum Format {
     /// A JSON object on each line.
     Json,
-    /// For people.
+    /// Plain text for people.
     Pretty,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Format {
 pub(crate) struct LogSettings {
     /// How records are written.
     pub(crate) format: Format,
-    /// Which are written, as `EnvFilter` reads it.
+    /// The filter of records, in the syntax of `EnvFilter`.
     pub(crate) filter: String,
 }
 
@@ -59,8 +59,8 @@ impl LogSettings {
     }
 }
 
-/// Starts writing the records of `service` to standard output by way of `queue`, and spans to `traces` if there are any. Audit records
-/// go to the queue `audit` as JSON, or among the others where there is none, unless `drops_audit`. Later calls change nothing.
+/// Starts writing the records of `service` to `queue` and spans to `traces`, if set. Audit records go to
+/// `audit` as JSON, else to `queue`, unless `drops_audit`. Later calls have no effect.
 pub(crate) fn init(
     service: &'static str,
     settings: &LogSettings,
@@ -70,7 +70,7 @@ pub(crate) fn init(
     traces: Option<&Traces>,
 ) {
     let mut filter = settings.filter.clone();
-    // After the operator's filter, so that it wins: RUST_LOG does not filter audit records.
+    // This comes after the operator's filter and overrides it: RUST_LOG does not filter audit records.
     let level = if drops_audit { "off" } else { "info" };
     filter += &format!(",{}={level}", audit::TARGET);
     if traces.is_some() {
@@ -95,7 +95,7 @@ pub(crate) fn init(
             .boxed(),
     };
     let spans = traces.map(Traces::layer);
-    // Fails only when a subscriber is there already, as in a test that starts two services.
+    // It fails only if a subscriber exists already, for example in a test that starts two services.
     let _ = tracing_subscriber::registry()
         .with(filter)
         .with(audit)

@@ -1,30 +1,30 @@
-//! How much memory this process may have, and in what pages.
+//! The memory limit and the page size of this process.
 
 mod control_groups;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What tells of the control groups that this process is in, and where they can be looked at.
+/// Lists the control groups of this process, and where they are mounted.
 const OWN_GROUPS: &str = "/proc/self/cgroup";
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// What tells of the machine.
+/// Describes the machine's memory.
 const MACHINE: &str = "/proc/meminfo";
 
 /// Memory this process may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// How much, in bytes.
+    /// The limit in bytes.
     pub bytes: u64,
-    /// The file that says so.
+    /// The file that contains the limit.
     pub source: PathBuf,
 }
 
-/// The least of what the machine has and what control groups allow, as a container has one; none where neither can be seen.
+/// The smallest of the machine's memory and the limits of its control groups; `None` if neither can be read.
 ///
-/// The limit of a group around this process's own counts as well. One that lies outside of what a container sees of control groups
-/// of version 2 cannot be read, and does not.
+/// Limits of enclosing groups count as well. A container with control groups of version 2 cannot see the
+/// groups outside, so those do not count.
 #[must_use]
 pub fn available() -> Option<Memory> {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -35,7 +35,7 @@ pub fn available() -> Option<Memory> {
         .min_by_key(|memory| memory.bytes)
 }
 
-/// What the machine has: `MemTotal:  24641136 kB`.
+/// Parses the machine's memory: `MemTotal:  24641136 kB`.
 fn machine(text: &str) -> Option<Memory> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -45,8 +45,8 @@ fn machine(text: &str) -> Option<Memory> {
     })
 }
 
-/// Keeps the kernel from giving this process huge pages: of 2 MiB each, few are used whole, and the memory of a service doubles
-/// (docs/decisions/workers.md). Does nothing where the system has none, or forbids it.
+/// Turns off huge pages for this process. Few of the 2 MiB pages are used fully, and the memory of a service
+/// doubles (docs/decisions/workers.md). No effect on systems without them.
 pub(crate) fn refuse_huge_pages() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);

@@ -1,9 +1,10 @@
 //! Audit records: who did what to which session, from where and with what outcome, in one schema.
 //!
-//! A record is a tracing event of the target [`TARGET`], made in one place ([`AuditRecord::write`]). [`crate::logs`] writes it to the
-//! stream of `AUDIT_LOG` ([`crate::audit_log`]).
+//! A record is a tracing event of the target [`TARGET`], made in one place ([`AuditRecord::write`]).
+//! [`crate::logs`] writes it to the stream of `AUDIT_LOG` ([`crate::audit_log`]).
 //!
-//! Invariant: a record holds no token, session ID, code, cookie or claim. It names a person by issuer and subject.
+//! Invariant: a record holds no token, session ID, code, cookie or claim. It names a person by issuer and
+//! subject.
 //!
 //! The schema with its version: [`schema`], and `docs/audit-log.md` for people.
 
@@ -17,5 +18,5 @@ pub use self::record::{AuditRecord, Outcome, reloaded};
 pub use self::repeated::RepeatedRecords;
 pub use self::schema::Event;
 
-/// The target of audit records among tracing events. No other target begins with it, so that a filter names these and no others.
+/// The tracing target of audit records. No other target starts with it, so a filter can select exactly these.
 pub const TARGET: &str = "audit::record";

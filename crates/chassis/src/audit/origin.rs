@@ -1,7 +1,7 @@
-//! What a record says of the request that led to it: the request's ID and who called.
+//! The request that an audit record refers to: its ID and its caller.
 //!
-//! Travels with the task that answers the request, so that whatever is recorded on the way names both; a task that is spawned on
-//! the way carries it by [`carried`].
+//! The value travels with the task that answers the request, so every record written by the task names both.
+//! A task spawned on the way inherits it through [`carried`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,22 +9,23 @@ use std::sync::Arc;
 /// Digits of a request ID.
 const DIGITS: usize = 32;
 
-/// Names a request in the response, on error pages, in the log, in traces, in audit records and to upstreams: 32 hexadecimal
-/// digits.
+/// The request ID in responses, error pages, logs, traces, audit records and upstream requests: 32
+/// hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId([u8; DIGITS]);
 
 impl RequestId {
-    /// The ID these random bits make. It is no secret: that no other request has it is all it needs.
+    /// Builds an ID from random bytes. It is not a secret; it only has to be unique.
     #[must_use]
     pub fn of(random: [u8; DIGITS / 2]) -> Self {
         let mut digits = [b'0'; DIGITS];
-        // There is room for two digits of each byte.
+        // Each byte needs two digits.
         let _ = base16ct::lower::encode(&random, &mut digits);
         Self(digits)
     }
 
-    /// The ID a caller sent; none if it has another form: callers choose it, and it is written into records.
+    /// Parses an ID that a caller sent. Rejects every other form: callers choose it, and it is written into
+    /// records.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let digits: [u8; DIGITS] = text.try_into().ok()?;
@@ -37,13 +38,13 @@ impl RequestId {
     /// The ID.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // All of it is ASCII.
+        // An ID is always ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl Default for RequestId {
-    /// Nobody's.
+    /// The ID of no request: all zeros.
     fn default() -> Self {
         Self([b'0'; DIGITS])
     }
@@ -55,12 +56,12 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The request that is being answered.
+/// The request that is being answered, and its caller.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Its ID.
     pub request_id: RequestId,
-    /// Who called, by the names in the certificate; none where callers show none.
+    /// The caller, by the names in its certificate; `None` if callers have no certificate.
     pub caller: Option<Arc<str>>,
 }
 
@@ -69,19 +70,19 @@ tokio::task_local! {
 }
 
 impl Origin {
-    /// Answers a request: whatever is recorded meanwhile names this one.
+    /// Runs `answer` for this request: every record written meanwhile names the request.
     pub fn scope<F: Future>(self, answer: F) -> impl Future<Output = F::Output> {
         ORIGIN.scope(self, answer)
     }
 
-    /// The request that this task answers, if it answers one.
+    /// The request that this task answers, if any.
     #[must_use]
     pub fn current() -> Option<Self> {
         ORIGIN.try_with(Clone::clone).ok()
     }
 }
 
-/// Work that goes on in a task of its own and still belongs to the request that is being answered now.
+/// Runs `work` in a task of its own, on behalf of the request that is being answered now.
 pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     let origin = Origin::current();
     async move {

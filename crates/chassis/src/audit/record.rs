@@ -1,4 +1,4 @@
-//! One record, filled in by whoever knows what happened, and written.
+//! One audit record: callers fill in what they know and write it.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use crate::trace_id::trace_id;
 /// How something ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Well.
+    /// It succeeded.
     #[default]
     Success,
-    /// Not: refused, or failed.
+    /// It was refused or it failed.
     Failure,
 }
 
 impl Outcome {
-    /// As records have it.
+    /// The outcome's name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,32 +30,32 @@ impl Outcome {
     }
 }
 
-/// One record; what is not known stays out. The fields' meanings are in `docs/audit-log.md`.
+/// One record; unknown fields are left out. `docs/audit-log.md` explains the fields.
 #[derive(Clone, Debug, Default)]
 pub struct AuditRecord<'a> {
     /// What happened.
     pub event: Event,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it failed: a stable word.
+    /// Why it failed, as a stable word.
     pub reason: Option<&'a str>,
-    /// Issuer identifier and subject of the person.
+    /// Issuer identifier and subject of the user.
     pub actor: Option<(&'a str, &'a str)>,
     /// The session's handle.
     pub session: Option<&'a str>,
     /// Handles of several sessions, separated by spaces.
     pub sessions: Option<&'a str>,
-    /// Who called; the caller of the request that is being answered if it is not said.
+    /// The caller; by default the caller of the current request.
     pub caller: Option<&'a str>,
-    /// Who opened the connection: address and port.
+    /// Address and port of the peer that opened the connection.
     pub peer: Option<(&'a str, u16)>,
-    /// Where the browser is, by its own address.
+    /// The browser's own address.
     pub client_address: Option<&'a str>,
-    /// What the browser calls itself.
+    /// The browser's `User-Agent`.
     pub user_agent: Option<&'a str>,
-    /// The request's ID; that of the request that is being answered if it is not said.
+    /// The request's ID; by default that of the current request.
     pub request_id: Option<&'a str>,
-    /// The trace; that of the current span if it is not said.
+    /// The trace ID; by default that of the current span.
     pub trace_id: Option<&'a str>,
     /// The provider's id.
     pub provider: Option<&'a str>,
@@ -63,15 +63,15 @@ pub struct AuditRecord<'a> {
     pub provider_error: Option<&'a str>,
     /// The step of signing in or out.
     pub step: Option<&'a str>,
-    /// What an error said, with its causes.
+    /// The error, with its causes.
     pub error: Option<&'a (dyn std::error::Error + 'static)>,
-    /// The method of the session API and the status it was answered with.
+    /// The method of the session API, and the status of the answer.
     pub rpc: Option<(&'a str, &'a str)>,
     /// The type of a security event, without the URI around it.
     pub security_event: Option<&'a str>,
-    /// What a refresh came to, or what was done about a security event.
+    /// The result of a refresh, or the action taken on a security event.
     pub result: Option<&'a str>,
-    /// Whether a refresh was begun before anybody needed it.
+    /// Whether the refresh started ahead of time, before a request needed the token.
     pub ahead: Option<bool>,
     /// The audience of a token for one API.
     pub audience: Option<&'a str>,
@@ -81,22 +81,22 @@ pub struct AuditRecord<'a> {
     pub cause: Option<&'a str>,
     /// How many sessions ended.
     pub ended_count: Option<u32>,
-    /// The release of a process that starts.
+    /// The release of the process.
     pub version: Option<&'a str>,
-    /// How many repetitions, or lost records, the record stands for; one if it is not said.
+    /// Number of repetitions or lost records that this record stands for; default 1.
     pub count: Option<u64>,
-    /// The setting that was read again.
+    /// The setting that was reloaded.
     pub setting: Option<&'a str>,
-    /// The file it was read from.
+    /// The file that was read.
     pub path: Option<&'a str>,
-    /// The header that an application does not get; with a claim behind a dot, what its assertion lacks.
+    /// The header that the application does not receive; `header.claim` if its assertion only lacks a claim.
     pub header: Option<&'a str>,
-    /// How long it took, in microseconds.
+    /// The duration in microseconds.
     pub duration_us: Option<u64>,
 }
 
 impl AuditRecord<'_> {
-    /// A record of this event.
+    /// Starts a record of this event.
     #[must_use]
     pub fn new(event: Event, outcome: Outcome) -> Self {
         Self {
@@ -163,7 +163,7 @@ impl AuditRecord<'_> {
     }
 }
 
-/// Records that what a setting's file holds is used now, or is refused, in the audit log and in the log.
+/// Records, in the audit log and in the log, that the file of a setting was reloaded or refused.
 pub fn reloaded(setting: &str, path: Option<&Path>, outcome: Result<(), &(dyn std::error::Error + 'static)>) {
     let path = path.map(|path| path.display().to_string());
     let judged = match outcome {

@@ -1,8 +1,10 @@
-//! Records of what can be repeated: the first is written, the repetitions of a minute become one record with their `count`.
+//! Records of repeatable events: the first is written; repetitions within a minute become one record with a
+//! `count`.
 //!
 //! Invariants
-//! - Nothing that a client repeats writes more than one record a minute, however often it comes.
-//! - The table is bounded. Beyond its bound records count together that differ in person, session, address or error alone.
+//! - However often a client repeats an event, it causes at most one record a minute.
+//! - The table is bounded. When it is full, records that differ only in person, session, address or error
+//!   count together.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,25 +15,27 @@ use super::{AuditRecord, Event, Outcome};
 use crate::clock::Clock;
 use crate::findings::chain;
 
-/// How long repetitions are only counted: short enough that an operator sees an attack while it lasts.
+/// How long repetitions are only counted. It is short enough that an operator sees an attack while it lasts.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Different records the table holds. With one record a minute for each, a thousand addresses write less than a megabyte a minute.
+/// Bound on different records in the table. At one record a minute each, this is less than a megabyte a
+/// minute.
 const KEYS_MAX: usize = 1_024;
 
-/// Characters of an error by which records differ: a client must not choose how large the table is.
+/// Characters of an error that distinguish records. The bound keeps clients from choosing the size of the
+/// table.
 const ERROR_CHARS_MAX: usize = 256;
 
-/// What records have in common that are repetitions of each other.
+/// The fields that repetitions of one record share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     event: Event,
     outcome: Outcome,
     /// Reason, caller, provider, error of the provider, step, method and status.
     shared: [Option<String>; 7],
-    /// Issuer, subject, session and address.
+    /// Issuer, subject, session and client address.
     own: [Option<String>; 4],
-    /// What went wrong, with its causes: an operator looks for them by one request ID.
+    /// The error with its causes. The request ID is not part of it.
     error: Option<String>,
 }
 
@@ -59,7 +63,7 @@ impl Key {
         }
     }
 
-    /// What it shares with the records of other people.
+    /// The part of the key that records of other people share.
     fn shared(self) -> Self {
         Self {
             own: Default::default(),
@@ -114,7 +118,8 @@ impl std::fmt::Debug for RepeatedRecords {
 }
 
 impl RepeatedRecords {
-    /// Sums up repetitions once a minute, in a task that ends with this. Needs a tokio runtime.
+    /// Starts a task that writes the repetitions once a minute and ends with this value. Needs a tokio
+    /// runtime.
     pub fn start(clock: Arc<dyn Clock>) -> Arc<Self> {
         let records = Arc::new(Self::new(clock));
         tokio::spawn(follow(Arc::downgrade(&records)));
@@ -128,7 +133,7 @@ impl RepeatedRecords {
         }
     }
 
-    /// Writes a record, or counts it if the same was written within the last minute.
+    /// Writes a record, or counts it if an equal one was written within the last minute.
     pub fn write(&self, record: &AuditRecord<'_>) {
         let now_ms = self.clock.monotonic_ms();
         let key = Key::of(record);
@@ -185,7 +190,7 @@ fn is_over(repetitions: &Repetitions, now_ms: u64) -> bool {
     Duration::from_millis(now_ms.saturating_sub(repetitions.since_ms)) >= INTERVAL
 }
 
-/// Writes what was repeated in the minutes that are over, and forgets what was not.
+/// Writes the repetitions of minutes that have passed, and removes entries without repetitions.
 fn sum_up(table: &mut HashMap<Key, Repetitions>, now_ms: u64) {
     table.retain(|key, repetitions| {
         if !is_over(repetitions, now_ms) {
@@ -213,7 +218,7 @@ mod tests {
 
     const MINUTE_MS: u64 = 60_000;
 
-    /// Counts records, and adds up how many requests they stand for.
+    /// Counts records, and sums up the requests they stand for.
     #[derive(Clone, Default)]
     struct Written(Arc<(AtomicUsize, AtomicU64)>);
 

@@ -1,7 +1,7 @@
-//! The schema of audit records: which events there are, which fields, and what they mean.
+//! The schema of audit records: events, fields and their meaning.
 //!
-//! `docs/audit-log.md` has the same for people; a test holds the two together. A field that is added raises the minor number, one
-//! that is renamed, removed or means something else the major one.
+//! `docs/audit-log.md` documents the same; a test compares the two. Adding a field raises the minor version.
+//! Renaming, removing or redefining a field raises the major version.
 
 /// The version of the schema, in every record.
 pub(crate) const VERSION: &str = "1.0";
@@ -14,35 +14,36 @@ pub enum Event {
     ProcessStart,
     /// A process stopped.
     ProcessStop,
-    /// A file of settings, keys or certificates was read again, or refused.
+    /// A file with settings, keys or certificates was reloaded, or refused.
     ConfigurationReload,
-    /// Records found no room and were dropped; `count` says how many.
+    /// Records were dropped because the queue was full; `count` says how many.
     AuditLoss,
-    /// Somebody signed in, or was refused.
+    /// A user signed in, or the sign-in was refused.
     SignIn,
-    /// Somebody signed out.
+    /// A user signed out.
     SignOut,
-    /// The provider signed somebody out, or its message was refused.
+    /// The provider signed a user out, or its message was refused.
     ProviderLogout,
-    /// A call of the session service that changes something, hands out a token, reads what belongs to somebody without its secret, or was
-    /// refused.
+    /// A call to the session service that changes something, returns a token, reads user data without the
+    /// session secret, or was refused.
     ApiCall,
     /// A watch ended.
     WatchEnd,
     /// A session ended.
     SessionEnd,
-    /// Tokens of a session were refreshed, or not.
+    /// A session's tokens were refreshed, or the refresh failed.
     TokenRefresh,
-    /// A session was bound to its device, or somebody with its cookie could not prove to be there.
+    /// A session was bound to its device, or a client with its cookie failed to prove possession of the
+    /// device key.
     DeviceBinding,
-    /// A transmitter of security events told of something.
+    /// A transmitter sent a security event.
     SecurityEvent,
-    /// A header for an application, or a claim within one, could not be written.
+    /// A header for an application, or a claim in it, could not be written.
     HeaderLeftOut,
 }
 
 impl Event {
-    /// As records name it.
+    /// The event's name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,7 +78,7 @@ mod tests {
 
     const MANUAL: &str = include_str!("../../../../docs/audit-log.md");
 
-    /// What the format adds to a record, and what it makes of an error.
+    /// Fields that the log format adds to a record.
     const OF_THE_LOG: [&str; 5] = ["target", "schema", "service", "timestamp", "error.sources"];
 
     const EVENTS: [Event; 14] = [

@@ -1,8 +1,8 @@
-//! A file of records: appended to, synced to the disk within a second, opened again after it was moved away.
+//! An append-only file of records. It is synced to disk within a second, and reopened after a rotation.
 //!
 //! Invariants
 //! - A write that fails is retried until it succeeds; records wait in the queue meanwhile.
-//! - Nothing that is in the file is ever changed.
+//! - Existing content of the file never changes.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,10 @@ use prometheus::{IntCounter, Registry};
 
 use crate::readiness::{Condition, Readiness, Weight};
 
-/// Who may read it besides its owner: the group, which collectors are in.
+/// The file mode: the group, which includes log collectors, may read.
 const MODE: u32 = 0o640;
 
-/// The most seconds of records that a power failure may cost.
+/// Records of at most this time are lost in a power failure.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time between two checks whether the file was moved away.
@@ -50,7 +50,7 @@ pub(crate) struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens a file to append to. Failed writes are counted in `registry` and shown by `readiness`.
+    /// Opens a file for appending. Counts failed writes in `registry` and reports them in `readiness`.
     ///
     /// # Errors
     /// The file cannot be opened, or the metric is registered already.
@@ -116,7 +116,7 @@ impl AuditFile {
         Ok(())
     }
 
-    /// Whether the path names another file now, or none.
+    /// Whether the path now leads to another file, or to none.
     fn is_moved(&self) -> bool {
         let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let named = std::fs::metadata(&self.path).map(identity).ok();
@@ -144,8 +144,8 @@ impl AuditFile {
 }
 
 impl Write for AuditFile {
-    /// Writes all lines, however long it takes. If the file is moved away meanwhile, a half written line goes into the new file as a
-    /// whole.
+    /// Writes all lines, however long it takes. After a rotation in between, an incomplete line is written
+    /// again, as a whole, to the new file.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while let Some(rest) = lines.get(written..).filter(|rest| !rest.is_empty()) {

@@ -1,13 +1,14 @@
 //! The audit log: where audit records go.
 //!
-//! With `AUDIT_LOG=stdout` records are lines among the log records. With a path a [`crate::logs::LogQueue`] of their own writes them
-//! to a file ([`AuditFile`]).
+//! With `AUDIT_LOG=stdout` records are lines among the log records. With a path a [`crate::logs::LogQueue`]
+//! of their own writes them to a file ([`AuditFile`]).
 //!
 //! Invariants
-//! - No request waits for a record. A record that finds no room is counted, and the count is a record (`audit.loss`).
+//! - No request waits for a record. If the queue is full, the record is dropped and counted (`audit.loss`).
 //! - `RUST_LOG` does not filter audit records.
 //!
-//! Deliberately absent: protection of the written records and sending them over the network, which are the collector's work.
+//! Deliberately absent: protection of the written records and sending them over the network, which are the
+//! collector's work.
 
 mod file;
 mod settings;

@@ -1,12 +1,14 @@
-//! Records as JSON: an object on each line, with the time, the level, the record's fields and its target.
+//! Records as JSON: one object a line, with time, level, fields and target.
 //!
 //! Invariants
-//! - An error given as one (`error = &error as &dyn Error`) is there with every cause: its own words under the field's name, those of
-//!   its causes, the outermost first, under the name with `.sources`, as the plain format has them.
-//! - A record is one line, whatever its values hold.
-//! - What is recorded while a request is answered has the request's ID, whether whoever records it knows it or not.
+//! - An error value (`error = &error as &dyn Error`) is written with all causes: its message under the
+//!   field's name, its causes, outermost first, under the name with `.sources`. The plain format has the
+//!   same.
+//! - A record is always one line.
+//! - A record written while a request is answered has the request's ID, even if the code that writes it does
+//!   not know the ID.
 //!
-//! Deliberately absent: spans, whose fields a record does not repeat.
+//! Deliberately absent: spans. A record does not repeat their fields.
 
 use std::error::Error;
 use std::fmt;
@@ -22,22 +24,23 @@ use super::queue::LogQueue;
 use crate::audit::{self, Origin, schema};
 use crate::clock::timestamp;
 
-/// The most causes of one error that are written: chains have four or five, and one that is longer may never end.
+/// Bound on the causes of one error that are written. Usual chains have four or five; a faulty chain might be
+/// endless.
 const MAX_SOURCES: usize = 16;
 
-/// Bytes most records stay below.
+/// Most records are smaller than this, in bytes.
 const USUAL_BYTES: usize = 512;
 
-/// The field that names the request a record is about.
+/// The field with the request's ID.
 const REQUEST_ID: &str = "request_id";
 
 /// Writes records as JSON.
 pub(super) struct Json {
-    /// The service that audit records name.
+    /// The service name in audit records.
     pub(super) service: &'static str,
-    /// Which records it writes. Those of another layer cost nothing here.
+    /// The records that this layer writes. It skips those of other layers at no cost.
     pub(super) records: Records,
-    /// Where they go.
+    /// The queue that receives the records.
     pub(super) queue: LogQueue,
 }
 
@@ -67,7 +70,7 @@ impl<S: Subscriber> Layer<S> for Json {
     }
 }
 
-/// An audit record. It has no message, which is the event's name again.
+/// Formats an audit record. It has no message: the message would repeat the event's name.
 fn audit_line(service: &str, time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = Vec::with_capacity(USUAL_BYTES);
     let mut serializer = serde_json::Serializer::new(&mut line);
@@ -111,11 +114,11 @@ fn recorded<M: SerializeMap>(map: M, event: &Event<'_>, has_message: bool) -> Re
     }
 }
 
-/// The fields of a record, written as they come.
+/// Writes the fields of a record in the order of arrival.
 struct Fields<M: SerializeMap> {
     map: M,
     has_message: bool,
-    /// A visitor can give no error back.
+    /// The first error. A visitor cannot return errors.
     failed: Option<M::Error>,
 }
 

@@ -1,8 +1,8 @@
-//! The queue of log records, written by a thread of its own.
+//! The queue of log records. A thread of its own writes it.
 //!
-//! Invariants: whoever logs never waits for whoever reads; what waits is bounded; what is dropped is counted, and reported once
-//! there is capacity again; the number of records in a second is bounded (`rate`). Records that gather within a few milliseconds go
-//! out in one write, which costs less than one each.
+//! Invariants: code that logs never waits for the reader of the log. The queue is bounded; dropped records
+//! are counted, and reported once there is capacity again. The number of records a second is bounded
+//! (`rate`). The thread writes the records of a few milliseconds at once: one write is cheaper than many.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,19 +15,20 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::rate::{Class, RECORDS_PER_SECOND, RecordRate, SECOND};
 use crate::audit::{self, AuditRecord, Event, Outcome};
 
-/// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
+/// Bytes that may wait: about ten thousand records, which a service under full load writes within a second.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// Bytes of it that only warnings and audit records may use, so that a flood of the others drops none of them.
+/// Bytes of the capacity reserved for warnings and audit records, so that a flood of other records drops none
+/// of them.
 const RESERVED: usize = 1024 * 1024;
 
-/// The target of what the queue says of itself.
+/// The target of the queue's own records.
 const OWN_TARGET: &str = module_path!();
 
 /// How long records gather before they are written.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// A buffer that was larger than this in a burst is given back.
+/// A buffer that grew larger than this is released after a burst.
 const KEPT: usize = 64 * 1024;
 
 /// Records that wait to be written; clones share them.
@@ -45,14 +46,14 @@ struct PendingRecords {
     records: Vec<u8>,
     /// Whether a batch is being written.
     writing: bool,
-    /// Log records dropped and not reported yet.
+    /// Log records dropped but not reported yet.
     dropped: u64,
-    /// Audit records dropped and not reported yet.
+    /// Audit records dropped but not reported yet.
     dropped_audit: u64,
     rate: RecordRate,
 }
 
-/// Counts records that are not written; clones share the counts.
+/// Counts records that were not written; clones share the counts.
 #[derive(Clone)]
 pub(crate) struct UnwrittenRecords {
     dropped: IntCounter,
@@ -64,7 +65,7 @@ impl UnwrittenRecords {
     /// Makes the counters and adds them to the metrics.
     ///
     /// # Errors
-    /// A name is taken.
+    /// The name is registered already.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counter = |name, help| {
             let counter = IntCounter::new(name, help)?;
@@ -104,7 +105,7 @@ impl LogQueue {
     /// Starts the thread `name`, which writes to `out`.
     ///
     /// # Errors
-    /// There can be no further thread.
+    /// The system cannot start another thread.
     pub(crate) fn start(
         name: &str,
         out: impl Write + Send + 'static,
@@ -128,7 +129,7 @@ impl LogQueue {
         self.0.add(line, class(record));
     }
 
-    /// Waits until everything is written, for at most `timeout`. Returns whether it is.
+    /// Waits until all records are written, for at most `timeout`. Returns whether they are.
     pub(crate) fn flush(&self, timeout: Duration) -> bool {
         let pending = self.0.pending();
         let is_busy = |pending: &mut PendingRecords| pending.writing || !pending.records.is_empty();
@@ -173,13 +174,13 @@ impl SharedQueue {
         }
     }
 
-    /// Writes until the process ends.
+    /// Writes records until the process ends.
     fn write_to(&self, mut out: impl Write) {
         let mut batch = Vec::new();
         let mut reported = Instant::now();
         loop {
             let pending = self.pending();
-            // For a second at most: records that were left out are reported, whether or not others come.
+            // Wait at most a second: dropped records are reported even if no other record arrives.
             let some = self
                 .more
                 .wait_timeout_while(pending, SECOND, |pending| pending.records.is_empty());
@@ -225,7 +226,7 @@ impl SharedQueue {
     }
 }
 
-/// Takes one record for people at a time, which arrives in one piece, and makes one line of it.
+/// Turns a record of the plain format, which arrives in one piece, into one line.
 pub(crate) struct RecordWriter<'a> {
     shared: &'a SharedQueue,
     class: Class,
@@ -263,7 +264,7 @@ impl<'a> MakeWriter<'a> for LogQueue {
     }
 }
 
-/// Which bound a record counts against.
+/// The rate limit that a record counts against.
 fn class(record: &Metadata<'_>) -> Class {
     match record.target() {
         audit::TARGET => Class::Audit,
@@ -282,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// An output that takes nothing before it is let, and then gives what it took.
+    /// An output that accepts nothing until the test allows it, and then returns what it accepted.
     struct Pipe {
         open: mpsc::Receiver<()>,
         taken: mpsc::Sender<Vec<u8>>,
@@ -344,7 +345,7 @@ mod tests {
         let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
         let long = "x".repeat(64 * 1024);
         tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
-            // One batch may be being written already, one more fills the queue.
+            // One batch may be in the writer already; another one fills the queue.
             for _ in 0..2 * CAPACITY / long.len() {
                 tracing::info!("ordinary {long}");
             }

@@ -1,27 +1,28 @@
-//! How many records a process writes in a second.
+//! Bounds the number of records that a process writes in a second.
 //!
-//! Clients decide how many records there are: each request makes one. The runtime keeps what is written on the node's disk and
-//! rotates it rarely, so a flood of requests would otherwise fill the disk, and the pod would be evicted for it.
+//! Each request writes a record, so clients decide how many there are. The runtime keeps records on the
+//! node's disk and rotates them rarely. Without a bound, a flood of requests fills the disk, and the pod is
+//! evicted.
 
 use std::time::{Duration, Instant};
 
-/// Records written in a second, of each class. The kubelet looks every 10 s for logs to rotate, and rotates at 10 MiB by default:
-/// 1,000 records of 1 KiB, three times the usual size, stay below that.
+/// Records of each class in a second. The kubelet checks log sizes every 10 s and rotates at 10 MiB by
+/// default; 1,000 records of 1 KiB, three times the usual size, stay below that.
 pub(super) const RECORDS_PER_SECOND: u32 = 1_000;
 
-/// The time the bound is for.
+/// The period of the bound.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// Which bound a record counts against.
+/// The class of a record; each has its own bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Requests and what else goes on.
+    /// Access records and other information.
     Ordinary,
-    /// Warnings and errors: a flood of the ordinary leaves none of them out.
+    /// Warnings and errors: a flood of ordinary records displaces none of them.
     Important,
-    /// Audit records, written however many there are.
+    /// Audit records: no bound.
     Audit,
-    /// What the queue says of itself, written however much that is.
+    /// Records of the queue itself: no bound.
     Own,
 }
 
@@ -43,7 +44,7 @@ impl RecordRate {
         }
     }
 
-    /// Whether one more record of this class is written now. If not, it counts as left out.
+    /// Whether another record of this class may be written now. If not, it is counted as left out.
     pub(super) fn admits(&mut self, class: Class, now: Instant) -> bool {
         if self.is_over(now) {
             (self.began, self.ordinary, self.important) = (now, 0, 0);
@@ -59,7 +60,7 @@ impl RecordRate {
         is_admitted
     }
 
-    /// Takes how many were left out since the last report, once a second.
+    /// Returns, once a second, the number of records left out since the last report.
     pub(super) fn report(&mut self, reported: &mut Instant, now: Instant) -> Option<u64> {
         if self.left_out == 0 || now.saturating_duration_since(*reported) < SECOND {
             return None;

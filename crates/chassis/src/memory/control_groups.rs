@@ -1,18 +1,19 @@
-//! Limits of memory that the control groups of this process set (man 7 cgroups).
+//! Memory limits from the control groups of this process (man 7 cgroups).
 //!
-//! A process is in one group of version 2, or in one of version 1 for each controller, or both; `/proc/self/cgroup` names them. The least
-//! limit of a group and of those around it counts, as far as they can be seen: in a container that is its own part of them alone.
+//! A process is in one group of version 2, in one of version 1 for each controller, or in both;
+//! `/proc/self/cgroup` lists them. The smallest limit of a group and its visible ancestors counts. A
+//! container sees only its own part.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Memory;
 
-/// Limits beyond this are none: version 1 says a number near the largest there is.
+/// Larger limits mean "unlimited": version 1 writes a number near the largest possible.
 const UNLIMITED: u64 = 1 << 60;
 
-/// What the groups of this process allow, by its `/proc/self/cgroup`, where `root` is the folder of control groups. A line is
-/// `NUMBER:CONTROLLERS:PATH`.
+/// The limits of the groups in `groups` (`/proc/self/cgroup`); `root` is the folder of control groups. A line
+/// is `NUMBER:CONTROLLERS:PATH`.
 pub(super) fn limits(groups: &str, root: &Path) -> Vec<Memory> {
     let limits = groups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -26,7 +27,8 @@ pub(super) fn limits(groups: &str, root: &Path) -> Vec<Memory> {
     limits.collect()
 }
 
-/// Where a group can be looked at. Within a container its path may be the one outside, while the group itself is at the top.
+/// The folder of a group. In a container the path may be the one outside, while the group itself is at the
+/// top.
 fn folder(top: &Path, path: &str) -> PathBuf {
     let folder = top.join(path.trim_start_matches('/'));
     match folder.is_dir() && !path.contains("..") {
@@ -35,7 +37,7 @@ fn folder(top: &Path, path: &str) -> PathBuf {
     }
 }
 
-/// Version 1 tells the least limit of a group and those around it, be they seen or not.
+/// Version 1 reports the smallest limit of a group and all its ancestors, visible or not.
 fn hierarchical(group: &Path) -> Option<Memory> {
     let source = group.join("memory.stat");
     let text = fs::read_to_string(&source).ok()?;
@@ -44,7 +46,7 @@ fn hierarchical(group: &Path) -> Option<Memory> {
     limited(bytes, source)
 }
 
-/// Version 2 tells the limit of each group, in which `max` is none.
+/// Version 2 reports the limit of each group; `max` means unlimited.
 fn around(group: &Path, top: &Path) -> Option<Memory> {
     let groups = group.ancestors().take_while(|group| group.starts_with(top));
     groups
@@ -64,7 +66,7 @@ fn limited(text: &str, source: PathBuf) -> Option<Memory> {
 mod tests {
     use super::*;
 
-    /// What is found where these files are, of what this process is told of its groups.
+    /// Finds the limit for these files and this list of groups.
     fn found(files: &[(&str, &str)], groups: &str) -> Option<(u64, String)> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
