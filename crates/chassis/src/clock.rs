@@ -19,8 +19,7 @@ pub trait Clock: Send + Sync + 'static {
         self.now_ms() / 1000
     }
 
-    /// Milliseconds since some moment of this process. For durations: setting the wall clock does not change
-    /// it.
+    /// Milliseconds since some moment of this process, for durations. Setting the clock does not affect it.
     fn monotonic_ms(&self) -> u64 {
         static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
         u64::try_from(STARTED.elapsed().as_millis()).unwrap_or(u64::MAX)

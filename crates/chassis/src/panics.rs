@@ -1,12 +1,12 @@
-//! A panic ends the process, but where a library is known to panic over damaged input.
+//! A panic ends the process, except in libraries that are known to panic over damaged input.
 //!
-//! A task that panicked leaves locks and queues that no other task looks after: a supervisor that starts the process again serves
-//! its users better than half a process.
+//! A task that panicked leaves locks and queues without an owner. A restart by the supervisor serves users
+//! better than half a process.
 
 use std::panic;
 use std::thread::{self, Builder};
 
-/// Name of the threads whose panics are an answer.
+/// The name of threads whose panics [`catch`] returns.
 const CAUGHT: &str = "caught";
 
 /// The work panicked; the message is on standard error.
@@ -14,7 +14,7 @@ const CAUGHT: &str = "caught";
 #[error("it could not be read: the reason is on standard error")]
 pub struct Panicked;
 
-/// Ends the process after every panic that [`catch`] does not wait for.
+/// Ends the process after every panic outside [`catch`].
 pub(crate) fn abort_on_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -25,10 +25,10 @@ pub(crate) fn abort_on_panic() {
     }));
 }
 
-/// Runs `work` on a thread of its own and waits for it.
+/// Runs `work` on its own thread and waits for it.
 ///
 /// # Errors
-/// The work panicked, or the system has no thread for it.
+/// The work panicked, or the system cannot start a thread.
 pub fn catch<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
     let thread = Builder::new().name(CAUGHT.to_owned()).spawn(work);
     thread

@@ -27,7 +27,7 @@ struct Written(HeaderMap);
 
 impl Injector for Written {
     fn set(&mut self, key: &str, value: String) {
-        // An empty tracestate says nothing.
+        // An empty tracestate has no meaning.
         if let (Ok(name), Ok(value), false) = (HeaderName::try_from(key), value.parse(), value.is_empty()) {
             self.0.insert(name, value);
         }
@@ -37,8 +37,8 @@ impl Injector for Written {
 /// The header that names the trace and the caller's span.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Whether the fields have their exact lengths and alphabet, which the propagator does not look at
-/// (W3C Trace Context, section 3.2.2). Later versions may append fields.
+/// Whether the fields have their exact lengths and characters, which the propagator does not check (W3C Trace
+/// Context, section 3.2.2). Later versions may append fields.
 fn is_valid(traceparent: &str) -> bool {
     let fields: Vec<&str> = traceparent.split('-').collect();
     let hex = |field: &str| field.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -52,7 +52,7 @@ fn is_valid(traceparent: &str) -> bool {
     }
 }
 
-/// Whether a peer sent one context that is well-formed.
+/// Whether a peer sent exactly one well-formed context.
 #[must_use]
 pub fn is_begun(headers: &HeaderMap) -> bool {
     let mut sent = headers.get_all(TRACEPARENT).iter();
@@ -71,20 +71,20 @@ fn extract(headers: &HeaderMap) -> Context {
     global::get_text_map_propagator(|propagator| propagator.extract(&Read(headers)))
 }
 
-/// Makes a span continue the trace a peer sent, if it sent one.
+/// Makes a span continue the trace of a peer, if the peer sent one.
 pub fn continue_from(span: &tracing::Span, headers: &HeaderMap) {
     if headers.contains_key(&TRACEPARENT) {
-        // A context that cannot be taken over only means a trace of its own.
+        // If this fails, the span starts its own trace.
         let _ = span.set_parent(extract(headers));
     }
 }
 
-/// Names a span anew, by what is known of it now.
+/// Renames a span once more is known about it.
 pub fn rename(span: &tracing::Span, name: String) {
     span.context().span().update_name(name);
 }
 
-/// Says in the current span that it waits for what another one does (OpenTelemetry, "Links between spans").
+/// Links the current span to another one that it waits for (OpenTelemetry, "Links between spans").
 pub fn link_to(other: &tracing::Span) {
     let context = other.context().span().span_context().clone();
     if context.is_valid() {
@@ -92,7 +92,7 @@ pub fn link_to(other: &tracing::Span) {
     }
 }
 
-/// The context of a trace that nobody records (W3C Trace Context, section 3.2.2.5.1: the flag `sampled` is not set).
+/// The context of an unsampled trace (W3C Trace Context, section 3.2.2.5.1: the flag `sampled` is not set).
 fn unrecorded() -> Context {
     let ids = RandomIdGenerator::default();
     Context::new().with_remote_span_context(SpanContext::new(
@@ -104,13 +104,13 @@ fn unrecorded() -> Context {
     ))
 }
 
-/// What to send with a call so that it continues the current span: nothing when there are no traces. A call that no request asked
-/// for, one that looks whether a service is there say, tells its server to record none either.
+/// The headers that let a call continue the current span; empty without traces. A call outside of any
+/// request, such as a health probe, asks its server not to record either.
 #[must_use]
 pub fn outgoing() -> HeaderMap {
     let mut context = tracing::Span::current().context();
     if !context.span().span_context().is_valid() {
-        // Without traces the propagator, which all cores share, is not asked.
+        // Without traces, skip the propagator: all cores share it.
         if !crate::traces::are_recorded() {
             return HeaderMap::new();
         }

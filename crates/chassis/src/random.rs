@@ -1,19 +1,19 @@
-//! Random bytes from the operating system, for whatever must not be guessed.
+//! Random bytes from the operating system, for values that must be unpredictable.
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The operating system gave no random bytes.
+/// The operating system returned no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system gave no random bytes")]
 pub struct NoRandomness;
 
-/// So many random bytes.
+/// Returns `N` random bytes.
 ///
 /// # Errors
-/// The operating system gives none.
+/// The operating system returns none.
 pub fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
-    // What ring says of a failure is that there was one.
+    // ring's error has no details.
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_unspecified| NoRandomness)?;

@@ -1,7 +1,7 @@
 //! Whether this process should get traffic, as named conditions.
 //!
-//! Invariants: a process that drains is never ready again; a condition's detail is written by us, never taken from
-//! a peer's answer. Deliberately absent: liveness, which is only "the process answers".
+//! Invariants: a draining process is never ready again; details of conditions are our own words, never a
+//! peer's. Deliberately absent: liveness, which is only "the process answers".
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub enum Weight {
     /// Not ready while unmet.
     Required,
-    /// Not ready until it was met for the first time; reported afterwards.
+    /// Not ready until it was met once; afterwards reported only.
     Once,
     /// Reported only.
     Informative,
@@ -84,18 +84,18 @@ impl Readiness {
         condition
     }
 
-    /// Whether traffic is welcome.
+    /// Whether the process accepts traffic.
     pub(crate) fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
 
-    /// Turns readiness off for good.
+    /// Turns readiness off permanently.
     pub(crate) fn drain(&self) {
         self.draining.cancel();
         self.publish();
     }
 
-    /// Follows readiness, for example to feed gRPC's health service.
+    /// Receives every change of readiness, for example for gRPC's health service.
     pub fn subscribe(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
@@ -124,7 +124,7 @@ impl Readiness {
     }
 
     fn publish(&self) {
-        // The states stay locked until the outcome is sent, so that outcomes are sent in the order they came about.
+        // The states stay locked until the result is sent, so that results are sent in order.
         let states = self.states();
         let ready = !self.draining.is_cancelled() && !states.iter().any(ConditionState::holds_back);
         self.ready
@@ -136,7 +136,7 @@ impl Readiness {
     }
 }
 
-/// One named condition; clones speak for the same one.
+/// One named condition; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Condition {
     readiness: Readiness,
@@ -144,12 +144,12 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// The condition holds.
+    /// Sets the condition to met.
     pub fn met(&self) {
         self.set(true, Cow::Borrowed(""));
     }
 
-    /// The condition does not hold, and why, in our own words.
+    /// Sets the condition to unmet, with the reason in our own words.
     pub fn unmet(&self, detail: impl Into<Cow<'static, str>>) {
         self.set(false, detail.into());
     }

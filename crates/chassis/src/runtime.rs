@@ -1,8 +1,8 @@
-//! The asynchronous runtimes, and what a running service gets from the process around it.
+//! The asynchronous runtimes, and what a service receives from its process.
 //!
-//! The one place that decides how work is distributed over cores: a runtime for background work, and for each core a *worker*, a thread
-//! with a runtime of its own that serves connections. A connection stays with its worker, so that a request wakes no other thread; on a
-//! few cores this costs less than one runtime over all of them (docs/decisions/workers.md).
+//! Distributes work over cores: one runtime for background work, and for each core a *worker*, a thread with
+//! its own runtime that serves connections. A connection stays with its worker, so a request wakes no other
+//! thread. On few cores this is cheaper than one shared runtime (docs/decisions/workers.md).
 
 use std::io;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::readiness::Readiness;
 
-/// Work on blocking threads is not waited for longer than this at the end.
+/// At the end, the process waits at most this long for blocking threads.
 const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 
-/// Threads of a worker for what blocks, files and names above all: each has a heap of its own, so that hundreds of them, which a
-/// flood of requests for files would start, are memory that a small container does not have.
+/// Threads of a worker for blocking work, mainly files and name resolution. Each has a heap of its own; a
+/// flood of file requests would start hundreds of them, too much memory for a small container.
 const BLOCKING_MAX: usize = 32;
 
-/// Each worker has a timer that fires this often. A timer set for earlier than a runtime's next wake-up wakes it at once, by a system
-/// call, and the deadline of a call is such a timer: with this one no deadline is the earliest. Shorter than the deadlines, and long
-/// enough to cost nothing at rest.
+/// Each worker has a timer with this period. A timer set before a runtime's next wake-up wakes it at once,
+/// with a system call, and call deadlines are such timers. With this one, no deadline is the earliest. The
+/// period is shorter than the deadlines, and long enough to cost nothing at rest.
 const TICK: Duration = Duration::from_millis(250);
 
-/// What a service gets to run with.
+/// What a running service receives.
 #[derive(Clone)]
 pub struct Runtime {
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Cancelled when no new work is to be accepted; what is in flight may finish.
+    /// Cancelled to stop new work; work in flight may finish.
     pub shutdown: CancellationToken,
-    /// Whether traffic is welcome; add conditions to it.
+    /// The process's readiness; services add conditions to it.
     pub readiness: Readiness,
-    /// Where metrics are registered.
+    /// The registry for metrics.
     pub metrics: Registry,
     /// The threads that serve connections.
     pub workers: Workers,
 }
 
-/// The threads that serve connections, each with a runtime of its own, taking turns. Cheap to clone.
+/// The threads that serve connections in turn, each with its own runtime. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Workers {
     handles: Arc<[Handle]>,
@@ -52,7 +52,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// The runtime this is called on, and no other. Panics outside a tokio runtime.
+    /// Only the current runtime. Panics outside a tokio runtime.
     #[must_use]
     pub fn here() -> Self {
         Self::of([Handle::current()].into())
@@ -65,7 +65,7 @@ impl Workers {
         }
     }
 
-    /// What `make` makes for each worker, by the worker's number. It is called in the worker's context: tasks it spawns run there.
+    /// Calls `make` for each worker, in the worker's context: tasks it spawns run there.
     pub(crate) fn each<T>(&self, make: impl Fn() -> T) -> Arc<[T]> {
         let made = self.handles.iter().map(|worker| {
             let _context = worker.enter();
@@ -74,7 +74,7 @@ impl Workers {
         made.collect()
     }
 
-    /// The worker whose turn it is, and its number.
+    /// The next worker in turn, and its number.
     pub(crate) fn next(&self) -> Option<(usize, &Handle)> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let number = turn.checked_rem(self.handles.len())?;
@@ -89,14 +89,14 @@ async fn tick() {
     }
 }
 
-/// The runtime of a command, which works alone and ends with it, or of background work.
+/// A single-threaded runtime, for a command or for background work.
 pub(crate) fn alone() -> io::Result<tokio::runtime::Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
 /// The tokio runtimes of a process: one for background work, and one for each worker.
 pub(crate) struct TokioRuntimes {
-    /// For background work.
+    /// Runs background work.
     pub(crate) main: tokio::runtime::Runtime,
     /// The threads that serve connections.
     pub(crate) workers: Workers,
@@ -132,12 +132,12 @@ impl TokioRuntimes {
         })
     }
 
-    /// Drops what still runs.
+    /// Stops the workers and drops all remaining tasks.
     pub(crate) fn stop(self) {
         self.over.cancel();
         self.main.shutdown_timeout(BLOCKING_GRACE);
         for thread in self.threads {
-            // A worker that panicked has said so already.
+            // A panic in a worker is already reported.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
-//! Values that must not be seen, and values that change while the process runs.
+//! Secret values, and values that change while the process runs.
 //!
-//! Invariant: `Secret` has neither `Display` nor serialisation and its `Debug` shows `…`; reading one is a visible
-//! `expose`. Deliberately absent: wiping memory, which the copies made by TLS and HTTP libraries would defeat.
+//! Invariant: `Secret` has no `Display` and no serialisation, and its `Debug` prints `…`; reading it needs a
+//! visible `expose`. Deliberately absent: wiping memory. TLS and HTTP libraries make copies.
 
 pub mod key_ring;
 
@@ -16,10 +16,10 @@ use ring::hmac;
 use crate::audit;
 use crate::files;
 
-/// What texts are compared under: their hashes tell nothing of where they differ.
+/// The HMAC key for comparisons: hashes do not reveal where two texts differ.
 const COMPARED: &[u8] = b"vestibule compared secrets v1";
 
-/// A value that never shows itself in logs or errors.
+/// A value that logs and errors never show.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret<T>(T);
 
@@ -34,14 +34,14 @@ impl<T> Secret<T> {
         &self.0
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0
     }
 }
 
 impl Secret<String> {
-    /// Whether somebody knows it, in a time that does not tell how much of it they know.
+    /// Compares in constant time: the duration does not reveal how much of `given` is right.
     #[must_use]
     pub fn is(&self, given: &str) -> bool {
         let key = hmac::Key::new(hmac::HMAC_SHA256, COMPARED);
@@ -56,7 +56,7 @@ impl<T> fmt::Debug for Secret<T> {
     }
 }
 
-/// A value that is replaced as a whole while others read it; clones share it.
+/// A value that is replaced as a whole while other threads read it; clones share it.
 pub struct Reloading<T>(Arc<ArcSwap<T>>);
 
 impl<T> Clone for Reloading<T> {
@@ -77,23 +77,23 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         Self(Arc::new(ArcSwap::from_pointee(value)))
     }
 
-    /// The value of this moment.
+    /// The current value.
     pub fn load(&self) -> Arc<T> {
         self.0.load_full()
     }
 
-    /// What `read` makes of the value of this moment: nothing is counted for it that other cores count too.
+    /// Calls `read` with the current value, without a reference count that cores share.
     pub fn with<R>(&self, read: impl FnOnce(&T) -> R) -> R {
         read(&self.0.load())
     }
 
-    /// Replaces the value for everybody.
+    /// Replaces the value for all clones.
     pub fn store(&self, value: T) {
         self.0.store(Arc::new(value));
     }
 
-    /// Keeps the value in step with a file from now on: looked at every `every`, symbolic links followed. New content that `parse` refuses
-    /// keeps the old value and logs a warning naming `setting`. Needs a tokio runtime; ends with it.
+    /// Keeps the value in step with a file, checked every `every`; follows symbolic links. If `parse` refuses
+    /// new content, the old value stays, and a warning names `setting`. Needs a tokio runtime; ends with it.
     pub fn follow<E, P>(&self, every: Duration, setting: &'static str, path: &Path, mut parse: P)
     where
         E: Into<Box<dyn std::error::Error>>,
@@ -101,7 +101,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     {
         let value = self.clone();
         let path: PathBuf = path.to_owned();
-        // Starts from nothing known, so that a change between reading the settings and this call is not missed.
+        // The first look counts as a change: none is missed between reading the settings and this call.
         files::watch(every, vec![path.clone()], move |contents| {
             let content = contents.first().map(Vec::as_slice).unwrap_or_default();
             let text = std::str::from_utf8(content).map_err(|_| NotText.into());
@@ -113,12 +113,12 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     }
 }
 
-/// What a file of text must not be.
+/// The file is not text.
 #[derive(Debug, thiserror::Error)]
 #[error("the file is not UTF-8")]
 struct NotText;
 
-/// The secrets of a list: separated by commas or line ends, surrounding white space and empty members dropped.
+/// Parses a list of secrets: separated by commas or line ends, trimmed, without empty members.
 pub fn split_list(text: &str) -> Vec<Secret<String>> {
     let members = text
         .split([',', '\n', '\r'])

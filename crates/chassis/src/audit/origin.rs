@@ -24,8 +24,7 @@ impl RequestId {
         Self(digits)
     }
 
-    /// Parses an ID that a caller sent. Rejects every other form: callers choose it, and it is written into
-    /// records.
+    /// Parses an ID that a caller sent. Rejects all other forms, because the ID is written into records.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let digits: [u8; DIGITS] = text.try_into().ok()?;

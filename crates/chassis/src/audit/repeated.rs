@@ -1,10 +1,9 @@
-//! Records of repeatable events: the first is written; repetitions within a minute become one record with a
-//! `count`.
+//! Repeatable events: the first is recorded; repetitions within a minute become one record with a `count`.
 //!
 //! Invariants
 //! - However often a client repeats an event, it causes at most one record a minute.
-//! - The table is bounded. When it is full, records that differ only in person, session, address or error
-//!   count together.
+//! - The table is bounded. If it is full, records that differ only in person, session, address or error
+//!   merge.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -18,12 +17,10 @@ use crate::findings::chain;
 /// How long repetitions are only counted. It is short enough that an operator sees an attack while it lasts.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Bound on different records in the table. At one record a minute each, this is less than a megabyte a
-/// minute.
+/// Bound on records in the table. At one record a minute each, this is less than a megabyte a minute.
 const KEYS_MAX: usize = 1_024;
 
-/// Characters of an error that distinguish records. The bound keeps clients from choosing the size of the
-/// table.
+/// Characters of an error that distinguish records. Bounded, so that clients cannot choose the table's size.
 const ERROR_CHARS_MAX: usize = 256;
 
 /// The fields that repetitions of one record share.
@@ -118,8 +115,7 @@ impl std::fmt::Debug for RepeatedRecords {
 }
 
 impl RepeatedRecords {
-    /// Starts a task that writes the repetitions once a minute and ends with this value. Needs a tokio
-    /// runtime.
+    /// Starts the task that writes repetitions once a minute, until this is dropped. Needs a tokio runtime.
     pub fn start(clock: Arc<dyn Clock>) -> Arc<Self> {
         let records = Arc::new(Self::new(clock));
         tokio::spawn(follow(Arc::downgrade(&records)));

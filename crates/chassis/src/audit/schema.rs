@@ -33,8 +33,7 @@ pub enum Event {
     SessionEnd,
     /// A session's tokens were refreshed, or the refresh failed.
     TokenRefresh,
-    /// A session was bound to its device, or a client with its cookie failed to prove possession of the
-    /// device key.
+    /// A session was bound to its device, or a client with its cookie could not prove possession of the key.
     DeviceBinding,
     /// A transmitter sent a security event.
     SecurityEvent,

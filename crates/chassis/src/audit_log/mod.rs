@@ -7,8 +7,7 @@
 //! - No request waits for a record. If the queue is full, the record is dropped and counted (`audit.loss`).
 //! - `RUST_LOG` does not filter audit records.
 //!
-//! Deliberately absent: protection of the written records and sending them over the network, which are the
-//! collector's work.
+//! Deliberately absent: protection and transport of written records, which are the collector's work.
 
 mod file;
 mod settings;

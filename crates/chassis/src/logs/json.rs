@@ -1,12 +1,10 @@
 //! Records as JSON: one object a line, with time, level, fields and target.
 //!
 //! Invariants
-//! - An error value (`error = &error as &dyn Error`) is written with all causes: its message under the
-//!   field's name, its causes, outermost first, under the name with `.sources`. The plain format has the
-//!   same.
+//! - An error value (`error = &error as &dyn Error`) is written with all causes. The field holds its message,
+//!   the name with `.sources` the causes, outermost first. The plain format has the same.
 //! - A record is always one line.
-//! - A record written while a request is answered has the request's ID, even if the code that writes it does
-//!   not know the ID.
+//! - A record written while a request is answered has the request's ID, wherever the code comes from.
 //!
 //! Deliberately absent: spans. A record does not repeat their fields.
 
@@ -24,8 +22,7 @@ use super::queue::LogQueue;
 use crate::audit::{self, Origin, schema};
 use crate::clock::timestamp;
 
-/// Bound on the causes of one error that are written. Usual chains have four or five; a faulty chain might be
-/// endless.
+/// Bound on the causes of one error. Usual chains have four or five; a faulty chain may be endless.
 const MAX_SOURCES: usize = 16;
 
 /// Most records are smaller than this, in bytes.

@@ -18,8 +18,7 @@ use crate::audit::{self, AuditRecord, Event, Outcome};
 /// Bytes that may wait: about ten thousand records, which a service under full load writes within a second.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// Bytes of the capacity reserved for warnings and audit records, so that a flood of other records drops none
-/// of them.
+/// Bytes of it that only warnings and audit records may use, so that a flood of others drops none of them.
 const RESERVED: usize = 1024 * 1024;
 
 /// The target of the queue's own records.

@@ -1,8 +1,7 @@
 //! Bounds the number of records that a process writes in a second.
 //!
 //! Each request writes a record, so clients decide how many there are. The runtime keeps records on the
-//! node's disk and rotates them rarely. Without a bound, a flood of requests fills the disk, and the pod is
-//! evicted.
+//! node's disk and rotates them rarely. Without a bound, a flood fills the disk, and the pod is evicted.
 
 use std::time::{Duration, Instant};
 

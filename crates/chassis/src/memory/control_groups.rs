@@ -1,8 +1,7 @@
 //! Memory limits from the control groups of this process (man 7 cgroups).
 //!
 //! A process is in one group of version 2, in one of version 1 for each controller, or in both;
-//! `/proc/self/cgroup` lists them. The smallest limit of a group and its visible ancestors counts. A
-//! container sees only its own part.
+//! `/proc/self/cgroup` lists them. The smallest limit of a group and of its visible ancestors counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +26,7 @@ pub(super) fn limits(groups: &str, root: &Path) -> Vec<Memory> {
     limits.collect()
 }
 
-/// The folder of a group. In a container the path may be the one outside, while the group itself is at the
-/// top.
+/// The folder of a group. In a container the path may be the one outside, and the group itself at the top.
 fn folder(top: &Path, path: &str) -> PathBuf {
     let folder = top.join(path.trim_start_matches('/'));
     match folder.is_dir() && !path.contains("..") {

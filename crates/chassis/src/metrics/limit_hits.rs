@@ -1,14 +1,14 @@
-//! How often a limit was hit: what was refused, closed or made to wait because there was too much of it.
+//! Counts how often a limit was hit, and a request or connection was refused, closed or delayed.
 
 use prometheus::{IntCounterVec, Opts, Registry};
 
 /// Limits of a listener, by the label `limit`.
 pub(crate) mod listener {
-    /// Every connection there may be was busy: who came had to wait.
+    /// All connections were busy: new clients had to wait.
     pub(crate) const CONNECTIONS: &str = "connections";
     /// A client had its share of connections, all of them busy: the new one was closed.
     pub(crate) const CONNECTIONS_OF_CLIENT: &str = "connections_of_client";
-    /// A connection held more than its share of the bytes that requests and answers may: the request was refused.
+    /// A connection held more than its share of bytes for requests and answers: the request was refused.
     pub(crate) const WAITING_BYTES: &str = "waiting_bytes";
     /// All of them.
     pub(crate) const ALL: [&str; 3] = [CONNECTIONS, CONNECTIONS_OF_CLIENT, WAITING_BYTES];
@@ -19,7 +19,8 @@ pub(crate) mod listener {
 pub struct LimitHits(IntCounterVec);
 
 impl LimitHits {
-    /// Registers the metric, with the limits of a listener and these of the program's own, each at 0: a rate sees the first hit.
+    /// Registers the metric with the limits of a listener and the program's own. All start at 0, so that a
+    /// rate sees the first hit.
     ///
     /// # Errors
     /// It is registered already.

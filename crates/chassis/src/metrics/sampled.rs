@@ -1,4 +1,4 @@
-//! Gauges of what is there already: read when somebody asks for the metrics, and at no other time.
+//! Gauges whose value is read only when metrics are collected.
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
@@ -11,10 +11,10 @@ pub struct SampledGauge {
 }
 
 impl SampledGauge {
-    /// `sample` sets the gauges of this name; it must not wait for anything.
+    /// `sample` sets the gauges of this name. It must not block.
     ///
     /// # Errors
-    /// The name or a label is none.
+    /// The name or a label is invalid.
     pub fn new(
         name: &str,
         help: &str,
@@ -28,7 +28,7 @@ impl SampledGauge {
     }
 }
 
-/// A count as the value of a gauge; exact below 2^32, which nothing that is counted in one process exceeds.
+/// A count as a gauge value; exact below 2^32, more than any count in one process.
 #[must_use]
 pub fn as_f64(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)

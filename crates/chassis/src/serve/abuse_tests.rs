@@ -1,4 +1,4 @@
-//! Clients that mean no good: silent ones, and HTTP/2 as no program speaks it. Time passes only while everybody waits.
+//! Abusive clients: silent ones, and malformed or excessive HTTP/2. Time passes only while all tasks wait.
 
 use std::sync::Mutex;
 
@@ -54,7 +54,7 @@ async fn next(client: &mut DuplexStream) -> Option<(u8, Vec<u8>)> {
     Some((head[3], payload))
 }
 
-/// How long the server keeps a connection over which this is all that came.
+/// How long the server keeps a connection that receives only these bytes.
 async fn kept(sent: &[u8]) -> Duration {
     let (mut client, _draining) = connected(answering());
     client.write_all(sent).await.unwrap();
@@ -112,7 +112,7 @@ async fn endless_streams_begun_and_reset_cost_their_sender_the_connection() {
     }
     let (mut reading, mut writing) = tokio::io::split(&mut client);
     let flooding = async {
-        // It may be cut off before it is through.
+        // The server may close the connection before everything is written.
         let _ = writing.write_all(&sent).await;
     };
     let reading = async {
@@ -152,8 +152,8 @@ fn window(bytes: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &value)
 }
 
-/// How much of the answer to one request a client with such a window gets, and whether the stream is reset. The client
-/// acknowledges nothing and goes on as `goes_on` says: after how long it lets how much more come.
+/// How much of the answer a client with such a window receives, and whether the stream is reset. The client
+/// sends no acknowledgements; `goes_on` is a delay and the bytes it then adds to the window.
 async fn got(router: Router, bytes: u32, goes_on: Option<(Duration, u32)>) -> (usize, bool, Duration) {
     let (mut client, _draining) = connected_within(router, strict());
     let began = Instant::now();
@@ -177,7 +177,7 @@ async fn got(router: Router, bytes: u32, goes_on: Option<(Duration, u32)>) -> (u
                 }
             }
             (Err(_), Some((_, more))) => {
-                // Of the stream, and of the connection.
+                // Of the stream and of the connection.
                 for stream in [1, 0] {
                     let update = frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes());
                     client.write_all(&update).await.unwrap();
@@ -189,7 +189,7 @@ async fn got(router: Router, bytes: u32, goes_on: Option<(Duration, u32)>) -> (u
     (got, over == Some(true), began.elapsed())
 }
 
-/// Kind, flags and length of the next frame. Pings are answered, so that the connection itself lives.
+/// Kind, flags and length of the next frame. Answers pings, so that the connection stays alive.
 async fn read_frame(client: &mut DuplexStream) -> (u8, u8, usize) {
     let mut head = [0; 9];
     client.read_exact(&mut head).await.unwrap();
@@ -202,7 +202,7 @@ async fn read_frame(client: &mut DuplexStream) -> (u8, u8, usize) {
     (head[3], head[4], length)
 }
 
-/// Answers so many bytes.
+/// Answers this many bytes.
 fn sized(bytes: usize) -> Router {
     Router::new().route("/", get(move || async move { "x".repeat(bytes) }))
 }
@@ -304,7 +304,8 @@ async fn the_heads_of_all_streams_together_are_bounded() {
         }),
     );
     let (mut client, _draining) = connected_within(router, strict());
-    // x-a of 3,000 bytes, kept in the table of fields and named five times a request (RFC 7541, section 6).
+    // A header x-a of 3,000 bytes, stored in the header table and used five times a request (RFC 7541,
+    // section 6).
     let field = [&[0x40, 3][..], b"x-a", &[127, 0xb9, 0x16], &[b'b'; 3_000]].concat();
     let mut sent = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     for at in 0..20 {

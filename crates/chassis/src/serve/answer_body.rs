@@ -1,4 +1,4 @@
-//! The body of an answer, and what it holds of the memory there is.
+//! The body of an answer, and the memory budget it uses.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,53 +13,53 @@ use super::byte_budget::{ByteBudget, BytesPermit};
 use super::progress::Busy;
 use super::streams::AnswerProgress;
 
-/// A larger piece is handed over in parts, so that a slow client's progress shows.
+/// Larger pieces are sent in parts, so that a slow client's progress is visible.
 const PIECE: usize = 16 * 1024;
 
-/// An answer over its connection's share ends when the socket has taken nothing for so long.
+/// If a connection is over its share, an answer ends when the socket accepts no bytes for this long.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How often it looks whether there is room again.
+/// How often a waiting answer checks for room.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a request in flight holds, until its answer ends.
+/// The resources of a request in flight, held until its answer ends.
 pub(super) struct AdmittedRequest {
     pub(super) budget: ByteBudget,
-    /// Its own bytes, where they are counted here.
+    /// The request's own bytes, if they are counted here.
     pub(super) bytes: Option<BytesPermit>,
-    /// Whether an answer ends whose connection is over its share.
+    /// Whether to end answers of a connection over its share.
     pub(super) ends_over_share: bool,
     pub(super) busy: Busy,
 }
 
-/// The body of an answer that is being sent: its connection is busy until it ends.
+/// The body of an answer in progress. Its connection is busy until the body ends.
 pub(super) struct AnswerBody {
     body: Body,
-    /// What is left of a piece, and the permit for its bytes.
+    /// The rest of a piece, and the permit for its bytes.
     rest: Bytes,
     held: Option<BytesPermit>,
-    /// While there is no room for it.
+    /// Set while there is no room for the piece.
     waiting: Option<Waiting>,
     admitted: AdmittedRequest,
-    /// Of its stream, over HTTP/2.
+    /// The progress of its stream, over HTTP/2.
     answer: Option<Arc<AnswerProgress>>,
 }
 
 /// A piece that waits for room in its connection's share.
 struct Waiting {
     next_look: Pin<Box<Sleep>>,
-    /// Bytes the socket had taken when it was last seen to take any, and when that was.
+    /// Bytes the socket had accepted when it last accepted any, and the time of that.
     sent: u64,
     since: Instant,
 }
 
-/// An answer that its client does not read is kept no longer: others need the memory.
+/// The client does not read the answer. It is dropped, because other connections need the memory.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection holds more than its share of memory, and its client takes nothing")]
 struct OverShare;
 
 impl AnswerBody {
-    /// Over HTTP/2 it records in `answer` how far it is sent.
+    /// Over HTTP/2 the body records in `answer` how much was sent.
     pub(super) fn new(body: Body, answer: Option<Arc<AnswerProgress>>, admitted: AdmittedRequest) -> Self {
         Self {
             body,
@@ -71,7 +71,7 @@ impl AnswerBody {
         }
     }
 
-    /// Holds so many bytes, as soon as there is room for them; fails where the client does nothing to make some.
+    /// Waits for room and holds this many bytes. Fails if the client does not read, so that no room appears.
     fn poll_hold(
         &mut self,
         bytes: usize,
@@ -102,8 +102,9 @@ impl AnswerBody {
         }
     }
 
-    /// The next part of what is left: all of it over HTTP/1.1. Over HTTP/2 the very last byte of the answer comes by itself: the server
-    /// asks for it once all before it may be sent, and holds no more than it when it has done its part.
+    /// The next part of the rest: all of it over HTTP/1.1. Over HTTP/2 the very last byte comes alone. The
+    /// server asks for it only once everything before may be sent, so it holds only that byte when this body
+    /// is done.
     fn part(&mut self) -> Frame<Bytes> {
         let left = self.rest.len();
         let length = match left {

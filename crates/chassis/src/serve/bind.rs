@@ -1,7 +1,7 @@
-//! Listening on an address.
+//! Listens on an address.
 //!
-//! `[::]` is every address of both families, whatever the system's default is (`IPV6_V6ONLY`, RFC 3493, section 5.3). Where a system
-//! has no IPv6 that fails, and is not quietly narrowed to IPv4: the message says what to set.
+//! `[::]` means every address of both families, whatever the system default (`IPV6_V6ONLY`, RFC 3493, section
+//! 5.3). Without IPv6 this fails, with advice, instead of falling back to IPv4.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,13 +11,13 @@ use rustix::io::Errno;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// A client takes something of what waits for it at least so often; what most servers grant.
+/// A client must read some of its waiting data at least this often; most servers use the same limit.
 const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Connections that the kernel keeps until they are accepted; it allows no more than `net.core.somaxconn`.
+/// Connections the kernel queues until they are accepted; `net.core.somaxconn` is the upper limit.
 const BACKLOG: u32 = 1_024;
 
-/// An address that cannot be listened on.
+/// The address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {}", remedy(source, *address, setting))]
 pub struct BindError {
@@ -27,11 +27,11 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// Listens on an address; `setting` is the variable that chooses it. Clients that take nothing are given up after a minute
-/// ([`give_up_stalled`]).
+/// Listens on an address; `setting` is the variable that sets it. Connections of clients that read nothing
+/// end after a minute ([`give_up_stalled`]).
 ///
 /// # Errors
-/// The address is taken, or not ours, or of a family the system has not.
+/// The address is in use, is not ours, or the system does not support its family.
 pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
     let listener = listen(address).map_err(|source| BindError {
         address,
@@ -56,7 +56,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// What whoever runs the program can do.
+/// Advice for the operator.
 fn remedy(error: &io::Error, address: SocketAddr, setting: &str) -> String {
     let no_family = error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error());
     if no_family && address.is_ipv6() {
@@ -66,12 +66,12 @@ fn remedy(error: &io::Error, address: SocketAddr, setting: &str) -> String {
     format!("choose another address with {setting}")
 }
 
-/// Gives up each client of a listener that takes nothing of what is sent for so long, be it that it reads no more or that it
-/// has vanished: the kernel ends the connection (`TCP_USER_TIMEOUT`, RFC 5482), and whatever fed it is let go. Only what waits to be
-/// taken counts: a connection with nothing to send stays. Does nothing where the system has no such option.
+/// Ends connections whose client acknowledges no data for `longest`, because it reads nothing or has
+/// vanished. The kernel closes the connection (`TCP_USER_TIMEOUT`, RFC 5482), and its resources are released.
+/// A connection without data to send stays. No effect on systems without the option.
 pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
     #[cfg(target_os = "linux")]
-    // Connections inherit it.
+    // Accepted connections inherit the option.
     if let Err(error) = SockRef::from(listener).set_tcp_user_timeout(Some(longest)) {
         tracing::warn!(
             error = &error as &dyn std::error::Error,

@@ -1,19 +1,20 @@
-//! Bounds on the bytes that are kept for clients: answers they have not read yet, and the work on those to come.
+//! Bounds the bytes held for clients: answers they have not read, and requests in flight.
 //!
-//! HTTP/2 lets a client send a thousand requests on one connection and read no answer. So the bytes that wait are counted, for each
-//! connection and in all, and further requests of a connection over its share are refused until its client reads. One connection may hold
-//! as much as is left free for all others (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998):
-//! one that reads nothing gets half, two a third each, and there is always as much left for further ones. The first few kilobytes of each
-//! are not counted. Bytes that were handed over for sending count until the socket has taken them, be the answer over or not.
+//! An HTTP/2 client may send a thousand requests on one connection and read no answer. Waiting bytes are
+//! therefore counted, for each connection and in total. A connection over its share has further requests
+//! refused until its client reads. One connection may hold as many bytes as are left free (the dynamic
+//! threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998): one stalled connection
+//! gets half, two get a third each, and the same amount is left for others. The first kilobytes of each
+//! connection are free. Bytes count until the socket accepts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What every connection may hold without being counted with the others, in bytes: a request and a piece of its answer. Clients that read
-/// their answers never contend for the total. It is part of what a connection is reckoned at (`limits`).
+/// Bytes each connection may hold outside of the total: a request and a piece of its answer. Clients that
+/// read their answers never compete for the total. Part of the estimate for a connection (`limits`).
 pub(super) const UNCOUNTED_BYTES: usize = 32 * 1024;
 
-/// What all connections of a listener hold together beyond that.
+/// The bytes that all connections of a listener hold together beyond that.
 #[derive(Debug)]
 pub(super) struct TotalBudget {
     bytes: usize,
@@ -21,7 +22,7 @@ pub(super) struct TotalBudget {
 }
 
 impl TotalBudget {
-    /// For this many bytes.
+    /// A budget of this many bytes.
     pub(super) fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             bytes,
@@ -30,7 +31,7 @@ impl TotalBudget {
     }
 }
 
-/// Request extension: what one connection holds, where that is bounded. Clones share it; the default one is unbounded.
+/// Request extension: the bytes one connection holds. Clones share it; the default has no bound.
 #[derive(Clone, Debug, Default)]
 pub struct ByteBudget(Option<Arc<ConnectionBytes>>);
 
@@ -38,11 +39,11 @@ pub struct ByteBudget(Option<Arc<ConnectionBytes>>);
 struct ConnectionBytes {
     total: Arc<TotalBudget>,
     held: AtomicUsize,
-    /// The part of it that waits for the socket.
+    /// The part that waits for the socket.
     unsent: AtomicUsize,
 }
 
-/// A number of bytes, held until dropped.
+/// A number of bytes, held until the permit is dropped.
 #[derive(Debug)]
 pub struct BytesPermit {
     budget: ByteBudget,
@@ -50,7 +51,7 @@ pub struct BytesPermit {
 }
 
 impl ByteBudget {
-    /// A connection that holds nothing yet.
+    /// A connection that holds no bytes yet.
     pub(super) fn of(total: &Arc<TotalBudget>) -> Self {
         Self(Some(Arc::new(ConnectionBytes {
             total: Arc::clone(total),
@@ -63,7 +64,7 @@ impl ByteBudget {
         self.0.is_some()
     }
 
-    /// Holds so many bytes more; none if the connection is over its share.
+    /// Holds this many more bytes; `None` if the connection is over its share.
     #[must_use]
     pub fn hold(&self, bytes: usize) -> Option<BytesPermit> {
         if let Some(connection) = &self.0 {
@@ -81,7 +82,7 @@ impl ByteBudget {
         Some(self.must_hold(bytes))
     }
 
-    /// Holds so many bytes more, which exist already, whatever the share.
+    /// Holds this many more bytes even over the share, because they exist already.
     pub(super) fn must_hold(&self, bytes: usize) -> BytesPermit {
         if let Some(connection) = &self.0 {
             let before = connection.held.fetch_add(bytes, Ordering::Relaxed);
@@ -96,7 +97,7 @@ impl ByteBudget {
         }
     }
 
-    /// The socket has taken all that was handed over to it.
+    /// Releases the bytes handed over: the socket has accepted all of them.
     pub(super) fn sent(&self) {
         if let Some(connection) = &self.0 {
             connection.release(connection.unsent.swap(0, Ordering::Relaxed));
@@ -105,7 +106,7 @@ impl ByteBudget {
 }
 
 impl BytesPermit {
-    /// What is held now waits for the socket, and is held until [`ByteBudget::sent`] or the end of the connection.
+    /// Marks the bytes as waiting for the socket: held until [`ByteBudget::sent`] or the connection's end.
     pub(super) fn hand_over(mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if let Some(connection) = &self.budget.0 {
@@ -130,7 +131,7 @@ impl Drop for ConnectionBytes {
     }
 }
 
-/// The part of what a connection holds that counts with the others'.
+/// The part of a connection's bytes that counts towards the total.
 fn counted(held: usize) -> usize {
     held.saturating_sub(UNCOUNTED_BYTES)
 }

@@ -1,7 +1,7 @@
-//! How many connections a listener has: a full one evicts those that have been idle for the longest, and accepts the new one.
+//! Bounds a listener's connections. A full listener evicts those idle for the longest, to accept new ones.
 //!
-//! The same holds for a client at its own limit. Invariants: a connection with a request in flight is never evicted
-//! for another one; a connection counts until its socket is closed, a WebSocket's too.
+//! The same holds for a client at its own limit. Invariants: a connection with a request in flight is never
+//! evicted; a connection, or its WebSocket, counts until its socket is closed.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::limits::{PerClientLimit, network};
 use super::progress::ConnectionProgress;
 
-/// This part of the limit is evicted at once, so that a flood does not cost a search for the idlest at each connection.
+/// The fraction of the limit to evict at once, so that a flood does not cost a search for each connection.
 const PART: usize = 32;
 
 /// The connections of a listener.
@@ -24,7 +24,7 @@ pub(super) struct Capacity {
 struct OpenConnections {
     next: u64,
     by_id: HashMap<u64, OpenConnection>,
-    /// Connections by client; those of proxies are not counted.
+    /// Connections by client; those of proxies do not count.
     by_client: HashMap<Ipv6Addr, usize>,
 }
 
@@ -39,17 +39,17 @@ pub(super) struct ConnectionPermit {
     id: u64,
 }
 
-/// Why a connection is not admitted.
+/// Why a connection was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoCapacity {
     /// The client is at its limit, and all of its connections are busy.
     OfClient,
-    /// All connections there may be are busy.
+    /// All connections are busy.
     Full,
 }
 
 impl Capacity {
-    /// No connection yet.
+    /// Starts without connections.
     pub(super) fn new(connections: usize, per_client: Option<PerClientLimit>) -> Arc<Self> {
         Arc::new(Self {
             connections,
@@ -61,7 +61,7 @@ impl Capacity {
     /// Admits a connection from this address.
     ///
     /// # Errors
-    /// There are as many as may be, and none is idle.
+    /// The limit is reached, and no connection is idle.
     pub(super) fn admit(
         self: &Arc<Self>,
         address: IpAddr,
@@ -106,8 +106,8 @@ impl Capacity {
 }
 
 impl OpenConnections {
-    /// Ends the connections that have been idle for the longest among some, of which there may be `limit`; no if none of them is
-    /// idle. All have to be looked at, so several are evicted at once.
+    /// Ends the connections idle for the longest, among those that `among` selects and `limit` bounds.
+    /// Returns whether one was idle. The search visits all connections, so it evicts several at once.
     fn evict(&mut self, limit: usize, among: impl Fn(&OpenConnection) -> bool) -> bool {
         let idle = self.by_id.iter().filter(|(_, connection)| among(connection));
         let mut idle: Vec<_> = idle
@@ -197,7 +197,7 @@ mod tests {
         let second = later().await;
         let permit = capacity.admit(ip(2), &second).unwrap();
         assert!(first.evicted.is_cancelled() && !neighbour.evicted.is_cancelled());
-        // Who was sent away does not count twice when it is gone.
+        // An evicted connection does not count twice once it is gone.
         drop(evicted);
         let busy = second.begin(0);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! How a listener ends without losing anybody.
+//! Ends a listener without losing clients.
 //!
-//! A listener that is closed resets the connections that wait in its queue, and those whose handshake ends a moment later.
-//! So new handshakes are dropped first; those under way complete, and their connections are served. A client whose SYN is dropped
-//! sends it again a second later and is refused by then: nothing was sent, so it may go elsewhere.
+//! Closing a listener resets the connections in its queue, and those whose handshake ends a moment later. So
+//! new handshakes are dropped first; those in progress complete and are served. A client whose SYN was
+//! dropped retries a second later and is refused. It sent no request, so it may use another address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
-/// Handshakes under way end within a round trip: this is one across a continent, and many from a balancer.
+/// Handshakes end within a round trip: across a continent this is one, to a nearby balancer many.
 const HANDSHAKES: Duration = Duration::from_millis(100);
 
-/// The last connections of a listener, each given to `serve`; then the listener is no more.
+/// Passes the last connections of a listener to `serve`, then closes the listener.
 pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result<(TcpStream, SocketAddr)>)) {
     if let Err(error) = drop_new_handshakes(&listener) {
         tracing::debug!(
@@ -26,7 +26,7 @@ pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result
     while let Ok(accepted) = timeout_at(until, listener.accept()).await {
         serve(accepted);
     }
-    // What the kernel has queued and the runtime has not been notified of.
+    // The kernel may have queued connections the runtime does not know of.
     let Ok(listener) = listener.into_std() else {
         return;
     };
@@ -38,12 +38,12 @@ pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result
     }
 }
 
-/// Makes the kernel drop what begins a handshake (SYN without ACK, RFC 9293, section 3.5) and nothing else.
+/// Makes the kernel drop only segments that start a handshake (SYN without ACK, RFC 9293, section 3.5).
 #[cfg(target_os = "linux")]
 fn drop_new_handshakes(listener: &TcpListener) -> io::Result<()> {
     use socket2::{SockFilter, SockRef};
 
-    // Classic BPF over the TCP header: load the byte of flags, keep SYN and ACK, drop if SYN alone is left.
+    // Classic BPF on the TCP header: load the flags, keep SYN and ACK, drop if only SYN is set.
     const LOAD_BYTE: u16 = 0x30;
     const AND: u16 = 0x54;
     const JUMP_IF_EQUAL: u16 = 0x15;
@@ -60,7 +60,7 @@ fn drop_new_handshakes(listener: &TcpListener) -> io::Result<()> {
     ])
 }
 
-/// Elsewhere there is no such filter: what comes between the last connection and the end is reset.
+/// Other systems have no such filter: they reset late connections.
 #[cfg(not(target_os = "linux"))]
 fn drop_new_handshakes(_: &TcpListener) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! One connection from its handshake to its end.
+//! One connection, from handshake to end.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -35,42 +35,42 @@ use super::streams::{AnswerProgress, StreamExecutor};
 use crate::metrics::limit_hits::listener;
 use crate::tls::{PeerCertificate, ServerTls};
 
-/// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
+/// Browsers send a request as soon as they connect. Ten seconds suffice for the slowest network.
 const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection without a request for so long is closed: nginx's `keepalive_timeout`, and longer than the 60 s that load balancers keep
-/// idle connections to their targets.
+/// A connection without a request for this long is closed: nginx's `keepalive_timeout`, and longer than the
+/// 60 s that load balancers keep idle connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// What is left to say to a client that was idle is said within this.
+/// Time to end an idle connection properly.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A TLS handshake takes two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Streams a peer may open and reset before they are accepted (the rapid-reset attack).
+/// Bound on streams that a peer opens and resets before they are accepted (rapid-reset attack).
 const PENDING_RESETS_MAX: usize = 64;
 
 /// An idle HTTP/2 connection is pinged this often.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// An HTTP/2 connection that does not answer for so long is dead.
+/// An HTTP/2 connection that does not answer a ping within this time is dead.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is in flight on a connection whose certificate is not believed any more may take so long: as long as a short call
-/// may, while streams are ended.
+/// Work in flight may take this long after the certificate stops being trusted: enough for a short call.
+/// Longer streams are cut.
 const DISBELIEVED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A client sends its first request within a few round trips of connecting; a connection that has to end waits for it so long.
+/// How long a closing connection waits for its first request: a few round trips after connecting.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection over which nothing has moved for so long has no request in transit: a client that uses it a lot sends one sooner.
+/// If no bytes moved for this long, no request is in transit: a busy client would have sent one by now.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Bytes of an HTTP/2 stream's answer that are handed over before the socket takes them.
+/// Bytes of an HTTP/2 stream's answer that are buffered before the socket accepts them.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// A connection over its share that goes on asking is closed at this many refusals.
+/// A connection over its share is closed after this many refused requests.
 const REFUSALS_MAX: usize = 32;
 
 /// A connection before its first request.
@@ -81,11 +81,11 @@ pub(super) struct AcceptedConnection {
     pub(super) progress: ConnectionProgress,
     pub(super) budget: ByteBudget,
     pub(super) limits: Arc<Limits>,
-    /// What counts it among the connections, and among those that a stopping listener waits for.
+    /// Counts it among the connections, and among those a stopping listener waits for.
     pub(super) permit: Option<(ConnectionPermit, TaskTrackerToken)>,
 }
 
-/// Serves a connection over TLS, while the certificate it was opened with is believed.
+/// Serves a connection over TLS, for as long as its client's certificate is trusted.
 pub(super) async fn secured(
     stream: TcpStream,
     mut accepted: AcceptedConnection,
@@ -93,7 +93,7 @@ pub(super) async fn secured(
     tls: &ServerTls,
 ) {
     let accepting = TlsAcceptor::from(tls.current()).accept(stream);
-    // A failed handshake is the client's affair; TLS alerts it on the wire, and it is worth no record here.
+    // A failed handshake is not logged: TLS sends the client an alert.
     let handshake = tokio::select! {
         handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting) => handshake,
         () = accepted.progress.evicted.cancelled() => return,
@@ -107,7 +107,7 @@ pub(super) async fn secured(
     let Some(chain) = chain else {
         return plain(stream, accepted, router).await;
     };
-    // A resumed session shows a certificate that was verified then, not now.
+    // A resumed session has a certificate that was verified earlier, not now.
     if !tls.believes(&chain) {
         return;
     }
@@ -115,7 +115,7 @@ pub(super) async fn secured(
     connection(stream, accepted, router, tls.disbelieves(&chain)).await;
 }
 
-/// Serves a connection on which nobody shows who they are.
+/// Serves a connection without client authentication.
 pub(super) async fn plain<S>(stream: S, accepted: AcceptedConnection, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -183,7 +183,7 @@ async fn connection<S>(
     end(served, stream, &progress).await;
 }
 
-/// A connection, as its requests see it.
+/// The connection, as its requests see it.
 struct ServedConnection<S> {
     router: Router,
     peer: PeerAddress,
@@ -193,18 +193,18 @@ struct ServedConnection<S> {
     progress: ConnectionProgress,
     limits: Arc<Limits>,
     budget: ByteBudget,
-    /// Requests refused since one was let in.
+    /// Requests refused since the last admitted one.
     refusals: AtomicUsize,
 }
 
-/// What a request is answered, once it is.
+/// The future of an answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 impl<S: Send + 'static> ServedConnection<S> {
     fn call(&self, mut request: hyper::Request<Incoming>) -> Answering {
         self.progress.request_received(request.version());
         let is_http2 = request.version() == Version::HTTP_2;
-        // Before anything is made for it: what is refused takes no memory.
+        // Checked first, so that refused requests use no memory.
         let admitted = match self.admit(&request) {
             Ok(admitted) => admitted,
             Err(mut refusal) => {
@@ -237,10 +237,10 @@ impl<S: Send + 'static> ServedConnection<S> {
         ))
     }
 
-    /// Lets a request in, unless the connection is over its share.
+    /// Admits a request, unless the connection is over its share.
     ///
     /// # Errors
-    /// The answer that says so. It has no body, which a client could leave unread.
+    /// The refusal. It has no body, which a client could leave unread.
     fn admit(&self, request: &hyper::Request<Incoming>) -> Result<AdmittedRequest, Box<Response>> {
         let is_http2 = request.version() == Version::HTTP_2;
         let header_bytes = list_bytes(request.headers());
@@ -269,8 +269,8 @@ impl<S: Send + 'static> ServedConnection<S> {
     }
 }
 
-/// The router's answer over a stream of HTTP/2, or over the whole connection, which may become something else: over HTTP/1.1 it says
-/// whether it is the connection's last, over HTTP/2 the connection says so.
+/// The router's answer, over an HTTP/2 stream or the whole connection, which may be upgraded. Over HTTP/1.1
+/// the answer says whether it is the last one; over HTTP/2 the connection does.
 async fn answer<S>(
     request: hyper::Request<Incoming>,
     mut router: Router,
@@ -306,14 +306,14 @@ async fn answer<S>(
     Ok(response.map(|body| Body::new(AnswerBody::new(body, stream, admitted))))
 }
 
-/// An answer of HTTP/1.1 that is the last of its connection.
+/// Marks an HTTP/1.1 answer as the last of its connection.
 fn say_last(response: &mut Response) {
     response
         .headers_mut()
         .insert(CONNECTION, HeaderValue::from_static("close"));
 }
 
-/// The size of headers as HTTP/2 counts it (RFC 9113, section 6.5.2).
+/// The size of the headers as HTTP/2 defines it (RFC 9113, section 6.5.2).
 fn list_bytes(headers: &HeaderMap) -> usize {
     const EACH: usize = 32;
     headers
@@ -322,8 +322,8 @@ fn list_bytes(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-/// A connection that breaks is the client's affair; what a request did has its own record. One that we end while the client may
-/// be sending is ended in stages.
+/// Broken connections are not logged: requests have records of their own. If we end a connection while its
+/// client may be sending, it is closed in stages.
 async fn end<S>(
     served: Result<(), Box<dyn std::error::Error + Send + Sync>>,
     stream: ConnectionIo<S>,
@@ -346,13 +346,13 @@ async fn end<S>(
     }
 }
 
-/// HTTP/1.1 and HTTP/2, bounded.
+/// HTTP/1.1 and HTTP/2, with limits.
 fn protocols(limits: &Limits, streams: StreamExecutor) -> auto::Builder<StreamExecutor> {
     let mut builder = auto::Builder::new(streams);
     builder
         .http1()
         .timer(TokioTimer::new())
-        // A head that does not come is an idle connection.
+        // A missing request head is handled as an idle connection.
         .header_read_timeout(None)
         .max_buf_size(limits.http1_buffer_bytes)
         .half_close(false);

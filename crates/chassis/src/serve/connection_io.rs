@@ -1,7 +1,7 @@
-//! The stream of a connection, between the server and the socket or its TLS: every byte goes through it.
+//! The stream between the server and the socket or its TLS. All bytes pass through it.
 //!
-//! - It counts what moves, and sees whether HTTP/2 begins ([`ConnectionProgress`]).
-//! - It tells the budget of bytes once the socket has taken all of an answer.
+//! - It counts bytes, and detects the start of HTTP/2 ([`ConnectionProgress`]).
+//! - It reports to the byte budget when the socket has accepted all of an answer.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -28,15 +28,15 @@ struct Io<S> {
     stream: S,
     progress: ConnectionProgress,
     budget: ByteBudget,
-    /// Whether the socket has refused bytes in this turn.
+    /// Whether the socket refused bytes in this turn.
     is_blocked: bool,
-    /// As long as the stream is open its connection counts, and what the request holds that it was upgraded by.
+    /// While the stream is open, its connection counts, and so do the bytes of a request that upgraded it.
     _permit: Option<(ConnectionPermit, TaskTrackerToken)>,
     upgraded: Option<BytesPermit>,
 }
 
 impl<S> ConnectionIo<S> {
-    /// Over a socket, or the TLS over it.
+    /// Wraps a socket, or the TLS over it.
     pub(super) fn over(
         stream: S,
         progress: ConnectionProgress,
@@ -53,7 +53,7 @@ impl<S> ConnectionIo<S> {
         })))
     }
 
-    /// Holds these bytes for as long as the stream is open.
+    /// Holds these bytes until the stream is closed.
     pub(super) fn keep(&self, bytes: Option<BytesPermit>) {
         self.lock().upgraded = bytes;
     }
@@ -64,7 +64,8 @@ impl<S> ConnectionIo<S> {
 }
 
 impl<S> ConnectionIo<S> {
-    /// Drives a connection over this stream. Bytes of the budget are sent once a turn ends without the socket refusing any.
+    /// Drives a connection over this stream. Budgeted bytes count as sent after a turn in which the socket
+    /// refused none.
     pub(super) async fn drive<F, E>(&self, mut connection: Pin<&mut F>) -> Result<(), E>
     where
         F: Future<Output = Result<(), E>>,
@@ -114,8 +115,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
         Poll::Ready(Ok(written))
     }
 
-    /// Over HTTP/2 it is not: h2 then copies bodies of up to 1,024 bytes behind their frame heads, so that small answers of several streams
-    /// leave in one write. With vectored writes each body above 256 bytes leaves alone.
+    /// False over HTTP/2: h2 then copies bodies of up to 1,024 bytes behind their frame heads, so that small
+    /// answers share one write. With vectored writes, each body above 256 bytes needs its own.
     fn is_write_vectored(&self) -> bool {
         let io = self.lock();
         io.stream.is_write_vectored() && !io.progress.begins_http2()

@@ -1,4 +1,4 @@
-//! Connections over a stream of memory: how they begin, are kept and end.
+//! Connections over an in-memory stream: start, reuse and end.
 
 use std::sync::Mutex;
 
@@ -12,12 +12,12 @@ use super::*;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
 
-/// A client's end of a connection, and what begins the end of the other one.
+/// The client's end of a connection, and the token that shuts the server's end down.
 pub(in super::super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
     connected_within(router, Limits::default())
 }
 
-/// The same within limits of its own.
+/// The same, with these limits.
 pub(super) fn connected_within(router: Router, limits: Limits) -> (DuplexStream, CancellationToken) {
     let (client, server) = tokio::io::duplex(4096);
     let draining = CancellationToken::new();

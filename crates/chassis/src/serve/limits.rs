@@ -1,4 +1,4 @@
-//! How much a listener accepts, and of whom. How much memory that may take is in `memory_share`.
+//! The limits of a listener. Their memory is calculated in `memory_share`.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use super::memory_share::{CONNECTIONS_MAX, ListenerRole, MemoryShare};
 use crate::metrics::LimitHits;
 use crate::readiness::Condition;
 
-/// Streams of one HTTP/2 connection at once where services call: one connection carries all calls of a caller.
+/// HTTP/2 streams of a connection between services: one connection carries all calls of a caller.
 const CALLS_MAX: u32 = 1_024;
 
-/// The same where whoever needs more opens another connection, as Envoy does.
+/// The same for callers that open further connections if necessary, as Envoy does.
 const SIDE_CALLS_MAX: u32 = 128;
 
-/// All headers of a request together where nobody says otherwise, in bytes: several cookies of 4 KiB and 48 KiB for the rest.
+/// Default limit of all headers of a request, in bytes: several cookies of 4 KiB, and 48 KiB for the rest.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// A buffer of HTTP/1.1 where nobody says otherwise, in bytes: as large as the headers of a request may be.
+/// Default buffer of an HTTP/1.1 connection, in bytes: the headers of a request must fit.
 pub(super) const HTTP1_BUFFER_BYTES: usize = HEADER_BYTES_MAX;
 
-/// Streams of one HTTP/2 connection at once where only probes and collectors of metrics ask.
+/// HTTP/2 streams of a connection that only probes and metrics collectors use.
 const PROBES_MAX: u32 = 16;
 
-/// At the admin listener one client has so many'th of the connections: beside it there are other collectors, and probes.
+/// On the admin listener, each client gets this fraction of the connections, so that others find room.
 const ADMIN_CLIENTS: usize = 4;
 
-/// All headers of a request of a program, in bytes.
+/// All headers of a request between programs, in bytes.
 const SHORT_HEADER_BYTES: usize = 16 * 1024;
 
-/// Bytes of short messages that a connection may have sent and nobody has read.
+/// Unread bytes that a connection with short messages may have sent.
 const SHORT_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// What a short request takes: its stream, its task, its message and its answer, in bytes.
+/// The memory of a short request, in bytes: its stream, task, message and answer.
 const SHORT_REQUEST_BYTES: usize = 8 * 1024;
 
-/// A short answer of which its client takes nothing for so long is given up.
+/// A short answer is dropped if its client reads nothing for this long.
 const SHORT_SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a listener accepts.
+/// The limits of a listener.
 #[derive(Clone)]
 pub struct Limits {
     /// Connections at once.
@@ -55,21 +55,22 @@ pub struct Limits {
     pub header_list_bytes: usize,
     /// Headers of all open requests of an HTTP/2 connection together, in bytes.
     pub open_header_bytes: usize,
-    /// Bytes that an HTTP/1.1 connection reads ahead, and again that it writes behind. The head of a request has to fit.
+    /// Bytes of an HTTP/1.1 connection's read buffer, and of its write buffer. A request head has to fit.
     pub http1_buffer_bytes: usize,
-    /// Bytes of bodies that an HTTP/2 connection may have sent and nobody has read; the library's default where none.
+    /// Unread body bytes that an HTTP/2 connection may have sent; `None` is the library's default.
     pub window_bytes: Option<u32>,
-    /// Whether HTTP/2 connections are kept without a request for as long as their client likes, as services keep theirs.
+    /// Whether HTTP/2 connections may stay open without requests, as those between services do.
     pub keeps_http2: bool,
-    /// How long the answer of an HTTP/2 stream may wait for its client to read; for ever where none.
+    /// How long an HTTP/2 answer may wait for its client to read; `None` means forever.
     pub send_timeout: Option<Duration>,
-    /// What requests in flight and their answers hold, all connections together, in bytes; unbounded where none.
+    /// Bytes that requests in flight and their answers hold, over all connections; `None` is unbounded.
     pub waiting_bytes: Option<usize>,
-    /// What a request is counted with besides its headers, before anybody looks at it, in bytes.
+    /// Bytes that a request counts in addition to its headers, before it is processed.
     pub request_bytes: usize,
-    /// What a request is answered whose connection is over its share: nothing that has a body, which a client could leave unread.
+    /// The answer to requests of a connection over its share. It has no body, which a client could leave
+    /// unread.
     pub refusal: fn() -> Response,
-    /// Whether a connection over its share is also to end answers that its client does not take, and itself where it goes on asking.
+    /// Whether a connection over its share ends unread answers, and itself if it keeps sending requests.
     pub ends_over_share: bool,
     /// Unmet while the listener is full and no idle connection can be evicted.
     pub capacity: Option<Condition>,
@@ -77,17 +78,17 @@ pub struct Limits {
     pub hits: Option<LimitHits>,
 }
 
-/// Connections one client may have at once. [`network`] identifies a client.
+/// Connections a client may have at once. [`network`] identifies a client.
 #[derive(Clone)]
 pub struct PerClientLimit {
-    /// How many.
+    /// The limit.
     pub connections: usize,
-    /// Who may have as many as there are: proxies, behind which everybody is.
+    /// Which addresses have no limit: proxies, which carry the connections of all clients.
     pub is_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
 }
 
 impl Default for Limits {
-    /// For authenticated callers: many calls on few connections, kept as long as the callers like.
+    /// For authenticated callers: many calls on few connections, which callers keep as long as they like.
     fn default() -> Self {
         Self {
             connections: CONNECTIONS_MAX,
@@ -109,7 +110,7 @@ impl Default for Limits {
     }
 }
 
-/// To be tried again as soon as some of what the connection holds is read.
+/// Asks the client to retry as soon as it has read some of the waiting answers.
 #[must_use]
 pub fn unavailable() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")]).into_response()
@@ -123,8 +124,8 @@ impl Limits {
         }
     }
 
-    /// Of a listener that is not what the service is there for, in a process that may have `memory` bytes: short requests of programs, of
-    /// which each is counted.
+    /// The limits of a secondary listener, in a process with `memory` bytes: short requests between programs,
+    /// each counted.
     #[must_use]
     pub fn beside(role: ListenerRole, memory: Option<u64>) -> Self {
         let streams = match role {
@@ -134,7 +135,7 @@ impl Limits {
         let share = MemoryShare::of(role, streams, memory);
         Self {
             connections: share.connections,
-            // Whoever collects metrics leaves room for probes.
+            // A collector leaves room for probes.
             per_client: (role == ListenerRole::Admin).then(|| PerClientLimit {
                 connections: share.connections / ADMIN_CLIENTS,
                 is_proxy: Arc::new(|_| false),
@@ -153,8 +154,8 @@ impl Limits {
     }
 }
 
-/// What identifies a client: an IPv4 address, or the /64 network of an IPv6 address, since one household or machine has all of it to
-/// pick addresses from.
+/// Identifies a client: an IPv4 address, or the /64 network of an IPv6 address, because one household or
+/// machine can use every address in it.
 #[must_use]
 pub fn network(address: IpAddr) -> Ipv6Addr {
     match address.to_canonical() {

@@ -1,26 +1,26 @@
-//! The end of a connection whose client may still be sending (RFC 9112, section 9.6).
+//! Closes a connection whose client may still be sending (RFC 9112, section 9.6).
 //!
-//! A socket that is closed with bytes to read resets the connection: the client's next write fails, and on some systems the answer that it
-//! has not read yet is lost. So the end is said first, and what still comes is passed over until the client has ended too.
+//! Closing a socket with unread bytes resets the connection: the client's next write fails, and some systems
+//! lose the unread answer. So we send the end first, and discard incoming bytes until the client ends too.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-/// A client that says nothing for so long has read the answer, or will not.
+/// A client that sends nothing for this long has read the answer, or never will.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
-/// One that sends on and on is reset: below what a listener grants its connections when it ends.
+/// A client that keeps sending is reset after this time, less than the drain timeout of a listener.
 const LINGERING_MAX: Duration = Duration::from_secs(10);
 
 /// Bytes read at once.
 const PIECE: usize = 16 * 1024;
 
-/// Ends our side, and passes over what comes until the other side ends, for a bounded time.
+/// Ends our side, and discards input until the other side ends, for a bounded time.
 pub(super) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let ending = async {
-        // An error is an end as well, and the protocol may have said it already.
+        // An error ends the connection too. The protocol may have ended it already.
         let _ = stream.shutdown().await;
         let mut piece = vec![0; PIECE];
         while let Ok(Ok(1..)) = timeout(SILENCE_MAX, stream.read(&mut piece)).await {}
@@ -41,7 +41,7 @@ mod tests {
     const UPLOAD: &str = "POST / HTTP/1.1\r\nhost: here\r\ncontent-length: 1000000000\r\n\r\n";
     const UNREADABLE: &str = "POST / HTTP/1.1\r\nno colon\r\n\r\n";
 
-    /// Answers before it has read anything.
+    /// Answers before it has read any of the request.
     fn router() -> Router {
         Router::new().route("/", post(|| async { "answered" }))
     }

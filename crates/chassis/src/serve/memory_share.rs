@@ -1,47 +1,47 @@
-//! What a listener may take of the memory of its process: connections, and bytes for what is done over them.
+//! Calculates a listener's share of the process memory: connections, and bytes for requests and answers.
 //!
-//! The program itself comes first; most of the rest is for the listener that a service is there for. All shares together fit, whatever
-//! clients do, so that a container is not killed for them: docs/operating.md has the limits by memory.
+//! The program itself comes first; most of the rest goes to the main listener. The sum of all shares fits, so
+//! that clients cannot get the container killed. docs/operating.md lists the limits by memory.
 
 use super::byte_budget::UNCOUNTED_BYTES;
 
-/// Connections at once, however much memory there is: below what descriptors allow in a cluster.
+/// Upper limit on connections: below the usual limit on file descriptors in a cluster.
 pub(super) const CONNECTIONS_MAX: usize = 16_384;
 
 /// A few probes and collectors of metrics.
 const ADMIN_CONNECTIONS: usize = 32;
 
-/// The program before anybody connects, its caches filled, in bytes.
+/// The program without connections, but with full caches, in bytes.
 const PROGRAM_BYTES: u64 = 20 * 1024 * 1024;
 
-/// At least this part of the memory is for connections, however little there is.
+/// At least this fraction of the memory is for connections, even in small containers.
 const LEAST_PART: u64 = 4;
 
-/// A connection that holds as much as it may without being counted, in bytes: what it may hold, the kernel's part, the buffers of HTTP/1.1 on
-/// both sides of a proxy, or a hundred streams of HTTP/2 and the table of their fields.
+/// Bytes of a connection: what it holds uncounted, the kernel's buffers, and either the HTTP/1.1 buffers on
+/// both sides of a proxy or a hundred HTTP/2 streams with their header table.
 const CONNECTION_BYTES: u64 = 64 * 1024 + UNCOUNTED_BYTES as u64;
 
-/// Streams of HTTP/2 that are reckoned into that.
+/// HTTP/2 streams included in that.
 const STREAMS_RECKONED: u32 = 100;
 
-/// What each stream beyond takes in bytes, though it be refused: the library keeps the room until its connection ends.
+/// Bytes of each further stream, even a refused one: the library keeps its memory until the connection ends.
 const STREAM_BYTES: u64 = 1024;
 
-/// What is counted takes up to twice its size: queues, tasks and what the allocator does not fill.
+/// Counted bytes take up to twice their size: queues, tasks and unused parts of allocations.
 const COUNTED: u64 = 2;
 
-/// Which listener of a process.
+/// The role of a listener in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerRole {
-    /// What the service is there for.
+    /// The main listener.
     Main,
-    /// Another one, for few callers of many calls.
+    /// A secondary listener, for few callers with many calls.
     Side,
     /// Probes and metrics.
     Admin,
 }
 
-/// What a listener may take.
+/// The share of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShare {
     /// Connections at once.
@@ -51,13 +51,13 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Of a process that may have `memory` bytes, with so many streams on a connection; of one that nobody limits where none is known.
+    /// The share in a process with `memory` bytes and this many streams a connection. `None` means unlimited.
     #[must_use]
     pub fn of(role: ListenerRole, streams: u32, memory: Option<u64>) -> Self {
         let all = memory.unwrap_or(u64::MAX);
         let fixed = PROGRAM_BYTES + Self::taken_by(ADMIN_CONNECTIONS, STREAMS_RECKONED);
         let room = all.saturating_sub(fixed).max(all / LEAST_PART);
-        // In sixteenths of the room; those of all listeners are sixteen.
+        // In sixteenths of the room; all listeners together have sixteen.
         let (connections, waiting) = match role {
             ListenerRole::Main => (10, 3),
             ListenerRole::Side => (1, 1),
@@ -78,7 +78,7 @@ impl MemoryShare {
         }
     }
 
-    /// Bytes that so many connections with so many streams each take at most.
+    /// The largest memory of these connections and streams, in bytes.
     fn taken_by(connections: usize, streams: u32) -> u64 {
         (connections as u64).saturating_mul(connection_bytes(streams))
     }
@@ -88,10 +88,10 @@ fn connection_bytes(streams: u32) -> u64 {
     CONNECTION_BYTES + u64::from(streams.saturating_sub(STREAMS_RECKONED)) * STREAM_BYTES
 }
 
-/// One answer of metrics, however little memory there is.
+/// At least one answer with metrics fits.
 const WAITING_MIN: usize = 512 * 1024;
 
-/// More than that nobody waits for.
+/// More waiting bytes serve no client.
 const WAITING_MAX: usize = 1024 * 1024 * 1024;
 
 #[cfg(test)]
