@@ -1,4 +1,4 @@
-//! A program from its command line to its exit code.
+//! A program, from command line to exit code.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -28,16 +28,16 @@ use crate::{admin, memory, metrics, panics, serve};
 /// Wrong settings (`EX_CONFIG` of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
 
-/// Running failed.
+/// The service failed.
 const EXIT_FAILURE: u8 = 1;
 
-/// What a service may take after its listeners have drained, still below the 30 s Kubernetes grants by default.
+/// Time for a service after its listeners have drained, within the 30 s that Kubernetes grants by default.
 const DRAIN_MARGIN: Duration = Duration::from_secs(2);
 
-/// The last records are waited for no longer than this: a reader that has stopped does not begin again.
+/// Bound on the wait for the last log records: a stopped reader does not start again.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The settings every program has.
+/// The settings of every program.
 struct Process {
     logs: LogSettings,
     audit: Destination,
@@ -47,10 +47,10 @@ struct Process {
     drain_delay: Duration,
 }
 
-/// Runs a program: settings, logs, traces, the admin listener, then `run` until it returns or a signal drains it.
+/// Runs a program: settings, logs, traces, admin listener, then `run` until it returns or a signal drains it.
 ///
-/// Exit codes: 0 after `--help`, `--version`, a valid `--check-config` or a drained shutdown; 1 when running failed; 2 for an unknown
-/// flag or command; 78 for wrong settings, all of which are named. A command of `tools` has its own exit codes besides.
+/// Exit codes: 0 after `--help`, `--version`, a valid `--check-config` or a drain; 1 if running failed; 2 for
+/// an unknown flag or command; 78 for wrong settings. Commands in `tools` also have their own.
 pub fn main<S, E, F>(
     service: &'static Service,
     tools: &[&dyn Tool],
@@ -97,12 +97,12 @@ where
         println!("configuration ok");
         return ExitCode::SUCCESS;
     }
-    // Nothing secret stays in memory twice.
+    // Keep no second copy of a secret in memory.
     drop(source);
     serve_until_stopped(service, process, settings, warnings, run)
 }
 
-/// Runs a service with its settings, and the records of its start and end around it.
+/// Runs a service with its settings, and records its start and end.
 fn serve_until_stopped<S, E, F>(
     service: &'static Service,
     process: Process,
@@ -166,7 +166,7 @@ where
     exit
 }
 
-/// Starts the queue of log records, and that of the file of audit records, if there is one.
+/// Starts the queue of log records, and the queue of the audit file, if there is one.
 fn start_queues(
     audit: &Destination,
     runtime: &Runtime,
@@ -182,7 +182,7 @@ fn start_queues(
     Ok((LogQueue::start("logs", std::io::stdout(), unwritten)?, audit))
 }
 
-/// Runs a command. It writes no log records: its output is its own.
+/// Runs a command. It writes no log records, only its own output.
 fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: Reader<'_>) -> ExitCode {
     let (work, warnings) = match tool.prepare(arguments, reader) {
         Ok(prepared) => prepared,
@@ -229,7 +229,7 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
-    // The admin listener answers until the very end, so that draining can be watched.
+    // The admin listener answers until the end, so that draining can be observed.
     let admin_ends = CancellationToken::new();
     if let Some((address, setting)) = process.admin {
         let listener = match serve::bind(address, setting).await {
@@ -278,7 +278,7 @@ fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
     }
 }
 
-/// On SIGTERM or SIGINT: readiness off, then after the delay no new work. As process 1 these are all one gets.
+/// On SIGTERM or SIGINT: turns readiness off, waits, then stops new work. Process 1 has no default actions.
 fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     // Programs that rotate files send SIGHUP. Its default action would end the process.
@@ -288,7 +288,7 @@ fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         tracing::info!("stopping: work in flight finishes");
         readiness.drain();
-        // A second signal means now.
+        // A second signal stops at once.
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             _ = terminate.recv() => {}
@@ -299,14 +299,14 @@ fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Resolves when draining has taken longer than it may: a service that does not return is left behind.
+/// Resolves when the time for draining is over. A service that has not returned is abandoned.
 async fn overdue(shutdown: CancellationToken) {
     shutdown.cancelled().await;
     tokio::time::sleep(serve::DRAIN_TIMEOUT + DRAIN_MARGIN).await;
     tracing::warn!("the service did not stop in time and is cut off");
 }
 
-/// Prints what failed, with its causes, where an operator looks whatever the log settings are.
+/// Prints the error and its causes to standard error, regardless of the log settings.
 fn failed(service: &Service, error: &(dyn std::error::Error + 'static)) -> ExitCode {
     eprintln!("{}: {}", service.name, chain(error));
     ExitCode::from(EXIT_FAILURE)

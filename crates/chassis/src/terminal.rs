@@ -1,7 +1,7 @@
 //! Texts for a terminal.
 
-/// A text without what could move a terminal's cursor, colour it, or turn its lines around: what a browser, a provider or a
-/// server sent cannot steer the terminal. Control and direction characters are shown as `·`.
+/// Replaces control and direction characters by `·`: text from a browser, provider or server cannot move the
+/// cursor, change colours or reverse lines.
 #[must_use]
 pub fn shown(text: &str) -> String {
     text.chars()
@@ -9,8 +9,8 @@ pub fn shown(text: &str) -> String {
         .collect()
 }
 
-/// A JSON document whose strings hold no such characters but as `\u` escapes, which mean the same to a program. Line ends between
-/// members stay.
+/// Escapes these characters in the strings of a JSON document as `\u…`, with the same meaning for programs.
+/// Line ends between members stay.
 #[must_use]
 pub fn escaped_json(document: &str) -> String {
     let mut escaped = String::with_capacity(document.len());

@@ -1,8 +1,8 @@
 //! TLS for our own listeners: PEM files, read again when they change.
 //!
-//! A new certificate is used from the next connection on; files that cannot be used keep the old one in use. Who was
-//! let in by a client certificate stays in only while that certificate would be let in again: connections are checked
-//! again when the files change, and now and then because certificates expire.
+//! New connections use the new certificate; files that cannot be used leave the old one in place. A client
+//! certificate must stay acceptable for as long as its connection lasts. Connections are checked again when
+//! files change, and regularly because certificates expire.
 
 mod fault;
 mod peer;
@@ -30,8 +30,8 @@ use crate::audit;
 use crate::files;
 use crate::secret::Reloading;
 
-/// How often the certificate a connection was opened with is checked again: an expired one is accepted so much longer.
-/// One check costs about a tenth of a millisecond.
+/// Interval for checking a connection's certificate again: an expired one is accepted for at most this much
+/// longer. A check takes about a tenth of a millisecond.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The files of a TLS listener.
@@ -41,7 +41,7 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Private key, PEM.
     pub key: PathBuf,
-    /// Whose client certificates are believed; with it every client needs one.
+    /// Authorities of client certificates. If set, every client needs a certificate.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ pub enum TlsError {
     ClientCa(#[source] rustls::server::VerifierBuilderError),
 }
 
-/// What audit records call a listener's certificates; the path says whose.
+/// The name of a listener's certificates in audit records; the path says which listener.
 const LISTENER_CERTIFICATES: &str = "TLS_CERT_FILE";
 
 /// A TLS configuration that follows its files.
@@ -91,21 +91,21 @@ impl ServerTls {
         })
     }
 
-    /// Checks the certificates of open connections at an interval of one's own.
+    /// Sets the interval for checking the certificates of open connections.
     #[must_use]
     pub fn recheck_every(mut self, interval: Duration) -> Self {
         self.recheck = interval;
         self
     }
 
-    /// Tells of the certificate in use whenever its files have been read by [`Self::follow`].
+    /// Reports the certificate in use whenever [`Self::follow`] has read its files.
     #[must_use]
     pub fn measured(mut self, metrics: &CertificateMetrics) -> Self {
         self.shown = Some(metrics.of("server", ""));
         self
     }
 
-    /// Reads the files now, and again whenever one changes, looked at every `every`. Needs a tokio runtime; ends with it.
+    /// Reads the files now and after each change, checked every `every`. Needs a tokio runtime; ends with it.
     pub fn follow(&self, every: Duration, tls_files: TlsFiles) {
         let paths = [
             Some(&tls_files.certificate),
@@ -136,7 +136,7 @@ impl ServerTls {
         Arc::clone(&self.current.load().config)
     }
 
-    /// Whether a client showing this chain, its own certificate first, would be let in now.
+    /// Whether a client with this chain, its own certificate first, would be accepted now.
     pub(crate) fn believes(&self, chain: &[CertificateDer<'static>]) -> bool {
         match (&self.current.load().clients, chain) {
             (None, _) => true,
@@ -147,11 +147,11 @@ impl ServerTls {
         }
     }
 
-    /// Resolves once a client showing this chain would not be let in any more.
+    /// Resolves once a client with this chain would no longer be accepted.
     pub(crate) async fn disbelieves(&self, chain: &[CertificateDer<'static>]) {
         let mut changes = self.changes.subscribe();
         while self.believes(chain) {
-            // An error means that nothing changes any more; time still passes.
+            // An error means that no further change will come; time still passes.
             let changed = async {
                 if changes.changed().await.is_err() {
                     std::future::pending::<()>().await;

@@ -1,11 +1,11 @@
-//! What a program does besides serving: commands behind its name, such as `session-svc check-store`.
+//! Commands of a program besides serving, such as `session-svc check-store`.
 //!
 //! Invariants
 //! - Without a command the program serves; a command never opens the service's listeners.
-//! - Every setting of the service is a flag of every command too, so that `--store` means the same everywhere; the
-//!   flag behind the command wins over the one before it.
+//! - Every command has all settings of the service as flags, so that `--store` means the same everywhere. A
+//!   flag after the command overrides one before it.
 //! - A command that takes [`JSON`] writes one JSON document to standard output, whether it succeeds or fails.
-//! - A command validates the settings it reads and no others: whoever lists sessions need not know the client secret.
+//! - A command validates only the settings it reads: listing sessions does not need the client secret.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -19,13 +19,13 @@ use crate::findings::Report;
 use crate::settings::{Reader, Remark, SettingsError};
 use crate::terminal::escaped_json;
 
-/// What is left to do once the settings are read.
+/// The work that remains once the settings are read.
 pub type Work = Pin<Box<dyn Future<Output = ExitCode>>>;
 
 /// The flag that asks for a JSON document.
 pub const JSON: &str = "json";
 
-/// What a command with [`JSON`] writes when it failed: `reason` for programs, `message` for people.
+/// The output of a failed command with [`JSON`]: `reason` for programs, `message` for people.
 pub fn failure_document(reason: &str, message: &str) -> String {
     let document = json!({ "error": { "reason": reason, "message": message } });
     escaped_json(&format!("{document:#}\n"))
@@ -37,7 +37,7 @@ pub(crate) fn wants_json(arguments: &ArgMatches) -> bool {
     below || matches!(arguments.try_get_one::<bool>(JSON), Ok(Some(true)))
 }
 
-/// Whether arguments that were not understood ask a command for JSON.
+/// Whether arguments that could not be parsed ask a command for JSON.
 pub(crate) fn seem_to_want_json(arguments: impl IntoIterator<Item = OsString>, tools: &[&dyn Tool]) -> bool {
     let arguments: Vec<OsString> = arguments
         .into_iter()
@@ -50,10 +50,10 @@ pub(crate) fn seem_to_want_json(arguments: impl IntoIterator<Item = OsString>, t
 
 /// A command of a program.
 pub trait Tool: Sync {
-    /// Its name, arguments and manual. Names of arguments in lower case: variables' names are the settings'.
+    /// Its name, arguments and manual. Argument names are in lower case; variable names are for settings.
     fn command(&self) -> Command;
 
-    /// Reads what it needs and says what is to be done.
+    /// Reads its settings and returns the work to do.
     ///
     /// # Errors
     /// Every mistake in the settings it read.
@@ -64,17 +64,17 @@ pub trait Tool: Sync {
     ) -> Result<(Work, Vec<Remark>), SettingsError>;
 }
 
-/// A command that examines what its settings name, and prints a report of findings.
+/// A command that checks what its settings name, and prints a report of findings.
 pub struct ReportTool<S> {
     /// Its name.
     pub name: &'static str,
     /// What it does.
     pub about: &'static str,
-    /// What else an operator has to know before it runs.
+    /// Further notes for operators.
     pub remarks: &'static str,
     /// Reads its settings.
     pub read: fn(&mut Reader<'_>) -> S,
-    /// Examines what they name.
+    /// Checks what the settings name.
     pub examine: fn(S) -> Pin<Box<dyn Future<Output = Report>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The name of the trace something belongs to.
+//! The ID of the current trace.
 
 use opentelemetry::trace::TraceContextExt as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;

@@ -1,9 +1,9 @@
 //! Traces over OTLP, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector.
 //!
-//! Spans are sent in batches from a task of their own: a collector that is slow or gone costs spans, never a request.
+//! A task of its own sends spans in batches: a slow or missing collector costs spans, never a request.
 //!
-//! Every span has the target [`TARGET`], those of calls to others the level TRACE: without a collector nobody makes them, with one
-//! they are made whatever `RUST_LOG` says.
+//! Every span has the target [`TARGET`]; spans of outgoing calls have the level TRACE. Without a collector
+//! they are not created; with one they are, regardless of `RUST_LOG`.
 
 mod collector;
 
@@ -17,24 +17,24 @@ use tracing_opentelemetry::OpenTelemetryLayer;
 
 pub(crate) use self::collector::CollectorSettings;
 
-/// The target of spans, by which a filter of records tells them apart.
+/// The target of spans, for filters.
 pub const TARGET: &str = "otel::tracing";
 
-/// Whether spans are recorded: without, none is described.
+/// Whether spans are recorded. If not, code need not describe them.
 #[must_use]
 pub fn are_recorded() -> bool {
     tracing::enabled!(target: TARGET, tracing::Level::TRACE)
 }
 
-/// Sends spans until it is shut down.
+/// Sends spans until shutdown.
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
     service: &'static str,
 }
 
 impl Traces {
-    /// Starts sending spans of `service` to the collector; `None` and a warning on standard error if it cannot be used after all.
-    /// Needs a tokio runtime.
+    /// Starts sending spans of `service` to the collector. If that fails, returns `None` with a warning on
+    /// standard error. Needs a tokio runtime.
     #[must_use]
     pub(crate) fn start(service: &'static str, collector: &CollectorSettings) -> Option<Self> {
         let exporter = match exporter(collector) {
@@ -58,7 +58,7 @@ impl Traces {
     where
         S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
     {
-        // Which line and thread of ours made a span says nothing to who reads it.
+        // Our source lines and threads are of no use to operators.
         tracing_opentelemetry::layer()
             .with_tracer(self.provider.tracer(self.service))
             .with_location(false)
@@ -67,9 +67,9 @@ impl Traces {
             .with_tracked_inactivity(false)
     }
 
-    /// Sends what is left; waits for the collector for a bounded time (the exporter's own timeout).
+    /// Sends the remaining spans; the exporter's own timeout bounds the wait.
     pub(crate) fn shutdown(&self) {
-        // Nothing can be done about spans nobody takes.
+        // Lost spans are not an error.
         let _ = self.provider.shutdown();
     }
 }

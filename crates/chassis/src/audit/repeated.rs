@@ -2,8 +2,7 @@
 //!
 //! Invariants
 //! - However often a client repeats an event, it causes at most one record a minute.
-//! - The table is bounded. If it is full, records that differ only in person, session, address or error
-//!   merge.
+//! - The table is bounded. If it is full, records that differ only in person, session or error merge.
 
 use std::collections::HashMap;
 use std::error::Error;

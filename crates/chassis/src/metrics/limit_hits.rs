@@ -19,8 +19,7 @@ pub(crate) mod listener {
 pub struct LimitHits(IntCounterVec);
 
 impl LimitHits {
-    /// Registers the metric with the limits of a listener and the program's own. All start at 0, so that a
-    /// rate sees the first hit.
+    /// Registers the metric with a listener's and the program's limits, all at 0: a rate sees the first hit.
     ///
     /// # Errors
     /// It is registered already.

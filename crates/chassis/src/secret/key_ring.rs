@@ -3,9 +3,8 @@
 //! Replicas receive a changed file at different times. A new key from a file therefore waits before it signs,
 //! until every replica has it. A key that was in the ring when the process started signs at once.
 
-/// How long a key from a changed file waits before it signs and seals, in milliseconds. The kubelet brings a
-/// changed Secret to every pod within a minute, or a minute and a half on a busy node. A replica reads its
-/// files every five seconds.
+/// Milliseconds that a key from a changed file waits before it signs and seals. The kubelet delivers a
+/// changed Secret to every pod within 60 to 90 s. A replica reads its files every 5 s.
 pub const NEW_KEY_WAIT_MS: u64 = 120_000;
 
 /// Keys in the order of their list. The first of those that have waited signs.
@@ -28,8 +27,7 @@ impl<K> Ring<K> {
         Self(members.collect())
     }
 
-    /// The ring after its file has changed, at `now_ms` of the process's monotonic clock. A key that was in
-    /// this ring keeps its time.
+    /// The ring after its file changed, at `now_ms` of the monotonic clock. Known keys keep their time.
     #[must_use]
     pub fn replaced_by(&self, new: Self, is_same: impl Fn(&K, &K) -> bool, now_ms: u64) -> Self {
         let members = new.0.into_iter().map(|Member { key, .. }| {
@@ -42,8 +40,7 @@ impl<K> Ring<K> {
         Self(members.collect())
     }
 
-    /// The key that signs and seals at `now_ms`, with its place in the list. If all keys are new, the first
-    /// one signs.
+    /// The key that signs and seals at `now_ms`, and its place. If all keys are new, the first one signs.
     pub fn signing(&self, now_ms: u64) -> Option<(usize, &K)> {
         let place = self.0.iter().position(|member| member.signs_from_ms <= now_ms);
         let place = place.unwrap_or_default();

@@ -304,8 +304,7 @@ async fn the_heads_of_all_streams_together_are_bounded() {
         }),
     );
     let (mut client, _draining) = connected_within(router, strict());
-    // A header x-a of 3,000 bytes, stored in the header table and used five times a request (RFC 7541,
-    // section 6).
+    // A header x-a of 3,000 bytes, indexed once and used five times a request (RFC 7541, section 6).
     let field = [&[0x40, 3][..], b"x-a", &[127, 0xb9, 0x16], &[b'b'; 3_000]].concat();
     let mut sent = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     for at in 0..20 {

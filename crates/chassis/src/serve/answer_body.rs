@@ -102,9 +102,8 @@ impl AnswerBody {
         }
     }
 
-    /// The next part of the rest: all of it over HTTP/1.1. Over HTTP/2 the very last byte comes alone. The
-    /// server asks for it only once everything before may be sent, so it holds only that byte when this body
-    /// is done.
+    /// The next part of the rest: all of it over HTTP/1.1. Over HTTP/2 the very last byte comes alone: the
+    /// server asks for it only when all before may be sent, so it holds one byte when this body is done.
     fn part(&mut self) -> Frame<Bytes> {
         let left = self.rest.len();
         let length = match left {

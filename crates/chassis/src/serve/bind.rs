@@ -66,9 +66,9 @@ fn remedy(error: &io::Error, address: SocketAddr, setting: &str) -> String {
     format!("choose another address with {setting}")
 }
 
-/// Ends connections whose client acknowledges no data for `longest`, because it reads nothing or has
-/// vanished. The kernel closes the connection (`TCP_USER_TIMEOUT`, RFC 5482), and its resources are released.
-/// A connection without data to send stays. No effect on systems without the option.
+/// Ends connections whose client accepts no data for `longest`, because it reads nothing or has vanished. The
+/// kernel closes the connection (`TCP_USER_TIMEOUT`, RFC 5482), and its resources are released. A connection
+/// without data to send stays. No effect on systems without the option.
 pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
     #[cfg(target_os = "linux")]
     // Accepted connections inherit the option.

@@ -1,11 +1,10 @@
 //! Bounds the bytes held for clients: answers they have not read, and requests in flight.
 //!
-//! An HTTP/2 client may send a thousand requests on one connection and read no answer. Waiting bytes are
-//! therefore counted, for each connection and in total. A connection over its share has further requests
-//! refused until its client reads. One connection may hold as many bytes as are left free (the dynamic
-//! threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998): one stalled connection
-//! gets half, two get a third each, and the same amount is left for others. The first kilobytes of each
-//! connection are free. Bytes count until the socket accepts them.
+//! An HTTP/2 client may send a thousand requests on one connection and read no answer. So waiting bytes are
+//! counted, for each connection and in total. If a connection is over its share, its next requests are
+//! refused until its client reads. A connection may hold as much as is left free (the dynamic threshold of
+//! Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998): one that reads nothing gets half, two a
+//! third each. The first kilobytes are free. Bytes count until the socket accepts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

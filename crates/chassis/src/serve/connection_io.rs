@@ -64,8 +64,7 @@ impl<S> ConnectionIo<S> {
 }
 
 impl<S> ConnectionIo<S> {
-    /// Drives a connection over this stream. Budgeted bytes count as sent after a turn in which the socket
-    /// refused none.
+    /// Drives a connection over this stream. Its bytes count as sent after a turn without a refusing socket.
     pub(super) async fn drive<F, E>(&self, mut connection: Pin<&mut F>) -> Result<(), E>
     where
         F: Future<Output = Result<(), E>>,

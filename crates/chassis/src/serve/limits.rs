@@ -67,8 +67,7 @@ pub struct Limits {
     pub waiting_bytes: Option<usize>,
     /// Bytes that a request counts in addition to its headers, before it is processed.
     pub request_bytes: usize,
-    /// The answer to requests of a connection over its share. It has no body, which a client could leave
-    /// unread.
+    /// The answer to requests over a connection's share. It has no body, which a client could leave unread.
     pub refusal: fn() -> Response,
     /// Whether a connection over its share ends unread answers, and itself if it keeps sending requests.
     pub ends_over_share: bool,

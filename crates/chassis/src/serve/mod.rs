@@ -1,8 +1,9 @@
-//! One port for everything a service speaks: HTTP/1.1, HTTP/2 with or without TLS, gRPC, gRPC-Web, WebSocket.
+//! One port for all protocols of a service: HTTP/1.1, HTTP/2 with or without TLS, gRPC, gRPC-Web, WebSocket.
 //!
-//! Invariants: slow and idle clients are cut off; connections, streams and headers are bounded, for each client too. A listener that is cancelled lets nobody new in, and
-//! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, and what is in flight
-//! finishes for a bounded time. One that is kept is shut down only when the address refuses, so that its client connects elsewhere.
+//! Invariants: slow and idle clients are disconnected. Connections, streams and headers are bounded, also for
+//! each client. A stopping listener rejects new clients and loses no existing one: it accepts queued
+//! connections, and answers a first request. Work in flight finishes in a bounded time. Kept connections
+//! close when the address refuses.
 
 mod answer_body;
 mod bind;
@@ -43,46 +44,46 @@ pub use self::byte_budget::{ByteBudget, BytesPermit};
 pub use self::limits::{Limits, PerClientLimit, network, unavailable};
 pub use self::memory_share::{ListenerRole, MemoryShare};
 
-/// Request extension: who opened the connection. A proxy, where one stands before us.
+/// Request extension: the address that opened the connection. Behind a proxy it is the proxy's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
 impl PeerAddress {
-    /// A client of IPv4 that a listener of both families accepts is one of IPv4 (RFC 4291, section 2.5.5.2).
+    /// An IPv4 client of a dual-stack listener has an IPv4 address (RFC 4291, section 2.5.5.2).
     fn of(address: SocketAddr) -> Self {
         Self(SocketAddr::new(address.ip().to_canonical(), address.port()))
     }
 }
 
-/// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
+/// How long work in flight may take after the stop: less than the 30 s that Kubernetes grants by default.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Streams that can end by themselves do so within this, at the end of the drain.
+/// At the end of the drain, streams have this long to end by themselves.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
+/// The kernel has no more descriptors or memory. Only waiting helps.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A full listener checks this often whether it has capacity again.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
 
-/// A listener that has been full for so long says so: shorter is a burst.
+/// A listener that is full for this long reports it; shorter times are bursts.
 const FULL_REPORTED_AFTER: Duration = Duration::from_secs(3);
 
-/// The request that a listener stop, and its answer.
+/// The request to stop a listener, and its progress.
 #[derive(Clone, Debug)]
 pub struct Stopping {
-    /// Cancelled by whoever wants it to stop.
+    /// Cancelled by the caller to stop the listener.
     pub requested: CancellationToken,
-    /// Cancelled by the listener once it lets nobody in and its address refuses: the moment to close kept connections. A client
-    /// whose connection is closed sooner connects again to a listener that neither answers nor refuses, and tries again a second later.
+    /// Cancelled once the listener's address refuses connections: then kept connections may close. Clients
+    /// closed earlier would connect to a listener that neither answers nor refuses, and retry a second later.
     pub closed: CancellationToken,
-    /// Cancelled by the listener when work in flight has had its time: what still goes on has [`LAST_WORD_TIMEOUT`] to end by itself.
+    /// Cancelled when the time for work in flight is over: it has [`LAST_WORD_TIMEOUT`] to end by itself.
     pub overdue: CancellationToken,
 }
 
 impl Stopping {
-    /// When `requested` is cancelled.
+    /// Stops the listener when `requested` is cancelled.
     #[must_use]
     pub fn on(requested: CancellationToken) -> Self {
         Self {
@@ -93,10 +94,10 @@ impl Stopping {
     }
 }
 
-/// Serves a listener within its limits, each connection on the worker whose turn it is, until it is stopped; then lets what is in flight, or
-/// about to be, finish. Each worker has a router of its own, made at once and in the worker's context: the clients it calls with stay with
-/// the worker, and the reference counts and metrics that every request changes are written by one core alone: shared, their cache lines
-/// would move between the cores at each request (docs/decisions/workers.md).
+/// Serves a listener within its limits until it is stopped, then lets work in flight finish. Workers take
+/// turns with connections. Each worker has its own router, made at once in the worker's context, so its
+/// upstream clients stay there. Only one core writes the reference counts and metrics of a request; shared
+/// ones would move between caches of cores (docs/decisions/workers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,
@@ -133,7 +134,7 @@ pub async fn serve_each(
     }
     let overdue = acceptor.stopping.overdue.clone();
     let mut finished = pin!(async {
-        // Without capacity, or without descriptors, the last ones fare no better than any other.
+        // Without capacity or descriptors, the last connections are dropped like any other.
         closing::last(listener, |accepted| {
             let _ = accepted.map(|accepted| acceptor.admit_and_serve(accepted));
         })
@@ -154,10 +155,10 @@ pub async fn serve_each(
     }
 }
 
-/// Where the connections of one listener are served.
+/// Hands a listener's connections to workers.
 struct Acceptor {
     workers: Workers,
-    /// By the worker's number.
+    /// Indexed by the worker's number.
     routers: Arc<[Router]>,
     tls: Option<ServerTls>,
     capacity: Arc<Capacity>,
@@ -168,12 +169,12 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Serves a connection as soon as there is capacity for it.
+    /// Serves a connection as soon as there is capacity.
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<()> {
         let mut connection = accepted?;
         let since = Instant::now();
         let (mut is_counted, mut is_reported) = (false, false);
-        // Those behind it wait in the kernel's queue meanwhile.
+        // Later connections wait in the kernel's queue.
         while let Err(full) = self.admit_and_serve(connection) {
             connection = full?;
             if !is_counted {
@@ -201,10 +202,10 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Serves a connection, unless its client has its share, which ends it.
+    /// Serves a connection, or closes it if its client has its share.
     ///
     /// # Errors
-    /// There is no capacity: the connection is given back. Or it cannot be handed to a worker.
+    /// Without capacity, the connection is returned. Or it cannot be handed to a worker.
     fn admit_and_serve(
         &self,
         (stream, address): (TcpStream, SocketAddr),
@@ -220,7 +221,7 @@ impl Acceptor {
         }
     }
 
-    /// Serves a connection on the worker whose turn it is.
+    /// Serves a connection on the next worker.
     fn serve(
         &self,
         stream: TcpStream,
@@ -228,7 +229,7 @@ impl Acceptor {
         progress: ConnectionProgress,
         permit: ConnectionPermit,
     ) -> io::Result<()> {
-        // The worker's own runtime polls the socket, so it has to be deregistered from the one that accepted it.
+        // The worker's runtime polls the socket, so the runtime that accepted it must deregister it.
         let stream = stream.into_std()?;
         let Some((number, worker)) = self.workers.next() else {
             return Ok(());
@@ -248,7 +249,7 @@ impl Acceptor {
                 return;
             };
             let _ = stream.set_nodelay(true);
-            // Cloned here: only this worker's core writes the router's reference count.
+            // Cloned here, so that only this worker's core writes the router's reference count.
             let Some(router) = routers.get(number).cloned() else {
                 return;
             };

@@ -1,7 +1,7 @@
-//! The state of a connection: which protocol it speaks, whether bytes move, whether it has had a request.
+//! The state of a connection: its protocol, whether bytes move, whether it has had a request.
 //!
-//! Whoever connects has to send a request soon, and again now and then: a connection without a request in flight is idle, whatever
-//! else is sent over it. And hyper closes an idle connection at once at a graceful shutdown, also while a request is in transit to it.
+//! A client must send a request soon after it connects, and then regularly: without a request in flight a
+//! connection is idle. hyper closes idle connections at a graceful shutdown, even if a request is in transit.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How HTTP/2 begins (RFC 9113, section 3.4).
+/// The start of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// With this many bytes the protocol is certain: the length of HTTP/2's connection preface (RFC 9113, section 3.4).
+/// With this many bytes the protocol is certain: the length of the HTTP/2 preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: u64 = 24;
 
 /// The state of a connection; clones share it.
@@ -24,12 +24,12 @@ pub(super) struct ConnectionProgress {
     state: Arc<ConnectionState>,
 }
 
-/// What becomes true of a connection, and how much moved over it.
+/// The flags of a connection, and the bytes it has moved.
 #[derive(Default)]
 pub(super) struct ConnectionState {
     /// Each answer is the connection's last.
     pub(super) is_last: Flag,
-    /// A request was answered before its body was read, which may still be coming.
+    /// A request was answered before its body was read; the body may still arrive.
     pub(super) leaves_body: Flag,
     had_request: Flag,
     begins_http2: Flag,
@@ -40,13 +40,13 @@ pub(super) struct ConnectionState {
     busy: AtomicUsize,
     /// Bytes of their headers.
     header_bytes: AtomicUsize,
-    /// Milliseconds from `opened` to when the last of them ended.
+    /// Milliseconds from `opened` to the end of the last request.
     idle_since_ms: AtomicU64,
-    /// Cancelled when the connection is to end to make room for another one.
+    /// Cancelled to evict the connection in favour of another one.
     pub(super) evicted: CancellationToken,
 }
 
-/// Set once, and never reset.
+/// A flag that is set once and never reset.
 #[derive(Default)]
 pub(super) struct Flag(AtomicBool);
 
@@ -76,7 +76,7 @@ impl Deref for ConnectionProgress {
 }
 
 impl ConnectionProgress {
-    /// A request was understood: the protocol is known, however few bytes it took.
+    /// A request was parsed: the protocol is known, even after a few bytes.
     pub(super) fn request_received(&self, version: hyper::Version) {
         self.had_request.set();
         if version == hyper::Version::HTTP_2 {
@@ -84,7 +84,7 @@ impl ConnectionProgress {
         }
     }
 
-    /// These bytes have come from the client.
+    /// Records bytes from the client.
     pub(super) fn received(&self, bytes: &[u8]) {
         if self.received.load(Ordering::Relaxed) == 0 && bytes.starts_with(PREFACE) {
             self.begins_http2.set();
@@ -92,17 +92,17 @@ impl ConnectionProgress {
         add(&self.received, bytes.len());
     }
 
-    /// So many bytes go to the client.
+    /// Records this many bytes to the client.
     pub(super) fn sent(&self, bytes: usize) {
         add(&self.sent, bytes);
     }
 
-    /// Whether the client speaks HTTP/2, or has begun to.
+    /// Whether the client speaks HTTP/2 or may be starting to.
     pub(super) fn begins_http2(&self) -> bool {
         self.begins_http2.is_set() || self.speaks_http2.is_set()
     }
 
-    /// A request with so many bytes of headers is in flight until what this gives is dropped.
+    /// Counts a request with this many header bytes as in flight until the result is dropped.
     pub(super) fn begin(&self, header_bytes: usize) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
         self.header_bytes.fetch_add(header_bytes, Ordering::Relaxed);
@@ -112,28 +112,28 @@ impl ConnectionProgress {
         }
     }
 
-    /// Bytes of headers of all requests in flight.
+    /// Header bytes of all requests in flight.
     pub(super) fn header_bytes(&self) -> usize {
         self.header_bytes.load(Ordering::Relaxed)
     }
 
-    /// The connection goes on as something else, which ends with its socket.
+    /// The connection is upgraded to another protocol, and ends with its socket.
     pub(super) fn switch(&self) {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Since when no request has been in flight; none while one is.
+    /// The start of the idle time; `None` while a request is in flight.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let since = Duration::from_millis(self.idle_since_ms.load(Ordering::Relaxed));
         (self.busy.load(Ordering::Relaxed) == 0).then(|| self.opened + since)
     }
 
-    /// Whether the whole preface of HTTP/2 has come.
+    /// Whether the whole HTTP/2 preface has arrived.
     fn is_http2(&self) -> bool {
         self.begins_http2.is_set() && self.received.load(Ordering::Relaxed) >= PREFACE_BYTES
     }
 
-    /// Bytes both ways so far.
+    /// Bytes in both directions so far.
     fn moved(&self) -> u64 {
         self.received.load(Ordering::Relaxed) + self.sent.load(Ordering::Relaxed)
     }
@@ -146,7 +146,7 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// Bytes that have gone to its client over this connection.
+    /// Bytes sent to the client over this connection.
     pub(super) fn sent(&self) -> u64 {
         self.progress.sent.load(Ordering::Relaxed)
     }
@@ -164,8 +164,8 @@ impl Drop for Busy {
     }
 }
 
-/// Resolves when no request has come within `first`, or there has been no request in flight for `idle`. Where `keeps_http2`,
-/// connections that speak HTTP/2 may stay idle for ever. Gives whether there was a request.
+/// Resolves if no request arrives within `first`, or none is in flight for `idle`. With `keeps_http2`, HTTP/2
+/// connections may stay idle forever. Returns whether there was a request.
 pub(super) async fn unused(
     progress: &ConnectionProgress,
     first: Duration,
@@ -189,8 +189,8 @@ pub(super) async fn unused(
     }
 }
 
-/// Resolves when the connection can be shut down without losing a request: at once if it speaks HTTP/2, whose GOAWAY names the last
-/// request that is served; otherwise once nothing has moved for `quiet`, or for `first` if there has been no request at all.
+/// Resolves when the connection can end without losing a request: over HTTP/2 at once, because GOAWAY names
+/// the last served request. Else after no bytes moved for `quiet`, or `first` before the first request.
 pub(super) async fn may_stop(progress: &ConnectionProgress, first: Duration, quiet: Duration) {
     while !progress.speaks_http2.is_set() && !progress.is_http2() {
         let moved = progress.moved();
@@ -202,7 +202,7 @@ pub(super) async fn may_stop(progress: &ConnectionProgress, first: Duration, qui
     }
 }
 
-/// Counts without a locked instruction: only the connection's own task writes.
+/// Adds without a locked instruction: only the connection's own task writes.
 fn add(count: &AtomicU64, bytes: usize) {
     count.store(count.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
 }
@@ -220,7 +220,7 @@ mod tests {
     const FIRST: Duration = Duration::from_secs(10);
     const IDLE: Duration = Duration::from_secs(75);
 
-    /// When a connection over which `sent` arrived is given up, if ever.
+    /// When a connection that received `sent` is closed, if ever.
     async fn unused_after(sent: &[u8], version: Option<Version>, keeps_http2: bool) -> Option<Duration> {
         let (mut client, server) = tokio::io::duplex(64);
         let progress = ConnectionProgress::default();
@@ -312,7 +312,7 @@ mod tests {
         progress.request_received(Version::HTTP_2);
         assert_eq!(stopped_after(&progress).await, Duration::ZERO);
 
-        // Whoever has sent the preface understands GOAWAY, with a request or without.
+        // A client that sent the preface understands GOAWAY, even without a request.
         let (mut client, server) = tokio::io::duplex(64);
         let progress = ConnectionProgress::default();
         let mut server = ConnectionIo::over(server, progress.clone(), ByteBudget::default(), None);

@@ -1,8 +1,8 @@
-//! The body of a request over HTTP/1.1, and whether its answer leaves some of it.
+//! The body of an HTTP/1.1 request, and whether the answer leaves part of it unread.
 //!
-//! The next request begins where the body ends, so a connection whose answer came before that cannot be kept; a client that is not told
-//! so sends its next request into the end of the connection, and may not send it again (RFC 9112, sections 9.3 and 9.6). So an answer
-//! before the end of the body says that it is the connection's last.
+//! The next request starts after the body, so a connection that answered earlier cannot be reused. A client
+//! that does not know this sends its next request into the closing connection, and may be unable to retry it
+//! (RFC 9112, sections 9.3 and 9.6). So an early answer says that it is the connection's last.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct RequestBody {
     is_read: Arc<AtomicBool>,
 }
 
-/// The request as it goes on, and whether its body is read if it has one.
+/// The request to process, and a handle that shows whether its body, if any, was read.
 pub(super) fn watched(request: hyper::Request<Incoming>) -> (Request, Option<BodyEnd>) {
     if request.body().is_end_stream() {
         return (request.map(Body::new), None);
@@ -50,7 +50,7 @@ impl HttpBody for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        // Before whoever reads it can know: what they answer to the end of a body comes after it.
+        // Set before the reader sees the end, so that the answer to it comes later.
         if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
             self.is_read.store(true, Ordering::Relaxed);
         }
@@ -74,7 +74,7 @@ mod tests {
 
     use super::super::connection::tests::connected;
 
-    /// Answers before it has read anything, and after it has read all.
+    /// Answers before it has read anything, or after it has read everything.
     fn router() -> Router {
         Router::new()
             .route("/refused", post(|| async { "answered" }))

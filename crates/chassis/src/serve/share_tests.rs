@@ -20,7 +20,7 @@ const PIECE: usize = 8 * 1024;
 const PIECES: usize = 100;
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
 
-/// A listener whose connections together hold `waiting` bytes, and `request` for each request.
+/// Limits with `waiting` bytes for all connections, and `request` for each request.
 fn sharing(waiting: usize, request: usize) -> Limits {
     Limits {
         waiting_bytes: Some(waiting),
@@ -30,7 +30,7 @@ fn sharing(waiting: usize, request: usize) -> Limits {
     }
 }
 
-/// Answers many pieces; what it gives is told of the end of the answer.
+/// Answers with many pieces. The receiver resolves at the end of the answer.
 fn pieces() -> (Router, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel();
     let alive = Arc::new(Mutex::new(Some(alive)));

@@ -1,10 +1,10 @@
-//! Streams of an HTTP/2 connection whose answer its client does not read.
+//! HTTP/2 streams whose client does not read the answer.
 //!
-//! Where a whole connection stalls, the kernel notices ([`give_up_stalled`](super::give_up_stalled)). Within a connection that
-//! lives, only the stream's flow-control window is exhausted (RFC 9113, section 5.2), and with it stalls all that the answer holds:
-//! memory, an open file, an upstream's connection. Such a stream is reset. Invariants: only waiting for the client counts, so that a stream
-//! of events may be silent; an answer that moves, however slowly, goes on; what is handed over for good is a single byte, so that
-//! the size of an answer excepts nobody.
+//! If a whole connection stalls, the kernel notices ([`give_up_stalled`](super::give_up_stalled)). If one
+//! stream stalls, only its flow-control window is full (RFC 9113, section 5.2), but its answer holds memory,
+//! an open file and an upstream connection. Such a stream is reset. Invariants: only waiting for the client
+//! counts, so event streams may be silent. A slow answer continues. Only one byte is buffered for good, so no
+//! answer is too small to count.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::progress::ConnectionProgress;
 
-/// How far one stream's answer has been sent. Only the connection's worker writes it.
+/// How much of a stream's answer has been sent. Only the connection's worker writes it.
 #[derive(Default)]
 pub(super) struct AnswerProgress {
     pieces: AtomicU64,
@@ -25,12 +25,12 @@ pub(super) struct AnswerProgress {
 }
 
 impl AnswerProgress {
-    /// Whether what comes next is there, and only the client is waited for.
+    /// Sets whether the next data is ready and waits only for the client.
     pub(super) fn waits_for_client(&self, waits: bool) {
         self.waits_for_client.store(waits, Ordering::Relaxed);
     }
 
-    /// One piece more is handed over.
+    /// One more piece was passed on.
     pub(super) fn moved(&self) {
         // Only this connection's worker writes.
         let pieces = self.pieces.load(Ordering::Relaxed);
@@ -62,14 +62,14 @@ impl StreamExecutor {
         }
     }
 
-    /// The stream of the request that is about to be run: hyper calls the service, then the executor.
+    /// Creates the stream of the next request: hyper calls the service first, then the executor.
     pub(super) fn begin(&self) -> Arc<AnswerProgress> {
         let answer = Arc::<AnswerProgress>::default();
         self.set(NextStream::Admitted(Arc::clone(&answer)));
         answer
     }
 
-    /// The stream of a request that is about to be refused.
+    /// Marks the next request's stream as refused.
     pub(super) fn refuse(&self) {
         self.set(NextStream::Refused);
     }
@@ -93,9 +93,9 @@ where
             (Some(NextStream::Admitted(_)), None) => {
                 tokio::spawn(stream);
             }
-            // A hundred on each of a thousand connections would otherwise wait together for their turn to be refused.
+            // Otherwise a hundred streams on each of a thousand connections would all wait for their refusal.
             (Some(NextStream::Refused), _) => run_now(stream),
-            // What goes on after an answer: a WebSocket.
+            // Work that continues after the answer: a WebSocket.
             (None, _) => {
                 let busy = self.progress.begin(0);
                 tokio::spawn(async move {
@@ -107,7 +107,7 @@ where
     }
 }
 
-/// Runs a stream whose answer is there already.
+/// Runs a stream whose answer is ready.
 fn run_now(stream: impl Future<Output: Send> + Send + 'static) {
     let mut stream = Box::pin(stream);
     let mut context = Context::from_waker(Waker::noop());
@@ -116,11 +116,11 @@ fn run_now(stream: impl Future<Output: Send> + Send + 'static) {
     }
 }
 
-/// Runs a stream until its answer has stalled for `longest`: a stream that is dropped is reset.
+/// Runs a stream until its answer stalls for `longest`. Dropping the stream resets it.
 async fn reset_if_stalled(stream: impl Future, answer: Arc<AnswerProgress>, longest: Duration) {
     let mut stream = pin!(stream);
     let mut seen = 0;
-    // Runs while the client is waited for.
+    // Set while the stream waits for the client.
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     std::future::poll_fn(|context| {
         if stream.as_mut().poll(context).is_ready() {

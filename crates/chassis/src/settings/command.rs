@@ -35,8 +35,8 @@ pub(crate) struct CommandLine {
     pub(crate) command: Option<(String, ArgMatches)>,
 }
 
-/// Takes the command line apart (program name first). Errors: an unknown flag, or `--help` and `--version`, which
-/// clap treats as errors that print to standard output and exit with 0.
+/// Takes the command line apart (program name first). Errors: an unknown flag, or `--help` and `--version`,
+/// which clap treats as errors that print to standard output and exit with 0.
 pub(crate) fn parse_command_line(
     service: &Service,
     commands: impl IntoIterator<Item = Command>,
@@ -68,7 +68,7 @@ pub(crate) fn parse_command_line(
 fn take_settings(service: &Service, matches: &ArgMatches, values: &mut BTreeMap<String, String>) {
     for setting in service.settings() {
         for id in [setting.name.to_owned(), setting.file_variable()] {
-            // A command that has commands of its own knows no settings, and only a secret has a file.
+            // A command with subcommands has no settings, and only a secret has a file.
             if let Ok(Some(value)) = matches.try_get_one::<String>(&id) {
                 values.insert(id, value.clone());
             }

@@ -1,7 +1,7 @@
-//! Where a program listens: an IP address and a port.
+//! The address of a listener: an IP address and a port.
 //!
-//! An address of either family may stand in brackets, so that manifests that are told an address at run time write it in one way:
-//! `[$(POD_IP)]:9300`. One of IPv6 has to: without brackets nobody can tell where it ends and the port begins (RFC 3986, section 3.2.2).
+//! Both families may have brackets, so manifests that insert an address at run time need one form:
+//! `[$(POD_IP)]:9300`. IPv6 needs them: they separate address and port (RFC 3986, section 3.2.2).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -50,7 +50,7 @@ impl fmt::Display for SettingsError {
     }
 }
 
-/// `text` on one line, without the values of secrets, whoever wrote it.
+/// `text` on one line, with the values of secrets removed.
 pub(super) fn scrubbed(service: &Service, source: &Source, text: &str) -> String {
     // Shorter values are replaced only when they stand alone: "a" is part of many words.
     const SHORTEST_REPLACED_ANYWHERE: usize = 4;

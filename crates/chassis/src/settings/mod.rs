@@ -1,8 +1,8 @@
 //! Settings: declared once as tables, given as flags, environment variables or secret files, read in one go.
 //!
-//! Invariants: a flag beats the environment; an empty variable is an unset one; reading goes on after a mistake, so
-//! that every mistake is named at once; no message ever holds a secret's value. Deliberately absent: a file of all
-//! settings ([`toml_file`] is for the tables that single settings name), and settings nobody declared.
+//! Invariants: a flag overrides the environment. An empty variable counts as unset. Reading continues after a
+//! mistake, so that all are reported. No message holds a secret. Deliberately absent: one file of all
+//! settings ([`toml_file`] is for tables that settings name), and undeclared settings.
 
 mod command;
 mod declared;

@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What one of these words stands for, or `otherwise` where it is none of them.
+    /// The value of one of these words, or `otherwise` for any other text.
     pub fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)], otherwise: T) -> T {
         let text = self.text(name).to_ascii_lowercase();
         if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.raw(name).map(PathBuf::from)
     }
 
-    /// What `parse` makes of the file of tables that a setting names; mistakes in it are mistakes of the setting.
+    /// Parses the file of tables that a setting names. Its mistakes are mistakes of the setting.
     pub fn toml_file<T>(
         &mut self,
         name: &str,
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An IP address, which may stand in brackets, with a port (`localhost` is understood too); `off` means none.
+    /// An IP address, optionally in brackets, with a port (`localhost` is understood too); `off` means none.
     pub fn socket_addr(&mut self, name: &str) -> Option<SocketAddr> {
         let raw = self.raw(name)?;
         if raw.eq_ignore_ascii_case("off") {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         self.source.file(name).cloned()
     }
 
-    /// Whether a value was given, be it wrong; the default does not count.
+    /// Whether a value was given, even a wrong one; the default does not count.
     pub fn is_given(&self, name: &str) -> bool {
         self.source.text(name).is_some() || self.source.file(name).is_some()
     }
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         self.wrong(name, format!("must be {expected}{shown}"));
     }
 
-    /// The value for a message, or nothing where it is, or may hold, a secret.
+    /// The value for a message; empty if the value is, or may hold, a secret.
     fn shown(&mut self, name: &str) -> String {
         let secret = self.declared(name).is_none_or(|setting| setting.secret);
         let Some(raw) = self.raw(name) else {

@@ -1,4 +1,4 @@
-//! Why a certificate of somebody else is not believed, and until when one counts.
+//! Why a peer's certificate is not trusted, and when a certificate expires.
 
 use std::error::Error;
 use std::io;
@@ -7,7 +7,7 @@ use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use webpki::KeyUsage;
 
-/// Why a TLS connection did not come about.
+/// Why a TLS connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
     /// The certificate comes from an authority that is not trusted.
@@ -16,20 +16,20 @@ pub enum TlsFault {
     OtherName,
     /// The certificate has expired.
     Expired,
-    /// The certificate does not count yet, or our clock is slow.
+    /// The certificate is not valid yet, or our clock is slow.
     NotYetValid,
-    /// The certificate is that of an authority, which no server may show (RFC 5280 section 4.2.1.9).
+    /// The certificate is an authority's; servers must not use it (RFC 5280 section 4.2.1.9).
     OfAuthority,
     /// The other side speaks no TLS.
     NotTls,
-    /// The other side ended the handshake: it wants a client certificate, or another one.
+    /// The peer ended the handshake: it requires a client certificate, or a different one.
     Refused,
     /// Something else.
     Other,
 }
 
 impl TlsFault {
-    /// The fault among an error and its causes; `None` when TLS is not what failed.
+    /// The fault among an error and its causes; `None` if TLS did not fail.
     #[must_use]
     pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
@@ -37,7 +37,7 @@ impl TlsFault {
             if let Some(tls) = error.downcast_ref::<rustls::Error>() {
                 return Some(Self::of_tls(tls));
             }
-            // An I/O error names the cause of what it wraps, and not what it wraps.
+            // The source of an I/O error is the cause of the wrapped error, not the wrapped error.
             let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
             next = match wrapped {
                 Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
@@ -56,7 +56,7 @@ impl TlsFault {
             };
         };
         match certificate {
-            // Another authority may go by the same name.
+            // Two authorities may have the same name.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownAuthority,
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 Self::OtherName
@@ -73,10 +73,9 @@ impl TlsFault {
     }
 }
 
-/// When a certificate expires, in seconds since the Unix epoch, if it does by `deadline`.
+/// When a certificate expires, in seconds since the Unix epoch, if that is by `deadline`.
 ///
-/// Whether it is believed is not asked: the library tells the end of a certificate it finds expired, before it looks for
-/// who vouches for it.
+/// The certificate need not be trusted: the library reports expiry before it looks for the issuer.
 #[must_use]
 pub fn expires_by(certificate: &[u8], deadline_secs: u64) -> Option<u64> {
     let der = CertificateDer::from(certificate);
@@ -88,7 +87,7 @@ pub fn expires_by(certificate: &[u8], deadline_secs: u64) -> Option<u64> {
     }
 }
 
-/// The names in the first certificate of a PEM text, by which a service knows who calls: URIs, then DNS names.
+/// The names in the first certificate of a PEM text, which identify a caller: URIs, then DNS names.
 #[must_use]
 pub fn names_in(pem: &[u8]) -> Vec<String> {
     use rustls::pki_types::pem::PemObject as _;

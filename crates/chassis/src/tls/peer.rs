@@ -1,25 +1,25 @@
-//! What a client proved about itself in the TLS handshake.
+//! The identity that a client proved in the TLS handshake.
 
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 
-/// Request extension: the names in the certificate the client showed, which the handshake verified. Names are those of
-/// the subject alternative names (RFC 5280, section 4.2.1.6); the common name is never looked at (RFC 9525, section 2).
+/// Request extension: the names in the client's verified certificate. Only subject alternative names count
+/// (RFC 5280, section 4.2.1.6), never the common name (RFC 9525, section 2).
 #[derive(Clone, Debug)]
 pub struct PeerCertificate {
-    /// The URIs, as they stand in the certificate.
+    /// The URIs, unchanged from the certificate.
     pub uris: Arc<[String]>,
-    /// The DNS names, as they stand in the certificate; some may begin with a wildcard.
+    /// The DNS names, unchanged from the certificate; some may start with a wildcard.
     pub dns_names: Arc<[String]>,
-    /// Cancelled once the certificate is not believed any more: it expired, or its authority is not trusted now. The
-    /// connection takes no further request then.
+    /// Cancelled once the certificate expires or its authority is no longer trusted. The connection accepts
+    /// no further request then.
     pub disbelieved: CancellationToken,
 }
 
 impl PeerCertificate {
-    /// Reads the names of a certificate that was verified. One that cannot be read has no names.
+    /// Reads the names of a verified certificate. An unreadable one has no names.
     pub(crate) fn of(verified: &CertificateDer<'_>) -> Self {
         let certificate = webpki::EndEntityCert::try_from(verified).ok();
         let certificate = certificate.iter();

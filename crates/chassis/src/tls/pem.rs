@@ -1,4 +1,4 @@
-//! PEM files: read the same way at the start, when they change, and when settings are judged.
+//! PEM files: start, reload and the settings check read them the same way.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl PemError {
     }
 }
 
-/// The certificates of a file, its first being that of whoever shows the chain.
+/// The certificate chain of a file, starting with the owner's certificate.
 ///
 /// # Errors
 /// The file cannot be read or holds none.
@@ -89,7 +89,7 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, PemErro
 /// The authorities of a file.
 ///
 /// # Errors
-/// The file cannot be read, or holds none that can be understood.
+/// The file cannot be read, or has no readable authority.
 pub fn authorities(path: &Path) -> Result<RootCertStore, PemError> {
     let mut roots = RootCertStore::empty();
     let (added, _ignored) = roots.add_parsable_certificates(certificates(path)?);
@@ -99,7 +99,7 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, PemError> {
     }
 }
 
-/// Whether the certificate of a chain and the key belong together, as a TLS configuration is going to ask.
+/// Whether a certificate chain and a key match, by the check of a TLS configuration.
 pub(super) fn belong_together(
     (certificate, chain): (&Path, &[CertificateDer<'static>]),
     (key, private): (&Path, &PrivateKeyDer<'static>),

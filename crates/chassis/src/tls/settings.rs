@@ -1,4 +1,4 @@
-//! Settings that name certificates and keys: their files are opened and judged as the start does it.
+//! Settings that name certificates and keys: their files are checked as at the start.
 
 use std::path::{Path, PathBuf};
 
@@ -27,15 +27,15 @@ pub fn read_pair(reader: &mut Reader<'_>, certificate: &str, key: &str) -> Optio
     }
 }
 
-/// Reads the setting of a file of authorities. Their own expiry is not asked, as no handshake asks it (RFC 5280, section
-/// 6.1.1: a trust anchor is a name and a key).
+/// Reads the setting of a file of authorities. Their expiry is not checked, as in a handshake (RFC 5280,
+/// section 6.1.1: a trust anchor is a name and a key).
 pub fn read_authorities(reader: &mut Reader<'_>, name: &str) -> Option<PathBuf> {
     let path = reader.path(name)?;
     judge_authorities(reader, name, &path);
     Some(path)
 }
 
-/// Names what keeps a file of authorities from being used; whether nothing does.
+/// Records why a file of authorities cannot be used. Returns whether it can.
 pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bool {
     let judged = pem::authorities(path);
     if let Err(error) = &judged {
@@ -44,8 +44,8 @@ pub fn judge_authorities(reader: &mut Reader<'_>, name: &str, path: &Path) -> bo
     judged.is_ok()
 }
 
-/// Names what keeps a certificate chain and its key from being used, each a setting and its file; whether nothing does.
-/// A certificate that has expired is warned of: there may be nobody to ask for it yet, and a new one is taken up later.
+/// Records why a certificate chain and its key, each a setting and its file, cannot be used. Returns whether
+/// they can. An expired certificate is only a warning, because a new one can still be loaded.
 pub fn judge_pair(
     reader: &mut Reader<'_>,
     (certificate, chain_path): (&str, &Path),

@@ -1,4 +1,4 @@
-//! From when until when the certificates count that this process shows, as metrics.
+//! Metrics of the validity of the certificates that this process uses.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use webpki::KeyUsage;
 
 use super::{expires_by, pem};
 
-/// The metrics of all certificates. Clones tell together.
+/// The metrics of all certificates. Clones share them.
 #[derive(Clone, Debug)]
 pub struct CertificateMetrics {
     not_before: IntGaugeVec,
@@ -17,7 +17,7 @@ pub struct CertificateMetrics {
 }
 
 impl CertificateMetrics {
-    /// Registers the metrics; there is nothing in them until a certificate is loaded.
+    /// Registers the metrics. They have no values until a certificate is loaded.
     ///
     /// # Errors
     /// They are registered already.
@@ -39,7 +39,7 @@ impl CertificateMetrics {
         })
     }
 
-    /// The certificate for one use: `server`, `session_service` or `store`. For the use `provider` it has the provider's id.
+    /// The certificate for one use: `server`, `session_service`, `store`, or `provider` with its id.
     #[must_use]
     pub fn of(&self, used: &'static str, provider: &str) -> ShownCertificate {
         ShownCertificate {
@@ -50,7 +50,7 @@ impl CertificateMetrics {
     }
 }
 
-/// A certificate of ours, which changes with its file.
+/// A certificate of ours, which is reloaded from its file.
 #[derive(Clone, Debug)]
 pub struct ShownCertificate {
     metrics: CertificateMetrics,
@@ -59,8 +59,8 @@ pub struct ShownCertificate {
 }
 
 impl ShownCertificate {
-    /// Tells of the certificate that was just loaded from this file, or that there is none. Those of authorities in the same file
-    /// are not told of: which of them a chain needs is for who is shown it to find out.
+    /// Reports the certificate just loaded from this file, or that there is none. The file's authorities are
+    /// not reported: only a verifier knows which of them its chain needs.
     pub fn loaded(&self, path: Option<&Path>) {
         let chain = path.and_then(|path| pem::certificates(path).ok());
         let found = chain.and_then(|chain| chain.first().and_then(|own| validity(own)));
@@ -73,7 +73,7 @@ impl ShownCertificate {
                     gauge.with_label_values(&labels).set(secs);
                 }
             }
-            // There may have been none before either.
+            // There may have been none before.
             None => gauges.into_iter().for_each(|gauge| {
                 let _ = gauge.remove_label_values(&labels);
             }),
@@ -81,11 +81,11 @@ impl ShownCertificate {
     }
 }
 
-/// From when and until when a certificate counts, in seconds since the Unix epoch.
+/// The start and end of a certificate's validity, in seconds since the Unix epoch.
 fn validity(certificate: &[u8]) -> Option<[u64; 2]> {
     let der = CertificateDer::from(certificate);
     let parsed = webpki::EndEntityCert::try_from(&der).ok()?;
-    // The library tells what it finds transgressed: long ago the certificate did not count yet, one day it will not any more.
+    // The library reports the limit that a date violates: a date long ago gives the start, a far one the end.
     let long_ago = UnixTime::since_unix_epoch(Duration::ZERO);
     let not_before =
         match parsed.verify_for_usage(&[], &[], &[], long_ago, KeyUsage::server_auth(), None, None) {

@@ -1,4 +1,4 @@
-//! Where traces are sent, and whom to trust there.
+//! The collector of traces, and the TLS trust for it.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ pub(crate) struct CollectorSettings {
     pub(super) tls: Option<CollectorTls>,
 }
 
-/// Whom to trust, the system's authorities where no file says so, and who we are.
+/// Trusted authorities (the system's if no file is set), and our client certificate.
 pub(super) struct CollectorTls {
     authorities: Option<PathBuf>,
     identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl CollectorSettings {
-    /// Reads and judges where traces go. The other variables are judged only if traces are sent, and the files only for an
+    /// Reads and checks the collector. Other variables are checked only if traces are sent, files only for an
     /// `https` collector: platforms set all of them for every program.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         if reader.flag("OTEL_SDK_DISABLED") {
@@ -60,7 +60,7 @@ impl CollectorSettings {
     }
 }
 
-/// Refuses formats that no request is read or sent with. Baggage is part of the standard's default and never sent.
+/// Rejects unsupported propagation formats. Baggage is in the standard's default, but is never sent.
 fn judge_propagators(reader: &mut Reader<'_>) {
     let names = reader.list(PROPAGATORS);
     let is_known = |name: &String| name == "tracecontext" || name == "baggage";

@@ -1,8 +1,8 @@
 //! Files of tables (TOML) that settings name.
 //!
-//! Invariants: reading goes on after a mistake, so that every mistake is named at once, each with its line; a file with
-//! a mistake is no file at all; a key that no reader reads is a mistake. Deliberately absent: serde's `Deserialize`,
-//! which stops at the first mistake.
+//! Invariants: reading continues after a mistake, so that all are reported, each with its line. A file with a
+//! mistake is not used. An unknown key is a mistake. Deliberately absent: serde's `Deserialize`, which stops
+//! at the first mistake.
 
 mod table;
 mod value;
@@ -58,10 +58,10 @@ impl Deref for FileMistakes {
     }
 }
 
-/// What `read` makes of a file's text.
+/// Parses a file's text with `read`.
 ///
 /// # Errors
-/// Every mistake: those of the syntax alone, where there are some.
+/// All mistakes; if the syntax is wrong, only those of the syntax.
 pub fn parse<T>(text: &str, read: impl FnOnce(&Table<'_>) -> T) -> Result<T, FileMistakes> {
     let document = Document {
         text,
@@ -81,10 +81,10 @@ pub fn parse<T>(text: &str, read: impl FnOnce(&Table<'_>) -> T) -> Result<T, Fil
         .ok_or(FileMistakes(mistakes))
 }
 
-/// What `parse` makes of a file's text.
+/// Reads and parses a file.
 ///
 /// # Errors
-/// Every mistake, each with the file and its line; or that the file cannot be read.
+/// All mistakes, each with file and line; or the file cannot be read.
 pub(super) fn read<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, FileMistakes>,

@@ -34,7 +34,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What `read` makes of it; whatever else is in it is a mistake.
+    /// Converts the table with `read`; every key that `read` leaves is a mistake.
     pub(super) fn read<T>(self, read: impl FnOnce(&Self) -> T) -> T {
         let value = read(&self);
         let known = self.known.borrow();
@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
         self.get(key).and_then(|value| value.boolean()).unwrap_or(false)
     }
 
-    /// What `read` makes of the table under this name (`[….name]`), if it is there.
+    /// Converts the table of this name (`[….name]`) with `read`, if it exists.
     pub fn table<T>(&self, name: &'static str, read: impl FnOnce(&Table<'a>) -> T) -> Option<T> {
         let value = self.get(name)?;
         let DeValue::Table(fields) = value.as_toml() else {
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
         Some(Table::new(self.document, name, value.span(), fields).read(read))
     }
 
-    /// What `read` makes of each table of a list (`[[name]]`), of at most `max`; none if there is no list.
+    /// Converts each table of a list (`[[name]]`) of at most `max` with `read`; empty without a list.
     pub fn tables<T>(
         &self,
         name: &'static str,

@@ -1,6 +1,6 @@
 //! One value of a file.
 //!
-//! What begins with `as_` is `None` for a value of another kind; everything else records the mistake as well.
+//! Methods that start with `as_` return `None` for other kinds; all others also record the mistake.
 
 use std::ops::Range;
 
