@@ -1,8 +1,8 @@
-//! Everything a provider, or whoever pretends to be one, can send: mutated from seeds, it never makes a parser panic, and what
-//! comes through keeps what the parsers promise.
+//! Mutates seeds of everything that a provider, or an attacker in its place, can send. No parser may panic,
+//! and accepted values must keep the parser's guarantees.
 //!
-//! The seeds are in `seeds/`, one folder for each parser. The runs are short and the same each time; a failing input is
-//! printed. What the whole edge does with such inputs is looked into by the `fuzz` package.
+//! `seeds/` has one folder for each parser. Runs are short and deterministic; a failing input is printed. The
+//! package `fuzz` tests the whole edge with such inputs.
 
 #[path = "fuzz_tests/mutated.rs"]
 mod mutated;
@@ -60,7 +60,7 @@ fn keys_of_any_shape_verify_nothing_that_was_not_signed() {
     }
 }
 
-/// A compact token with a signature nobody made.
+/// A compact token with an invalid signature.
 fn token(header: &str, claims: &str) -> String {
     let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
     format!("{}.{}.{}", encode(header), encode(claims), "A".repeat(86))

@@ -1,5 +1,5 @@
-//! JSON objects in which no name stands twice: two readers could understand such an object differently
-//! (RFC 8725 section 2.4, RFC 7519 section 4).
+//! JSON objects without duplicate names: two parsers could read duplicates differently (RFC 8725 section 2.4,
+//! RFC 7519 section 4).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The members of a JSON object in their order. A name that stands twice is an error.
+/// The members of a JSON object in order. A duplicate name is an error.
 #[derive(Debug)]
 pub struct UniqueMembers<V>(pub Vec<(String, V)>);
 
@@ -39,20 +39,20 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for UniqueVisitor<V> {
     }
 }
 
-/// Parses an object; `None` when it is no object, has trailing text or a duplicate name at its top level.
+/// Parses an object; `None` for another value, trailing text or a duplicate name at the top level.
 pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
     let members = serde_json::from_slice::<UniqueMembers<Value>>(bytes).ok()?;
     Some(members.0.into_iter().collect())
 }
 
-/// [`strict_object`] without the members that are null: many providers write null for a claim they do not have.
+/// [`strict_object`] without null members: many providers write null for claims they do not have.
 pub(crate) fn strict_claims(bytes: &[u8]) -> Option<Map<String, Value>> {
     let mut claims = strict_object(bytes)?;
     claims.retain(|_, value| !value.is_null());
     Some(claims)
 }
 
-/// A numeric date or count of seconds: a JSON number that is not negative, its fraction cut.
+/// A numeric date or seconds: a JSON number that is not negative, rounded down.
 pub fn numeric_date(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| (0.0..1e15).contains(number))?;

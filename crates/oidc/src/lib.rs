@@ -1,14 +1,15 @@
-//! The relying-party half of OpenID Connect: every request this product sends to an identity provider and every
-//! check of its responses.
+//! The relying-party half of OpenID Connect: every request this product sends to an identity provider and
+//! every check of its responses.
 //!
 //! Invariants
-//! - No HTTP server, no session, no clock: wall time comes in as `now`, in seconds since the Unix epoch.
-//! - Nothing the provider sends is believed before it is bounded, parsed strictly and, where signed, verified.
+//! - No HTTP server, no session, no clock: callers pass the time as `now`, in seconds since the Unix epoch.
+//! - Data from the provider counts only after it is bounded, parsed strictly and, if signed, verified.
 //! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
 //! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
 //!
-//! The requests a browser carries, nonces and secrets are those of the `openidconnect` crate; `ring` verifies all
-//! signatures. What the crate leaves out or refuses too much of is here, and why is in `docs/decisions/openidconnect.md`.
+//! The `openidconnect` crate makes browser requests, nonces and secrets; `ring` verifies all signatures.
+//! Features that the crate lacks or handles too strictly are here; `docs/decisions/openidconnect.md` says
+//! why.
 
 mod client;
 mod error;

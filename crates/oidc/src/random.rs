@@ -2,8 +2,8 @@
 
 use openidconnect::CsrfToken;
 
-/// 256 random bits as 43 characters of the unreserved set: fit for `state`, `nonce` and, as RFC 7636
-/// section 4.1 recommends, for a code verifier.
+/// 256 random bits as 43 unreserved characters, for `state`, `nonce` and, as RFC 7636 section 4.1 recommends,
+/// a code verifier.
 pub(crate) fn token() -> String {
     const BYTES: u32 = 32;
     CsrfToken::new_random_len(BYTES).into_secret()

@@ -1,4 +1,4 @@
-//! The signature algorithms an ID token may be configured to carry.
+//! The signature algorithms of ID tokens that can be configured.
 //!
 //! `none` has no variant, so no setting and no token can select it.
 
@@ -44,28 +44,28 @@ pub enum SigningAlgorithm {
     Hs512,
 }
 
-/// The name is not an algorithm this product verifies.
+/// The name is not an algorithm that this product supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "is not one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, HS256, HS384, HS512"
 )]
 pub struct UnknownAlgorithm;
 
-/// The one curve whose keys are no pair of coordinates (RFC 8037 section 2).
+/// The only curve whose keys are not a pair of coordinates (RFC 8037 section 2).
 pub(crate) const ED25519: &str = "Ed25519";
 
-/// How signatures of an algorithm are made and verified.
+/// How an algorithm makes and verifies signatures.
 enum Scheme {
-    /// Under an RSA key: how they are verified, and how they are made.
+    /// With an RSA key: how to verify, and how to sign.
     Rsa(&'static RsaParameters, &'static dyn RsaEncoding),
-    /// Under a point of a curve, by its name in keys, whose coordinates have so many bytes.
+    /// With a point of a curve: the curve's name in keys, and the bytes of a coordinate.
     Curve(&'static str, usize),
-    /// Under a shared secret.
+    /// With a shared secret.
     Secret(hmac::Algorithm),
 }
 
 impl SigningAlgorithm {
-    /// The row of the algorithm: its name, the hash it uses and how it signs.
+    /// The algorithm's name, hash and scheme.
     fn row(self) -> (&'static str, &'static digest::Algorithm, Scheme) {
         use Scheme::{Curve, Rsa, Secret};
         use digest::{SHA256, SHA384, SHA512};
@@ -121,7 +121,7 @@ impl SigningAlgorithm {
         self.row().1
     }
 
-    /// How signatures under an RSA key are verified, and how they are made.
+    /// How to verify and make signatures with an RSA key.
     pub(crate) fn rsa(self) -> Option<(&'static RsaParameters, &'static dyn RsaEncoding)> {
         match self.row().2 {
             Scheme::Rsa(verification, encoding) => Some((verification, encoding)),
@@ -129,7 +129,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// The curve of a verification key, and how long its coordinates are in bytes.
+    /// The curve of a verification key, and the length of its coordinates in bytes.
     pub(crate) fn elliptic(self) -> Option<(&'static str, usize)> {
         match self.row().2 {
             Scheme::Curve(curve, length) => Some((curve, length)),
@@ -147,7 +147,8 @@ impl SigningAlgorithm {
         }
     }
 
-    /// Whether a signature verifies under a point of the algorithm's curve; an algorithm without one verifies nothing.
+    /// Whether a signature verifies with a point of the algorithm's curve; false for algorithms without a
+    /// curve.
     pub(crate) fn verifies_under_point(self, point: &[u8], message: &[u8], signed: &[u8]) -> bool {
         let how: &dyn VerificationAlgorithm = match self {
             Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
@@ -159,7 +160,7 @@ impl SigningAlgorithm {
         UnparsedPublicKey::new(how, point).verify(message, signed).is_ok()
     }
 
-    /// The HMAC under a shared secret.
+    /// The HMAC with a shared secret.
     pub(crate) fn hmac(self) -> Option<hmac::Algorithm> {
         match self.row().2 {
             Scheme::Secret(hmac) => Some(hmac),
@@ -167,14 +168,14 @@ impl SigningAlgorithm {
         }
     }
 
-    /// The fewest bytes of a secret it may be used with: as many as its hash has (OpenID Connect Core 16.19); 0 without one.
+    /// The minimum bytes of a secret: the size of the hash (OpenID Connect Core 16.19); 0 without a secret.
     pub(crate) fn least_secret_bytes(self) -> usize {
         self.hmac()
             .map_or(0, |algorithm| algorithm.digest_algorithm().output_len())
     }
 }
 
-/// `ring` knows no P-521.
+/// `ring` does not support P-521.
 fn es512(point: &[u8], message: &[u8], signed: &[u8]) -> Result<(), p521::ecdsa::Error> {
     let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point)?;
     key.verify(message, &p521::ecdsa::Signature::from_slice(signed)?)

@@ -1,5 +1,5 @@
-//! How this client proves who it is at the token, revocation and pushed-request endpoints
-//! (OpenID Connect Core 9, RFC 6749 section 2.3, RFC 8705).
+//! Authenticates this client at the token, revocation and pushed-request endpoints (OpenID Connect Core 9,
+//! RFC 6749 section 2.3, RFC 8705).
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::client::client_key::{ClientKeys, SigningFailed};
 /// The client authentication method.
 #[derive(Clone, Debug, Default)]
 pub enum ClientAuth {
-    /// The one of the next two that the provider's metadata list; Basic where they list both or nothing.
+    /// One of the next two, by the provider's metadata; Basic if they list both or neither.
     SecretByMetadata(ClientSecret),
     /// `client_secret_basic`: HTTP Basic with form-encoded parts.
     SecretBasic(ClientSecret),
@@ -34,27 +34,28 @@ pub enum ClientAuth {
     None,
 }
 
-/// Whom an assertion of `private_key_jwt` names as its audience. One of them, never both: an assertion for several could be used
-/// at each of them.
+/// The audience of a `private_key_jwt` assertion. It is never both: an assertion with several audiences could
+/// be reused at each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AssertionAudience {
-    /// The issuer, which no other provider can pass on as its own (draft-ietf-oauth-rfc7523bis, FAPI 2.0 Security Profile).
+    /// The issuer: another provider cannot pass it off as its own (draft-ietf-oauth-rfc7523bis, FAPI 2.0).
     Issuer,
-    /// The address of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9): what some providers compare with.
+    /// The address of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9), as some providers
+    /// require.
     TokenEndpoint,
 }
 
-/// What an assertion is signed with.
+/// The algorithm that signs an assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AssertionAlgorithm {
-    /// The strongest of the key's kind that the metadata list.
+    /// The strongest of the key's kind in the metadata.
     Strongest,
-    /// RS256, the default of a client's registration (OpenID Connect Core 15.1), where the strongest is another.
+    /// RS256, the default of client registration (OpenID Connect Core 15.1), if the strongest is another one.
     Rs256,
 }
 
-/// How an assertion may be made, the best way first. A provider says neither whom it wants named nor what it has registered for this
-/// client, so that the next way is tried where it refuses one.
+/// The forms of an assertion, best first. A provider says neither which audience it wants nor which algorithm
+/// it registered for this client. If it rejects one form, the next is tried.
 pub(crate) const ASSERTION_FORMS: [(AssertionAudience, AssertionAlgorithm); 4] = [
     (AssertionAudience::Issuer, AssertionAlgorithm::Strongest),
     (AssertionAudience::TokenEndpoint, AssertionAlgorithm::Strongest),
@@ -62,7 +63,7 @@ pub(crate) const ASSERTION_FORMS: [(AssertionAudience, AssertionAlgorithm); 4] =
     (AssertionAudience::TokenEndpoint, AssertionAlgorithm::Rs256),
 ];
 
-/// What a request carries to authenticate this client.
+/// The parts of a request that authenticate this client.
 pub(crate) struct Proof {
     pub(crate) authorization: Option<String>,
     pub(crate) fields: Vec<(&'static str, String)>,
@@ -81,7 +82,7 @@ impl ClientAuth {
         }
     }
 
-    /// The method for a provider whose metadata list these (`token_endpoint_auth_methods_supported`).
+    /// The method for a provider with these `token_endpoint_auth_methods_supported`.
     #[must_use]
     pub fn for_methods(&self, methods: &[impl AsRef<str>]) -> Self {
         let Self::SecretByMetadata(secret) = self else {
@@ -95,8 +96,8 @@ impl ClientAuth {
         }
     }
 
-    /// The same, with assertions signed by an algorithm that the metadata list (`token_endpoint_auth_signing_alg_values_supported`);
-    /// `None` where that makes no difference to the strongest one.
+    /// The same method, with an algorithm for assertions from
+    /// `token_endpoint_auth_signing_alg_values_supported`. `None` if that equals the strongest one.
     pub(crate) fn signing_by(&self, listed: &[String], algorithm: AssertionAlgorithm) -> Option<Self> {
         let is_strongest = algorithm == AssertionAlgorithm::Strongest;
         let Self::PrivateKeyJwt(keys) = self else {
@@ -106,7 +107,7 @@ impl ClientAuth {
         if is_strongest {
             return Some(Self::PrivateKeyJwt(strongest));
         }
-        // Without a list RSA keys sign with RS256, and no other keys do.
+        // Without a list, only RSA keys sign with RS256.
         let signs_by_it = |keys: &ClientKeys| keys.signing().algorithm() == SigningAlgorithm::Rs256;
         let is_listed = listed.iter().any(|name| name == SigningAlgorithm::Rs256.name());
         (is_listed && signs_by_it(keys) && !signs_by_it(&strongest)).then(|| self.clone())

@@ -1,7 +1,8 @@
-//! Private keys of this client, and the assertions of `private_key_jwt` they sign (RFC 7523, OpenID Connect Core 9).
+//! This client's private keys, and the `private_key_jwt` assertions they sign (RFC 7523, OpenID Connect Core
+//! 9).
 //!
-//! The key comes as PKCS#8 PEM; its algorithm follows from its kind: P-256 signs ES256, P-384 ES384, P-521 ES512, Ed25519 EdDSA, and
-//! RSA signs with what the provider's metadata list, RS256 where they list nothing.
+//! Keys are PKCS#8 PEM. The kind of key sets the algorithm: P-256 ES256, P-384 ES384, P-521 ES512, Ed25519
+//! EdDSA. RSA uses what the provider's metadata list, RS256 by default.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use serde_json::{Value, json};
 
 use crate::SigningAlgorithm;
 
-/// How long an assertion may be used, in seconds: a request's time and the clocks' difference.
+/// Lifetime of an assertion in seconds: the time of a request, and clock differences.
 const ASSERTION_LIFETIME_SECS: u64 = 60;
-/// Below this an RSA key is no protection.
+/// Shorter RSA keys are insecure.
 const LEAST_RSA_MODULUS_BYTES: usize = 256;
 
 /// A private key that authenticates this client.
@@ -34,7 +35,7 @@ enum Pair {
     Rsa(RsaKeyPair),
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
-    /// `ring` knows no P-521.
+    /// `ring` does not support P-521.
     P521(p521::ecdsa::SigningKey),
     Ed25519(Ed25519KeyPair),
 }
@@ -50,7 +51,7 @@ pub struct UnusableKey;
 pub struct SigningFailed;
 
 impl Pair {
-    /// The key of whichever kind it is; an RSA key only when it is long enough.
+    /// Parses a key of any supported kind; an RSA key only if it is long enough.
     fn from_pkcs8(der: &[u8]) -> Option<Self> {
         if let Ok(rsa) = RsaKeyPair::from_pkcs8(der) {
             return (rsa.public().modulus_len() >= LEAST_RSA_MODULUS_BYTES).then_some(Self::Rsa(rsa));
@@ -94,7 +95,7 @@ impl ClientKey {
         })
     }
 
-    /// The key, to sign with another algorithm; `None` when a key of its kind does not.
+    /// The key with another algorithm; `None` if its kind does not support it.
     fn signing_with(&self, algorithm: SigningAlgorithm) -> Option<Self> {
         let signs =
             algorithm == self.algorithm || matches!(*self.pair, Pair::Rsa(_)) && algorithm.rsa().is_some();
@@ -104,7 +105,7 @@ impl ClientKey {
         })
     }
 
-    /// The key, to sign with the strongest algorithm of its kind that the metadata list. It keeps its own where they list none.
+    /// The key with the strongest algorithm of its kind in the metadata, or with its own if they list none.
     fn by_listed<T: AsRef<str>>(&self, listed: &[T]) -> Self {
         const STRONGEST_FIRST: [SigningAlgorithm; 6] = [
             SigningAlgorithm::Ps256,
@@ -121,7 +122,7 @@ impl ClientKey {
         other.unwrap_or_else(|| self.clone())
     }
 
-    /// What it signs with.
+    /// The algorithm it signs with.
     pub fn algorithm(&self) -> SigningAlgorithm {
         self.algorithm
     }
@@ -130,7 +131,7 @@ impl ClientKey {
     fn public_jwk(&self) -> Value {
         let mut key = self.public_members();
         key["use"] = json!("sig");
-        // An RSA key signs with what the metadata list, which may change after the key is published.
+        // The algorithm of an RSA key depends on the metadata, which may change after publication.
         if !matches!(*self.pair, Pair::Rsa(_)) {
             key["alg"] = json!(self.algorithm.name());
         }
@@ -138,7 +139,7 @@ impl ClientKey {
         key
     }
 
-    /// The members that make the public key, and nothing else.
+    /// The required members of the public key.
     pub(crate) fn public_members(&self) -> Value {
         public_members(&self.pair)
     }
@@ -148,7 +149,7 @@ impl ClientKey {
         &self.key_id
     }
 
-    /// Signs an assertion that this client speaks to `audience`; `token_id` is used once.
+    /// Signs an assertion of this client for `audience`; `token_id` must be unique.
     pub(crate) fn assertion(
         &self,
         client_id: &str,
@@ -168,10 +169,10 @@ impl ClientKey {
         self.sign(header, &claims)
     }
 
-    /// A compact JWS; `alg` is added to the header.
+    /// Signs a compact JWS and adds `alg` to the header.
     ///
     /// # Errors
-    /// The operating system gave no random bytes.
+    /// The operating system returned no random bytes.
     pub fn sign(&self, mut header: Value, claims: &Value) -> Result<String, SigningFailed> {
         header["alg"] = json!(self.algorithm.name());
         let mut token = URL_SAFE_NO_PAD.encode(header.to_string());
@@ -212,7 +213,7 @@ impl fmt::Debug for ClientKey {
     }
 }
 
-/// Keys that overlap while one takes the place of another: the first signs, all are published.
+/// Keys during a rotation: the first signs, all are published.
 #[derive(Clone, Debug)]
 pub struct ClientKeys {
     first: ClientKey,
@@ -220,22 +221,22 @@ pub struct ClientKeys {
 }
 
 impl ClientKeys {
-    /// The first one signs.
+    /// Creates a set whose first key signs.
     pub fn new(first: ClientKey, others: Vec<ClientKey>) -> Self {
         Self { first, others }
     }
 
-    /// The one that signs.
+    /// The key that signs.
     pub fn signing(&self) -> &ClientKey {
         &self.first
     }
 
-    /// The one that signs, with an algorithm that the provider's metadata list.
+    /// The signing key, with an algorithm from the provider's metadata.
     pub fn signing_by<T: AsRef<str>>(&self, listed: &[T]) -> ClientKey {
         self.first.by_listed(listed)
     }
 
-    /// The same keys, the first of which signs with an algorithm that the provider's metadata list.
+    /// The same keys. The first signs with an algorithm from the provider's metadata.
     pub(crate) fn by_listed<T: AsRef<str>>(&self, listed: &[T]) -> Self {
         Self::new(self.first.by_listed(listed), self.others.clone())
     }
@@ -254,7 +255,7 @@ fn private_key_der(pem: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// The required members of the public key alone, which is also what a thumbprint covers (RFC 7638).
+/// The required members of the public key, which the thumbprint covers (RFC 7638).
 fn public_members(pair: &Pair) -> Value {
     match pair {
         Pair::Rsa(pair) => {
@@ -279,7 +280,7 @@ fn public_members(pair: &Pair) -> Value {
     }
 }
 
-/// Of an uncompressed point: a byte that says so, then two coordinates of the same length.
+/// The members of an uncompressed point: a marker byte, then two coordinates of equal length.
 fn point_members(curve: &str, point: &[u8]) -> Value {
     let coordinates = point.get(1..).unwrap_or_default();
     let (x, y) = coordinates.split_at(coordinates.len() / 2);

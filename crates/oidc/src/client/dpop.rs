@@ -1,8 +1,8 @@
-//! Sender-constrained tokens: proofs that whoever uses a token holds the key it was issued to (RFC 9449).
+//! Sender-constrained tokens: proofs that the client holds the key a token was issued to (RFC 9449).
 //!
-//! Invariants: a proof is made for one request, names its method and address without query and fragment, and holds no
-//! private part of the key. Nonces are kept per server, since each server judges its own. Deliberately absent: a key of its
-//! own for each session; all replicas of all services share one, so that each can go on where another stopped.
+//! Invariants: a proof is for one request, names its method and its address without query and fragment, and
+//! holds no private part of the key. Each server has its own nonce. Deliberately absent: one key for each
+//! session. All replicas share a key, so that any of them can continue a session.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use url::{Position, Url};
 use crate::client::client_key::{ClientKey, SigningFailed, UnusableKey};
 use crate::{SigningAlgorithm, random};
 
-/// Servers whose nonces are kept: the provider's two or three, and the upstreams of a route table.
+/// Bound on servers with a stored nonce: a few of the provider, and the upstreams of a route table.
 const MAX_SERVERS: usize = 1_024;
 /// Longest nonce kept, in bytes.
 const MAX_NONCE_BYTES: usize = 512;
@@ -25,14 +25,14 @@ const MAX_NONCE_BYTES: usize = 512;
 #[derive(Clone, Debug)]
 pub struct DpopKey(ClientKey);
 
-/// What a proof is for.
+/// The request that a proof is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) url: &'a Url,
-    /// The token presented with it.
+    /// The token of the request.
     pub(crate) access_token: Option<&'a str>,
-    /// What the server requires to be repeated.
+    /// The nonce that the server requires.
     pub(crate) nonce: Option<&'a str>,
     pub(crate) now: u64,
 }
@@ -41,12 +41,12 @@ impl DpopKey {
     /// Reads the first private key of a PEM text.
     ///
     /// # Errors
-    /// When it is no PKCS#8 key of a supported kind.
+    /// The text is not a PKCS#8 key of a supported kind.
     pub fn from_pem(pem: &str) -> Result<Self, UnusableKey> {
         ClientKey::from_pem(pem).map(Self)
     }
 
-    /// What proofs are signed with.
+    /// The algorithm of the proofs.
     pub fn algorithm(&self) -> SigningAlgorithm {
         self.0.algorithm()
     }
@@ -75,7 +75,7 @@ impl DpopKey {
     }
 }
 
-/// The nonce each server gave last.
+/// The latest nonce of each server.
 #[derive(Default)]
 pub(crate) struct Nonces(Mutex<HashMap<String, String>>);
 
@@ -85,7 +85,7 @@ impl Nonces {
         nonces.get(&url.origin().ascii_serialization()).cloned()
     }
 
-    /// Keeps what a server gave (RFC 9449, section 8.2); gives whether it can be used.
+    /// Stores a server's nonce (RFC 9449, section 8.2). Returns whether it is usable.
     pub(crate) fn learn(&self, url: &Url, nonce: &str) -> bool {
         let legal = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
         if nonce.is_empty() || nonce.len() > MAX_NONCE_BYTES || !nonce.bytes().all(legal) {

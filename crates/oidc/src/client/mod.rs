@@ -1,4 +1,4 @@
-//! What proves who this client is: its authentication, its keys, and the requests they sign.
+//! Client identity: authentication, keys, and the requests they sign.
 
 pub(crate) mod algorithm;
 pub(crate) mod client_auth;

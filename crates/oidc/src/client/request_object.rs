@@ -1,11 +1,12 @@
-//! Signed authorization requests (RFC 9101, OpenID Connect Core 6.1): nobody between here and the provider changes one.
+//! Signed authorization requests (RFC 9101, OpenID Connect Core 6.1), so that no party in between can change
+//! one.
 
 use serde_json::{Map, Value, json};
 
 use crate::client::client_key::{ClientKey, SigningFailed};
 use crate::random;
 
-/// How long a request is valid, in seconds: the browser carries it at once.
+/// Lifetime of a request in seconds: the browser delivers it at once.
 const LIFETIME_SECS: u64 = 300;
 
 /// Signs all parameters as one object for the provider.
@@ -19,7 +20,7 @@ pub(crate) fn sign(
     let mut claims = Map::new();
     for (name, value) in parameters {
         match claims.get_mut(name) {
-            // Only `resource` may come more than once.
+            // Only `resource` may occur more than once.
             Some(Value::Array(values)) => values.push(json!(value)),
             Some(first) => *first = json!([first.take(), value]),
             None => {
@@ -50,7 +51,8 @@ pub(crate) fn sign(
     )
 }
 
-/// The request that carries the object: the client, and in the browser's what OpenID Connect wants to see outside it too.
+/// Wraps the object in a request with the client. A request through the browser also repeats what OpenID
+/// Connect requires outside the object.
 pub(crate) fn around(object: String, parameters: &[(String, String)], pushed: bool) -> Vec<(String, String)> {
     const STAY: [&str; 3] = ["client_id", "response_type", "scope"];
     let stay = if pushed { &STAY[..1] } else { &STAY };

@@ -1,7 +1,7 @@
-//! What can go wrong with a provider, one enum per operation.
+//! Errors of requests to a provider, one enum for each operation.
 //!
-//! No variant holds a token, a code or a secret. Text that came from the provider is confined to OAuth error
-//! codes, cut to their legal alphabet and length.
+//! No variant holds a token, code or secret. From the provider's text only OAuth error codes are kept, cut to
+//! their legal characters and length.
 
 pub(crate) mod oauth_error;
 
@@ -37,14 +37,14 @@ pub enum BuildError {
     HttpClient(#[source] reqwest::Error),
 }
 
-/// How an outage looks from outside; decides which 5xx fits.
+/// The kind of outage, which decides the 5xx status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
     /// No connection (503).
     Unreachable,
     /// No answer in time (504).
     Timeout,
-    /// An answer that is of no use (502).
+    /// An unusable answer (502).
     BadAnswer,
 }
 
@@ -57,16 +57,17 @@ pub enum ProviderError {
     /// No complete answer within the HTTP timeout.
     #[error("the provider's {0} did not answer in time")]
     Timeout(&'static str),
-    /// An HTTP status that is no answer.
+    /// An unexpected HTTP status.
     #[error("the provider's {0} answered with status {1}")]
     Status(&'static str, u16),
-    /// The answer is larger than we read, in bytes.
+    /// The answer exceeds this limit in bytes.
     #[error("the provider's {0} answered with more than {1} bytes")]
     TooLarge(&'static str, usize),
-    /// The answer is not the JSON the specification says.
+    /// The answer is not the JSON that the specification requires.
     #[error("the provider's {0} answered with malformed JSON")]
     Malformed(&'static str),
-    /// The signature of the answer does not verify, by a key that is published late perhaps, or it was made for somebody else.
+    /// The answer's signature does not verify, perhaps because its key is not published yet, or it is for
+    /// another client.
     #[error("the provider's {0} answered with what does not verify")]
     Unverified(&'static str, #[source] Box<IdTokenError>),
     /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
@@ -81,36 +82,36 @@ pub enum ProviderError {
     /// The provider does not support PKCE with S256 (RFC 7636).
     #[error("the provider does not support PKCE with S256")]
     NoS256,
-    /// Pushed authorization requests are switched off here but required there, or vice versa.
+    /// The provider requires pushed authorization requests that are off here, or vice versa.
     #[error("the provider and the configuration disagree about pushed authorization requests")]
     PushedRequests,
     /// The provider refused the request with an OAuth error.
     #[error("the provider's {0} refused the request: {1}")]
     Refused(&'static str, OAuthError),
-    /// The provider refused the client by the status alone, 401 or 403, where RFC 6749 section 5.2 has `invalid_client`; and what an
-    /// operator may try.
+    /// The provider rejected the client by the status 401 or 403 alone, without `invalid_client` (RFC 6749
+    /// section 5.2); with advice for an operator.
     #[error("the provider's {0} answered with status {1}, as for a client it does not believe ({2})")]
     ClientRefused(&'static str, u16, &'static str),
     /// A client assertion, a request object or a proof could not be signed.
     #[error("what proves who we are can not be signed")]
     ClientAssertion(#[from] SigningFailed),
-    /// The same fetch failed a moment ago and is not repeated yet.
+    /// The same fetch failed a moment ago. It is not retried yet.
     #[error(transparent)]
     Recent(Arc<ProviderError>),
 }
 
 impl ProviderError {
-    /// Whether the provider answered with a status of a refusal that RFC 6749 does not have, 404 for one. It may be a dead grant, a
-    /// wrong address or a proxy: the grant goes on, and the next request waits longer.
+    /// Whether the status is a refusal outside RFC 6749, such as 404: a dead grant, a wrong address or a
+    /// proxy. The grant survives, and the next request waits longer.
     pub fn is_unknown_refusal(&self) -> bool {
-        // RFC 6749 has 400 and 401. 408, 425 and 429 say: later.
+        // RFC 6749 defines 400 and 401. 408, 425 and 429 ask for a retry.
         matches!(
             self,
             Self::Status(_, 402..=407 | 409..=424 | 426..=428 | 430..=499)
         )
     }
 
-    /// Which kind of outage this is.
+    /// The kind of this outage.
     pub fn outage(&self) -> Outage {
         match self {
             Self::Unreachable(..) => Outage::Unreachable,
@@ -121,17 +122,18 @@ impl ProviderError {
     }
 }
 
-/// A grant failed: of a code (OpenID Connect Core 3.1.3), a refresh token (RFC 6749 section 6) or for another API (RFC 8693).
+/// A failed grant of a code (OpenID Connect Core 3.1.3), a refresh token (RFC 6749 section 6) or for an API
+/// (RFC 8693).
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// The provider refused; [`OAuthError::is_final`] tells whether the grant is dead (`invalid_grant`)
-    /// or the client's registration is at fault, in which case the session must survive.
+    /// The provider refused. [`OAuthError::is_final`] says whether the grant is dead (`invalid_grant`);
+    /// otherwise the client's registration is at fault, and the session must survive.
     #[error("the provider refused the grant: {0}")]
     Refused(OAuthError),
-    /// The provider answered with success but nothing usable: no access token, or no ID token for a code, or another token type.
+    /// The provider answered with success but without a usable token, or with another token type.
     #[error("the token response is of no use: {0}")]
     Unusable(&'static str),
-    /// No usable answer this time; a refresh token is not lost.
+    /// No usable answer this time; the refresh token stays valid.
     #[error("the provider gave no usable answer to the grant")]
     Transient(#[from] ProviderError),
 }
@@ -139,7 +141,7 @@ pub enum GrantError {
 /// An ID token (OpenID Connect Core 3.1.3.7) or a logout token (Back-Channel Logout 2.6) was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum IdTokenError {
-    /// The keys could not be had.
+    /// The keys cannot be read.
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// Not a compact JWS, or not strict JSON inside.
@@ -148,58 +150,58 @@ pub enum IdTokenError {
     /// It is longer than 64 KiB.
     #[error("the token is longer than 64 KiB")]
     TooLong,
-    /// The header names another algorithm than the configured one.
+    /// The header has an algorithm that is not accepted.
     #[error("the token is signed with another algorithm than the configured one")]
     Algorithm,
     /// The header has `crit`.
     #[error("the token's header asks for something we do not do")]
     Header,
-    /// `typ` is that of another kind of token, cut to the legal characters of a media type.
+    /// `typ` is that of another kind of token. It is cut to the legal characters of a media type.
     #[error("typ is {0}, another kind of token than the one expected")]
     Type(String),
-    /// No key of the provider fits the header, or its metadata does not list the algorithm: perhaps it is not published yet.
+    /// No key of the provider fits, or its metadata lacks the algorithm: it may not be published yet.
     #[error("no key of the provider fits the token")]
     UnknownKey,
-    /// The signature does not verify by the key the token names.
+    /// The signature does not verify with the key that the token names.
     #[error("the token's signature does not verify")]
     Signature,
-    /// `iss` is absent or another.
+    /// `iss` is missing or different.
     #[error("iss is not the provider")]
     Issuer,
-    /// `aud` is absent, lacks this client, or names a further audience that neither `azp` nor the operator vouches for.
+    /// `aud` is absent, lacks this client, or has an audience that neither `azp` nor the operator allows.
     #[error("aud is not this client alone; OIDC_TRUSTED_AUDIENCES can allow further audiences")]
     Audience,
     /// `azp` is another client.
     #[error("azp is not this client")]
     AuthorizedParty,
-    /// `exp` is absent or passed.
+    /// `exp` is missing or in the past.
     #[error("exp is absent or has passed")]
     Expired,
-    /// `nbf` is malformed or not reached.
+    /// `nbf` is malformed or in the future.
     #[error("nbf has not been reached")]
     NotYetValid,
     /// `iat` is absent, in the future or a day old.
     #[error("iat is absent, in the future or too old")]
     IssuedAt,
-    /// `nonce` is absent or another.
+    /// `nonce` is missing or different.
     #[error("nonce is not the one sent, or stands in a logout token")]
     Nonce,
-    /// `at_hash` does not belong to the access token.
+    /// `at_hash` does not match the access token.
     #[error("at_hash does not fit the access token")]
     AccessTokenHash,
     /// `auth_time` is in the future, or older than the `max_age` requested.
     #[error("auth_time is in the future or older than max_age allows")]
     AuthTime,
-    /// There is no `auth_time`, though `max_age` was requested.
+    /// `auth_time` is missing, although `max_age` was requested.
     #[error("auth_time is absent, though max_age was asked for")]
     NoAuthTime,
-    /// `acr` is none of those requested, which are named here, space-separated.
+    /// `acr` is not one of the requested values, listed here with spaces.
     #[error("acr is none of those asked for: {0}")]
     Acr(String),
-    /// `sub` is absent, empty, too long or another than before.
+    /// `sub` is missing, empty, too long or different from before.
     #[error("sub is absent or not the expected one")]
     Subject,
-    /// The organization is another than the one requested.
+    /// The organization is not the requested one.
     #[error("the organization is not the one asked for")]
     Organization,
     /// `typ` of a logout token is neither absent nor `logout+jwt`.
@@ -211,39 +213,40 @@ pub enum IdTokenError {
     /// `events` of a logout token lacks the back-channel logout event.
     #[error("events does not hold the logout event")]
     Events,
-    /// A logout token has neither `sub` nor `sid`.
+    /// A logout token has neither `sub` nor `sid`, so it names no user.
     #[error("neither sub nor sid is present")]
     Nobody,
 }
 
 impl IdTokenError {
-    /// The refusal of a token whose header has this `typ`.
+    /// The error for a token whose header has this `typ`.
     pub(crate) fn of_type(typ: &str) -> Self {
         const LONGEST: usize = 64; // the names of registered types are shorter
         let legal = |c: &char| c.is_ascii_alphanumeric() || "!#$&-^_.+/".contains(*c);
         Self::Type(typ.chars().filter(legal).take(LONGEST).collect())
     }
 
-    /// Whether this is no verdict: the provider's keys cannot be had, or lack the token's. The same token may be good later.
+    /// Whether there is no verdict yet: the provider's keys are unavailable, or lack the token's key. A retry
+    /// may succeed.
     pub fn is_undecided(&self) -> bool {
         matches!(self, Self::Provider(_) | Self::UnknownKey)
     }
 }
 
-/// Why a person's groups could not be read.
+/// Why a user's groups could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupsError {
     /// No usable answer.
     #[error("the groups of the person could not be read")]
     Provider(#[from] ProviderError),
-    /// The access token does not allow it, by the status of the answer.
+    /// The access token lacks the permission; the status of the answer.
     #[error(
         "the claim groups is missing because the person has too many, and the person's access token may not read them (status {0}): \
          grant the application the delegated permission GroupMember.Read.All or User.Read, and ask for a token for Microsoft Graph; or have the provider send only \
          groups that are assigned to the application; or set OIDC_ENDPOINTS=groups=off, and people sign in without groups"
     )]
     NotAllowed(u16),
-    /// There are more pages than are read.
+    /// The list has more pages than the limit.
     #[error(
         "the claim groups is missing because the person has too many, and there are more than a session can hold: have the provider send only groups that are assigned to the application"
     )]
@@ -256,63 +259,63 @@ pub enum UserinfoError {
     /// The provider gave no usable answer.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The provider does not accept the access token.
+    /// The provider rejected the access token.
     #[error("the provider does not accept the access token for userinfo")]
     Unauthorized,
-    /// `sub` is absent or another.
+    /// `sub` is missing or different.
     #[error("userinfo is about another subject")]
     Subject,
-    /// The answer is no JSON object.
+    /// The answer is not a JSON object.
     #[error("userinfo is malformed")]
     Malformed,
-    /// A signed answer did not verify.
+    /// The signature of the answer did not verify.
     #[error("signed userinfo was refused")]
     Token(#[source] IdTokenError),
 }
 
-/// An access token shown to us as a resource was refused (RFC 9068 section 4, RFC 7662 section 2.2).
+/// A resource rejected an access token (RFC 9068 section 4, RFC 7662 section 2.2).
 #[derive(Debug, thiserror::Error)]
 pub enum AccessTokenError {
-    /// The keys, or the introspection endpoint, could not be had: no verdict.
+    /// The keys or the introspection endpoint are unavailable: no verdict.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// A check access tokens share with ID tokens failed.
+    /// A check that access tokens and ID tokens share failed.
     #[error(transparent)]
     Token(IdTokenError),
-    /// `typ` is not that of the provider's access tokens: a token of another kind, or of a provider that does not follow RFC 9068.
+    /// `typ` is not that of the provider's access tokens: another kind of token, or no RFC 9068.
     #[error("typ is not that of access tokens as OIDC_ACCESS_TOKENS has it")]
     Type,
-    /// The token lacks what the provider's access tokens hold, or it holds what only ID tokens do.
+    /// The token lacks required claims of the provider's access tokens, or has claims of ID tokens.
     #[error("the token does not have the shape of OIDC_ACCESS_TOKENS, or may be an ID token")]
     Shape,
     /// `aud` does not name the resource.
     #[error("aud does not name the resource")]
     Audience,
-    /// There is no `aud`, and the resource takes no token without it.
+    /// `aud` is missing, and the resource requires it.
     #[error("the token has no aud, and the route names no clients")]
     NoAudience,
-    /// `iat` is malformed, absent where it is required, or in the future.
+    /// `iat` is malformed, missing although required, or in the future.
     #[error("iat is absent or in the future")]
     IssuedAt,
-    /// `client_id` is absent or no text.
+    /// `client_id` is missing or not a string.
     #[error("client_id is absent")]
     Client,
-    /// `scope` is no text.
+    /// `scope` is not a string.
     #[error("scope is no text")]
     Scope,
-    /// `cnf` binds the token to something that cannot be checked here, a client certificate for one (RFC 8705).
+    /// `cnf` has a binding that cannot be checked here, such as a client certificate (RFC 8705).
     #[error("the token is bound to something that can not be checked here")]
     Binding,
-    /// `token_type` of an introspected token is that of another kind, `refresh_token` for one.
+    /// `token_type` of an introspected token names another kind, such as `refresh_token`.
     #[error("token_type of the introspection response is not that of an access token")]
     TokenType,
-    /// The provider does not know the token as active.
+    /// The provider says that the token is not active.
     #[error("the provider says that the token is not active")]
     Inactive,
 }
 
 impl AccessTokenError {
-    /// A short name that stays, for logs and metrics.
+    /// A short, stable name for logs and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Provider(_) => "provider_unavailable",
@@ -352,10 +355,10 @@ impl From<IdTokenError> for AccessTokenError {
     }
 }
 
-/// The `iss` parameter of an authorization response was refused (RFC 9207 section 2.4).
+/// The `iss` parameter of an authorization response was rejected (RFC 9207 section 2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IssuerParameterError {
-    /// The provider promises the parameter and it is not there.
+    /// The provider announces the parameter, but it is missing.
     #[error("iss is absent although the provider promises it")]
     Missing,
     /// The parameter names another issuer.

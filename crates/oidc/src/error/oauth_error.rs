@@ -1,4 +1,4 @@
-//! What a provider says when it refuses a request (RFC 6749 section 5.2).
+//! Error answers of a provider (RFC 6749 section 5.2).
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ pub struct OAuthError {
     code: String,
     description: Option<String>,
     hint: Option<&'static str>,
-    /// HTTP status of the answer, where it came in one.
+    /// HTTP status of the answer, if there is one.
     status: Option<u16>,
 }
 
@@ -27,8 +27,8 @@ impl OAuthError {
         }
     }
 
-    /// The error of an answer with this status. It keeps what the provider says to people, and what an operator may try where the
-    /// provider did not believe who this client is.
+    /// The error of an answer with this status. It keeps the provider's description. If the provider rejected
+    /// the client, it also has advice for an operator.
     pub(crate) fn of_answer(
         code: &str,
         document: &Map<String, Value>,
@@ -42,7 +42,7 @@ impl OAuthError {
         error
     }
 
-    /// The same, with what the provider says to people: printable ASCII, as RFC 6749 section 5.2 allows it, at most 200 characters.
+    /// Adds the provider's description: printable ASCII (RFC 6749 section 5.2), at most 200 characters.
     pub(crate) fn with_description(self, text: Option<&str>) -> Self {
         const LONGEST: usize = 200; // a line or two of a terminal
         let cleaned = |text: &str| -> String {
@@ -54,19 +54,19 @@ impl OAuthError {
         Self { description, ..self }
     }
 
-    /// What the provider says to people; for an operator alone.
+    /// The provider's description; only for operators.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// The error code, `invalid_grant` for one.
+    /// The error code, such as `invalid_grant`.
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// Whether the provider does not believe who this client is: `invalid_client`, or the status 401, which stands for that alone
-    /// (RFC 6749 section 5.2), whatever code of OAuth some providers put beside it. Who judges a grant has believed the client,
-    /// and another word beside the status (`Unauthorized`) says nothing of it.
+    /// Whether the provider rejects the client: `invalid_client`, or status 401, which means only that (RFC
+    /// 6749 section 5.2), even if some providers send another OAuth code with it. A code about the grant
+    /// means that the client was accepted; other words with a 401 (`Unauthorized`) do not.
     pub fn is_about_client(&self) -> bool {
         const CODES: [&str; 7] = [
             "invalid_request",
@@ -81,13 +81,14 @@ impl OAuthError {
         self.code == "invalid_client" || (self.status == Some(401) && is_code())
     }
 
-    /// Whether the provider issues no token for the audience or resource named (RFC 8693, section 2.2.2; RFC 8707, section 2).
+    /// Whether the provider issues no token for this audience or resource (RFC 8693, section 2.2.2; RFC 8707,
+    /// section 2).
     pub fn is_about_target(&self) -> bool {
         self.code == "invalid_target"
     }
 
-    /// Whether the provider does not take the token that was shown for an exchange (`invalid_request`: RFC 8693, section 2.2.2; other
-    /// codes that providers use for a dead token). The first says so of other mistakes too.
+    /// Whether the provider rejects the subject token of an exchange: `invalid_request` (RFC 8693, section
+    /// 2.2.2), which has other causes too, or codes some providers use for a dead token.
     pub fn is_about_subject_token(&self) -> bool {
         match self.code() {
             "invalid_grant" | "invalid_token" => true,
@@ -96,14 +97,14 @@ impl OAuthError {
         }
     }
 
-    /// Whether the scope requested is unknown, or more than the person has granted.
+    /// Whether the requested scope is unknown, or exceeds what the user granted.
     pub fn is_about_scope(&self) -> bool {
         self.code == "invalid_scope"
     }
 
-    /// Whether only a new sign-in helps: the grant is dead, or the person has to take part (OpenID Connect Core 3.1.2.6).
-    /// Another attempt with the same refresh token can never succeed. Status 200 with an error counts alike, whatever the code,
-    /// unless the code is about this client.
+    /// Whether only a new sign-in helps: the grant is dead, or the user has to act (OpenID Connect Core
+    /// 3.1.2.6). A retry with the same refresh token cannot succeed. Status 200 with an error counts as well,
+    /// unless its code is about this client.
     pub fn is_final(&self) -> bool {
         const FINAL: [&str; 5] = [
             "invalid_grant",
@@ -124,7 +125,7 @@ impl std::fmt::Display for OAuthError {
     }
 }
 
-/// What may be wrong with a client's proof that is refused.
+/// Possible reasons why a client's proof was rejected.
 pub(crate) fn client_hint(settings: &ProviderSettings) -> &'static str {
     match &settings.credentials.auth {
         ClientAuth::PrivateKeyJwt(_) => {

@@ -1,10 +1,10 @@
-//! Mutates seeds: the runs are short and the same each time. The crate `ssf` uses it too.
+//! Mutates seeds in short, deterministic runs. The crate `ssf` uses it too.
 
 use std::path::Path;
 
 const RUNS: u64 = 4_000;
 
-/// What parsers stumble over.
+/// Fragments that are difficult for parsers.
 const DICTIONARY: [&str; 24] = [
     "{",
     "}",
@@ -32,7 +32,7 @@ const DICTIONARY: [&str; 24] = [
     "AAAAAAAAAAAAAAAA",
 ];
 
-/// A small generator (xorshift), the same each time.
+/// A small deterministic generator (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -89,7 +89,7 @@ fn mutated(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Prints the input if judging it fails.
+/// Prints the input if the target panics.
 struct Named<'a>(&'a [u8]);
 
 impl Drop for Named<'_> {
@@ -100,7 +100,7 @@ impl Drop for Named<'_> {
     }
 }
 
-/// Runs a target over the seeds of a parser, and over what becomes of them.
+/// Runs a target over a parser's seeds and their mutations.
 pub(crate) fn run(parser: &str, target: impl Fn(&[u8])) {
     let seeds = seeds(parser);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

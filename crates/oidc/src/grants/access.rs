@@ -1,4 +1,4 @@
-//! Requests to the provider that prove something: who this client is, or that it holds the key a token is bound to.
+//! Requests to the provider that authenticate this client or prove possession of a token's key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,15 +15,15 @@ use crate::{
     SigningFailed, random,
 };
 
-/// Where tokens are issued, and so where the key is shown that they are bound to.
+/// The endpoint that issues tokens, and so the one that receives DPoP proofs for binding them.
 pub(crate) const TOKEN_ENDPOINT: &str = "token_endpoint";
 
-/// What is replaced as a whole when credentials change.
+/// State that is replaced as a whole when credentials change.
 pub(crate) struct Access {
     pub(crate) http: HttpClient,
     pub(crate) credentials: Credentials,
     pub(crate) nonces: Nonces,
-    /// The place in [`ASSERTION_FORMS`] of what the provider accepted last.
+    /// Index in [`ASSERTION_FORMS`] of the form that the provider accepted last.
     accepted_form: AtomicUsize,
 }
 
@@ -45,8 +45,8 @@ impl Access {
         })
     }
 
-    /// Posts a form as this client, within `timeout` in all. An assertion that the provider does not accept is made in another way,
-    /// each way once; the way that it accepts is the first the next time.
+    /// Posts a form as this client, within `timeout` in total. If the provider rejects an assertion, each
+    /// other form is tried once. The accepted form is the first one next time.
     pub(crate) async fn post(
         &self,
         metadata: &Metadata,
@@ -75,8 +75,9 @@ impl Access {
         refused.ok_or(ProviderError::ClientAssertion(SigningFailed))
     }
 
-    /// What proves this client, and to whom, if an assertion is made like this; `None` where it may not be, or would be as before. One for
-    /// the token endpoint is sent to that endpoint's origin alone: elsewhere it could be passed on to it.
+    /// The client's proof and its receiver for this assertion form. `None` if the form is not allowed, or
+    /// equals the one before. An assertion for the token endpoint goes only to that endpoint's origin:
+    /// another server could reuse it.
     fn proof_by<'a>(
         &'a self,
         metadata: &'a Metadata,
@@ -98,7 +99,7 @@ impl Access {
         Some((auth, audience))
     }
 
-    /// Posts a form with this proof. The assertion is a new one each time, since it is used once.
+    /// Posts a form with this proof. Each request needs a new assertion.
     async fn post_as(
         &self,
         (auth, audience): (&ClientAuth, &str),
@@ -122,7 +123,7 @@ impl Access {
         self.with_nonce(url, is_bound, send).await
     }
 
-    /// Gets a resource with an access token, as its type demands.
+    /// Gets a resource with an access token of this type.
     pub(crate) async fn get_with_token(
         &self,
         endpoint: &'static str,
@@ -146,7 +147,7 @@ impl Access {
         self.with_nonce(url, is_bound, send).await
     }
 
-    /// Sends a request, and once more with the server's nonce if it only wants that repeated.
+    /// Sends a request, and repeats it with the server's nonce if the server asks for that.
     async fn with_nonce<F>(
         &self,
         url: &Url,
@@ -169,7 +170,7 @@ impl Access {
         Ok(answer)
     }
 
-    /// A proof for one request; `None` when tokens are not bound.
+    /// A proof for one request; `None` if tokens are not bound.
     pub(crate) fn dpop_proof(
         &self,
         method: &str,

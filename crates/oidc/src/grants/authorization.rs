@@ -9,10 +9,10 @@ use url::Url;
 use crate::client::dpop::DpopKey;
 use crate::{ProviderSettings, ResponseMode};
 
-/// What one login adds to the configured authorization request.
+/// The parameters of one login, in addition to the configured ones.
 #[derive(Clone, Copy)]
 pub struct AuthorizationRequest<'a> {
-    /// Where the provider sends the browser back to.
+    /// The address to which the provider returns the browser.
     pub redirect_uri: &'a RedirectUrl,
     /// Binds the answer to this browser.
     pub state: &'a str,
@@ -20,18 +20,18 @@ pub struct AuthorizationRequest<'a> {
     pub nonce: &'a str,
     /// PKCE code verifier; only its S256 challenge is sent.
     pub verifier: &'a str,
-    /// Allow-listed parameters of this login (`login_hint`, `prompt`, …). They override configured ones of the
-    /// same name, except that a configured `organization` and `audience` stay; protocol parameters among them are ignored.
+    /// Allow-listed parameters of this login (`login_hint`, `prompt`, …). They override configured ones,
+    /// except `organization` and `audience`. Protocol parameters among them are ignored.
     pub extra: &'a [(String, String)],
-    /// `max_age` in seconds; wins over one in `extra`.
+    /// `max_age` in seconds; overrides the one in `extra`.
     pub max_age: Option<u64>,
-    /// Whether the provider has to ask the person, whoever is signed in there.
+    /// Whether the provider must prompt the user, even if a user is signed in there.
     pub must_ask: bool,
-    /// Wall clock in seconds since the Unix epoch, for client assertions of pushed requests.
+    /// Wall clock in seconds since the Unix epoch, for client assertions.
     pub now: u64,
 }
 
-/// Parameters only the protocol sets; neither configuration nor a login can.
+/// Parameters that only the protocol sets, never configuration or a login.
 pub const PROTOCOL_PARAMETERS: [&str; 14] = [
     "client_id",
     "response_type",
@@ -49,7 +49,7 @@ pub const PROTOCOL_PARAMETERS: [&str; 14] = [
     "client_secret",
 ];
 
-/// The address of the request at `endpoint`, with each parameter but `resource` once.
+/// The URL of the request at `endpoint`, with each parameter except `resource` once.
 pub(crate) fn address(
     client: CoreClient,
     endpoint: &AuthUrl,
@@ -78,7 +78,7 @@ pub(crate) fn address(
         ("organization", settings.organization.as_deref()),
         ("max_age", max_age.as_deref()),
         ("prompt", prompt.as_deref()),
-        // binds the code to the key, whoever intercepts it (RFC 9449, section 10)
+        // binds the code to the key, so that an intercepted code is useless (RFC 9449, section 10).
         ("dpop_jkt", dpop_key.map(DpopKey::thumbprint)),
     ];
     let own = own.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -88,7 +88,7 @@ pub(crate) fn address(
     builder.url().0
 }
 
-/// A `prompt` that has the person asked, with what else this login or the configuration requests by it.
+/// A `prompt` that forces a prompt, plus the values that the login or the configuration requests.
 fn asking(prompt: &str, settings: &ProviderSettings, request: &AuthorizationRequest<'_>) -> String {
     let mut all = request.extra.iter().chain(&settings.authorization_params);
     let requested = all.find(|(name, _)| name == "prompt");
@@ -98,14 +98,14 @@ fn asking(prompt: &str, settings: &ProviderSettings, request: &AuthorizationRequ
     words.join(" ")
 }
 
-/// The parameters of a request that `address` made for the endpoint.
+/// The parameters of a request that `address` created for the endpoint.
 pub(crate) fn parameters(address: &Url, endpoint: &AuthUrl) -> Vec<(String, String)> {
     let parameters = address.query_pairs().into_owned();
     parameters.skip(endpoint.url().query_pairs().count()).collect()
 }
 
-/// The parameters beyond those the crate sets. The first of a name wins: binding values of our `own`, this login, configured
-/// defaults.
+/// Parameters besides those of the crate. The first of a name counts: our `own`, then this login's, then
+/// configured ones.
 fn further<'a>(
     own: impl Iterator<Item = (&'a str, &'a str)>,
     settings: &'a ProviderSettings,
@@ -119,7 +119,7 @@ fn further<'a>(
             parameters.push((name, value));
         }
     }
-    // contradictory: nobody can authenticate anew without being prompted
+    // contradictory: a new authentication needs a prompt
     if parameters.contains(&("max_age", "0")) {
         parameters.retain(|parameter| *parameter != ("prompt", "none"));
     }

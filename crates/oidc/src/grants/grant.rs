@@ -1,6 +1,6 @@
-//! What the token endpoint answers (RFC 6749 sections 5 and 6, OpenID Connect Core 3.1.3 and 12).
+//! Answers of the token endpoint (RFC 6749 sections 5 and 6, OpenID Connect Core 3.1.3 and 12).
 //!
-//! Legal but unusual responses are accepted: no `scope`, no `refresh_token`, no `expires_in` or one in quotes.
+//! Legal but unusual responses are accepted: no `scope` or `refresh_token`; `expires_in` absent or quoted.
 
 use serde_json::{Map, Value};
 
@@ -10,16 +10,16 @@ use crate::provider::http_client::ProviderResponse;
 use crate::settings::DEFAULT_TOKEN_LIFETIME_SECS;
 use crate::{GrantError, OAuthError, ProviderError, ProviderSettings, RefreshedTokens, TokenSet};
 
-/// No access token is believed to live longer than a year, whatever its response says.
+/// Upper bound of an access token's lifetime: a year, even if the response says more.
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
 
-/// What the answer to a token exchange may call an access token (RFC 8693, section 3).
+/// The accepted types of a token from an exchange (RFC 8693, section 3).
 const ACCESS_TOKEN_TYPES: [&str; 2] = [
     "urn:ietf:params:oauth:token-type:access_token",
     "urn:ietf:params:oauth:token-type:jwt",
 ];
 
-/// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage. Some providers refuse with status 200.
+/// The OAuth error of a refusal; `None` for an outage. Some providers refuse with status 200.
 fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAuthError> {
     let may_refuse = matches!(answer.status, 200 | 400 | 401 | 403);
     let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
@@ -31,7 +31,8 @@ fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAu
     (!transient).then(|| OAuthError::of_answer(error, &document, answer.status, settings))
 }
 
-/// What an answer without tokens that is no refusal says. Some providers refuse a client by the status alone.
+/// The error of an answer without tokens that is not a refusal. Some providers reject a client by status
+/// alone.
 fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderError {
     let document: Option<Map<String, Value>> = answer.json().ok();
     let is_told = document.is_some_and(|document| document.contains_key("error"));
@@ -41,7 +42,7 @@ fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderErr
     ProviderError::ClientRefused(answer.endpoint, answer.status, client_hint(settings))
 }
 
-/// What an answer that holds nothing else says.
+/// The error of an answer without usable content.
 pub(crate) fn refused(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderError {
     refusal(answer, settings).map_or_else(
         || outage(answer, settings),
@@ -69,8 +70,8 @@ pub(crate) fn code_answer(
     })
 }
 
-/// Reads the answer to a refresh grant. A status is not told as a wrong secret: the provider has believed this client at the sign-in,
-/// and a proxy may have answered.
+/// Reads the answer to a refresh grant. A status alone does not mean a wrong secret: the provider accepted
+/// this client at the sign-in, and the status may come from a proxy.
 pub(crate) fn refresh_answer(
     answer: &ProviderResponse,
     settings: &ProviderSettings,
@@ -83,7 +84,7 @@ pub(crate) fn refresh_answer(
         return Err(answer.status_error().into());
     }
     let document: Map<String, Value> = answer.json()?;
-    // `temporarily_unavailable` and its kind, in the shape of a success.
+    // `temporarily_unavailable` and similar codes with a success status.
     if text(&document, "error").is_some() {
         return Err(answer.status_error().into());
     }
@@ -110,7 +111,7 @@ pub(crate) fn exchange_answer(
 ) -> Result<RefreshedTokens, GrantError> {
     let tokens = refresh_answer(answer, settings, now)?;
     let document: Map<String, Value> = answer.json()?;
-    // Absent is taken for what was requested, as the token type says already.
+    // An absent type counts as the requested one; the token type says enough.
     if text(&document, "issued_token_type").is_some_and(|kind| !ACCESS_TOKEN_TYPES.contains(&kind.as_str())) {
         return Err(GrantError::Unusable("another kind of token than an access token"));
     }
@@ -148,8 +149,8 @@ fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The one token type that was requested: a bearer token in the place of a bound one would be worth more to a thief. Some
-/// providers leave the type out when it is `Bearer`.
+/// The requested token type. A bearer token instead of a bound one is worth more to a thief, so it is
+/// rejected. Some providers omit the type if it is `Bearer`.
 fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Option<&'static str> {
     let wanted = if settings.credentials.dpop_key.is_some() {
         "DPoP"
@@ -163,7 +164,7 @@ fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Opt
     kind.eq_ignore_ascii_case(wanted).then_some(wanted)
 }
 
-/// `expires_in` as a number or in quotes; negative is 0, unreadable is the default, absurd is a year.
+/// `expires_in` as a number or in quotes. Negative means 0, unreadable the default, at most a year.
 fn lifetime_secs(document: &Map<String, Value>) -> u64 {
     let lifetime = match document.get("expires_in") {
         Some(Value::String(text)) => text.trim().parse::<f64>().ok(),

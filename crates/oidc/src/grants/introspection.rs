@@ -1,4 +1,4 @@
-//! Introspection responses (RFC 7662 section 2.2), signed ones among them (RFC 9701 section 5).
+//! Introspection responses (RFC 7662 section 2.2), plain or signed (RFC 9701 section 5).
 
 use serde_json::{Map, Value};
 
@@ -12,10 +12,10 @@ use crate::{
 /// The `typ` of a signed response, in full.
 const SIGNED: &str = "application/token-introspection+jwt";
 
-/// What a response says of the token.
+/// The token's description in a response.
 ///
 /// # Errors
-/// [`AccessTokenError::Inactive`] where it says that the token is good for nothing.
+/// [`AccessTokenError::Inactive`] if the response says so.
 pub(crate) fn token(
     said: Map<String, Value>,
     settings: &ProviderSettings,
@@ -32,7 +32,7 @@ pub(crate) fn plain(answer: &ProviderResponse) -> Result<Map<String, Value>, Pro
     strict_claims(answer.text()).ok_or_else(malformed)
 }
 
-/// Parses a signed response; nothing of it is verified.
+/// Parses a signed response without verifying it.
 pub(crate) fn signed(raw: &str) -> Result<UnverifiedToken<'_>, ProviderError> {
     let token = UnverifiedToken::parse(raw, &AcceptedAlgorithms::Auto).map_err(|_| malformed())?;
     if token.typ.is_none() || !token.type_is(&[SIGNED]) {
@@ -41,7 +41,7 @@ pub(crate) fn signed(raw: &str) -> Result<UnverifiedToken<'_>, ProviderError> {
     Ok(token)
 }
 
-/// What a verified response of the provider says to this client.
+/// The claims of a verified response that the provider made for this client.
 pub(crate) fn said_to_us(
     mut claims: Map<String, Value>,
     settings: &ProviderSettings,
@@ -67,7 +67,7 @@ pub(crate) fn said_to_us(
     }
 }
 
-/// A response that is not the provider's, or cannot be seen to be yet, is no verdict on the token.
+/// If a response is not verified as the provider's, or not yet, there is no verdict on the token.
 pub(crate) fn unverified(error: IdTokenError) -> AccessTokenError {
     AccessTokenError::Provider(match error {
         IdTokenError::Provider(error) => error,

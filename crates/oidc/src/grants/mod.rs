@@ -1,4 +1,4 @@
-//! Requests to the endpoints of the provider: authorization, code, refresh, exchange, revocation and introspection.
+//! Requests to the provider's endpoints: authorization, code, refresh, exchange, revocation, introspection.
 
 pub(crate) mod access;
 pub(crate) mod authorization;

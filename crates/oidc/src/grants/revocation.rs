@@ -1,6 +1,6 @@
 //! Token revocation (RFC 7009).
 
-/// Which kind of token is revoked.
+/// The kind of token to revoke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenHint {
     /// `access_token`.
@@ -9,12 +9,12 @@ pub enum TokenHint {
     RefreshToken,
 }
 
-/// What became of a revocation.
+/// The result of a revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revoked {
-    /// The provider took it; also when it did not know the token.
+    /// The provider accepted it, even if it did not know the token.
     Done,
-    /// The provider offers no revocation.
+    /// The provider has no revocation endpoint.
     NotOffered,
 }
 

@@ -8,15 +8,15 @@ use url::Url;
 pub struct EndSessionRequest<'a> {
     /// The newest ID token of the session; it may have expired.
     pub id_token_hint: Option<&'a str>,
-    /// What the provider knows the person or their session by, where the ID token is not sent.
+    /// The provider's name for the user or session, if the ID token is not sent.
     pub logout_hint: Option<&'a str>,
-    /// Where the provider sends the browser afterwards.
+    /// The address to which the provider returns the browser.
     pub post_logout_redirect_uri: Option<&'a str>,
-    /// Comes back with the browser.
+    /// The provider returns it with the browser.
     pub state: Option<&'a str>,
 }
 
-/// The address with its parameters; those the provider's own address has stay.
+/// The URL with its parameters; parameters of the provider's own URL stay.
 pub(crate) fn address(endpoint: &EndSessionUrl, client_id: &str, request: &EndSessionRequest<'_>) -> Url {
     let client_id = ClientId::new(client_id.to_owned());
     let mut logout = LogoutRequest::from(endpoint.clone()).set_client_id(client_id);

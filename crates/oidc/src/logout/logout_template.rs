@@ -1,6 +1,6 @@
-//! Sign-out at providers whose endpoint takes parameters of its own instead of those of RP-Initiated Logout 1.0.
+//! Sign-out at providers with their own parameters instead of those of RP-Initiated Logout 1.0.
 //!
-//! Deliberately absent: the ID token as a placeholder. Endpoints that take one take the standard's parameters.
+//! Deliberately absent: a placeholder for the ID token. Endpoints that accept it use standard parameters.
 
 use std::str::FromStr;
 
@@ -13,28 +13,28 @@ const END_SESSION_ENDPOINT: &str = "{end_session_endpoint}";
 const CLIENT_ID: &str = "{client_id}";
 const RETURN_TO: &str = "{return_to}";
 
-/// The address of a sign-out: `{issuer}/v2/logout?client_id={client_id}&returnTo={return_to}`.
+/// The URL of a sign-out: `{issuer}/v2/logout?client_id={client_id}&returnTo={return_to}`.
 ///
-/// The part before `?` is an https URL and may begin with `{issuer}` (without a closing slash) or be `{end_session_endpoint}`.
-/// Values of parameters may hold `{client_id}` and `{return_to}`.
+/// The part before `?` is an https URL, may start with `{issuer}` (no trailing slash), or is
+/// `{end_session_endpoint}`. Parameter values may contain `{client_id}` and `{return_to}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutTemplate {
     address: String,
     parameters: Vec<(String, String)>,
 }
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogoutTemplateError {
-    /// Nothing follows a `?`.
+    /// There are no parameters after `?`.
     #[error("lacks parameters: write ADDRESS?NAME={RETURN_TO}")]
     Parameters,
-    /// The part before `?` is no usable address.
+    /// The part before `?` is not a usable URL.
     #[error(
         "has to begin with an https URL, with {ISSUER} or with {END_SESSION_ENDPOINT}, and must not contain a fragment"
     )]
     Address,
-    /// Braces around another word.
+    /// An unknown placeholder.
     #[error("knows {CLIENT_ID} and {RETURN_TO} in values of parameters, and no other words in braces")]
     Placeholder,
 }
@@ -76,12 +76,12 @@ impl FromStr for LogoutTemplate {
 }
 
 impl LogoutTemplate {
-    /// Whether the provider's metadata have to be read for it.
+    /// Whether the template needs the provider's metadata.
     pub(crate) fn needs_metadata(&self) -> bool {
         self.address.starts_with(END_SESSION_ENDPOINT)
     }
 
-    /// The address of one sign-out. Parameters that the endpoint's own address has stay. `None` where the template names the
+    /// The URL of one sign-out. Parameters of the endpoint's own URL stay. `None` if the template needs the
     /// `end_session_endpoint` and the provider has none.
     pub(crate) fn address(
         &self,
@@ -104,7 +104,7 @@ impl LogoutTemplate {
         };
         let mut url = base;
         for (name, value) in &self.parameters {
-            // The client's identifier is ours, so it cannot bring a placeholder of its own.
+            // The client identifier is ours, so it cannot inject a placeholder.
             let value = value.replace(CLIENT_ID, client_id).replace(RETURN_TO, return_to);
             url.query_pairs_mut().append_pair(name, &value);
         }

@@ -1,7 +1,7 @@
 //! Logout tokens (OpenID Connect Back-Channel Logout 1.0 sections 2.4 and 2.6).
 //!
-//! Deliberately absent: the guard against replays. It needs memory all replicas share, so the caller keeps
-//! `jti` until `exp`.
+//! Deliberately absent: replay protection. It needs memory that replicas share: the caller stores `jti` until
+//! `exp`.
 
 use serde_json::{Map, Value};
 
@@ -14,9 +14,9 @@ use crate::{IdTokenError, ProviderSettings};
 pub struct LogoutToken {
     /// Issuer.
     pub iss: String,
-    /// Subject whose sessions end.
+    /// The subject whose sessions end.
     pub sub: Option<String>,
-    /// The provider's session that ends.
+    /// The provider session that ends.
     pub sid: Option<String>,
     /// Unique identifier of the token.
     pub jti: String,
@@ -29,19 +29,20 @@ pub struct LogoutToken {
 /// The `typ` of logout tokens, in full.
 const TYPE: &str = "application/logout+jwt";
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
-/// A logout is news; an older token is a replay.
+/// A logout is recent; an older token is a replay.
 const OLDEST_IAT_SECS: u64 = 300;
-/// Callers remember each `jti`, so its size is bounded.
+/// Callers store each `jti`, so its size is bounded.
 const MAX_TOKEN_ID_BYTES: usize = 512;
 
 impl LogoutToken {
-    /// Whether the header's `typ` is `logout+jwt`, `JWT` or absent, in any case and with or without `application/` (RFC 7515, section
-    /// 4.1.9): most providers send one of the last two (Back-Channel Logout 1.0, section 2.4). Its `events` tell it from other tokens.
+    /// Whether `typ` is `logout+jwt`, `JWT` or absent, in any case, with or without `application/` (RFC 7515,
+    /// section 4.1.9). Most providers use one of the last two (Back-Channel Logout 1.0, section 2.4);
+    /// `events` identifies the token.
     pub(crate) fn has_right_type(token: &UnverifiedToken<'_>) -> bool {
         token.type_is(&[TYPE, "application/jwt"])
     }
 
-    /// Validates the claims of a token whose signature and `typ` have been checked.
+    /// Validates the claims of a token with verified signature and `typ`.
     pub(crate) fn validate(
         claims: &Map<String, Value>,
         settings: &ProviderSettings,

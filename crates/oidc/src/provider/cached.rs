@@ -1,5 +1,5 @@
-//! A fetched value: fetched once for all who wait, refreshed ahead of time, served stale while the provider is
-//! down. Failures are not cached, but right after one the next attempt waits a moment.
+//! A fetched value: one fetch for all waiting callers, refreshed early, served stale while the provider is
+//! down. Failures are not cached, but the next attempt after one waits a moment.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use crate::ProviderError;
 
-/// A revoked key or a moved endpoint is noticed within this time, whatever the provider allows.
+/// A revoked key or moved endpoint takes effect within this time, even if the provider allows more.
 const LONGEST_FRESH: Duration = Duration::from_secs(600);
-/// A provider that forbids caching is still not called for every login.
+/// If a provider forbids caching, it is still not called for every login.
 const SHORTEST_FRESH: Duration = Duration::from_secs(60);
-/// How soon after a failed fetch the next one may start.
+/// The pause after a failed fetch.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
 struct CachedValue<T> {
@@ -33,7 +33,7 @@ struct FailedFetch {
 /// The cache of one value.
 pub(crate) struct Cached<T> {
     entry: ArcSwapOption<CachedValue<T>>,
-    /// Held during a fetch: the last one that failed.
+    /// Locked during a fetch; holds the last failed one.
     fetching: Mutex<Option<FailedFetch>>,
     refreshing: Arc<AtomicBool>,
 }
@@ -48,11 +48,11 @@ impl<T> Default for Cached<T> {
     }
 }
 
-/// A value with how long its source lets it be kept, in seconds.
+/// A value, and for how many seconds its source allows caching it.
 pub(crate) type Fetched<T> = (T, Option<u64>);
 
 impl<T> Cached<T> {
-    /// The value: kept while it is fresh, and fetched by a task of its own when half of that time is over.
+    /// The value while it is fresh. After half of that time, a background task fetches it again.
     pub(crate) async fn get<F>(&self, fetched: impl FnOnce() -> F) -> Result<Arc<T>, ProviderError>
     where
         F: Future<Output = Result<Arc<T>, ProviderError>> + Send + 'static,
@@ -66,7 +66,7 @@ impl<T> Cached<T> {
         if age(&entry) > entry.fresh_for / 2 && !self.refreshing.swap(true, Ordering::AcqRel) {
             let (refreshing, fetched) = (Arc::clone(&self.refreshing), fetched());
             tokio::spawn(async move {
-                // a failure is in the log already and the value in use stays
+                // a failure is logged already, and the current value stays.
                 let _ = fetched.await;
                 refreshing.store(false, Ordering::Release);
             });
@@ -82,13 +82,13 @@ impl<T> Cached<T> {
             .is_some_and(|entry| entry.fetched_at.elapsed() <= age)
     }
 
-    /// The value after a fetch under way, if any, is over.
+    /// The value after the current fetch, if any.
     pub(crate) async fn settled(&self) -> Option<Arc<T>> {
         let _turn = self.fetching.lock().await;
         self.entry.load_full().map(|entry| entry.value.clone())
     }
 
-    /// Fetches unless somebody else just did; a stale value stands in for a failure.
+    /// Fetches, unless another task just did. After a failure, returns the stale value.
     pub(crate) async fn fetch<F>(&self, fetch: impl FnOnce() -> F) -> Result<Arc<T>, ProviderError>
     where
         F: Future<Output = Result<Fetched<T>, ProviderError>>,

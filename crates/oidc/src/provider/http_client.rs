@@ -1,9 +1,10 @@
 //! The bounded HTTP client: deadline, size limit, at most one redirect.
 //!
 //! Invariants
-//! - Only a GET follows a redirect, once, inside the origin it was sent to. A form with a secret follows none.
-//! - JSON is judged by its bytes: providers send it under any content type, after a byte order mark, or compressed. The limit
-//!   counts unpacked bytes.
+//! - Only a GET follows a redirect, once, inside the origin it was sent to. A form with a secret follows
+//!   none.
+//! - JSON is parsed by its bytes: providers send it with any content type, after a byte order mark, or
+//!   compressed. The limit counts decompressed bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,16 +28,17 @@ use crate::{BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, Pr
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Idle connections are dropped before the provider drops them, so that no request meets a closed one: a code or a refresh token that
-/// was on its way then cannot be sent again. Servers wait no less than five seconds (Node.js and Apache by default).
+/// Idle connections are dropped before the provider closes them, so that no request meets a closed one: its
+/// code or refresh token cannot be sent twice. Servers keep them at least five seconds (Node.js and Apache
+/// defaults).
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
-/// Where tokens are introspected; the answer may be signed (RFC 9701).
+/// The introspection endpoint; its answer may be signed (RFC 9701).
 pub(crate) const INTROSPECTION_ENDPOINT: &str = "introspection_endpoint";
 const SIGNED_TOO: &str = "application/json, application/token-introspection+jwt;q=0.9";
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
-/// What the next proof for this server has to repeat (RFC 9449, section 8).
+/// The nonce for the next proof to this server (RFC 9449, section 8).
 pub(crate) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// A complete answer.
@@ -50,24 +52,24 @@ pub(crate) struct ProviderResponse {
 }
 
 impl ProviderResponse {
-    /// The text of a header that is not empty.
+    /// The value of a header, if it is not empty.
     pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
         let text = self.headers.get(name)?.to_str().ok()?;
         (!text.is_empty()).then_some(text)
     }
 
-    /// How long the answer may be kept, in seconds.
+    /// For how many seconds the answer may be cached.
     pub(crate) fn max_age_secs(&self) -> Option<u64> {
         let mut directives = self.header(CACHE_CONTROL)?.split(',');
         directives.find_map(|directive| directive.trim().strip_prefix("max-age=")?.parse().ok())
     }
 
-    /// The body as JSON, whatever its content type.
+    /// The body as JSON, regardless of its content type.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
         serde_json::from_slice(self.text()).map_err(|_| self.malformed())
     }
 
-    /// The body of a success as JSON.
+    /// The body of a successful answer as JSON.
     pub(crate) fn document<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
         if self.status != 200 {
             return Err(self.status_error());
@@ -81,14 +83,14 @@ impl ProviderResponse {
         self.body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.body)
     }
 
-    /// The body as a compact JWS; `None` if it is something else, a JSON object for one.
+    /// The body as a compact JWS; `None` if it is something else, such as a JSON object.
     pub(crate) fn compact_jws(&self) -> Option<&str> {
         let text = std::str::from_utf8(self.text()).ok()?.trim();
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         (text.split('.').count() == 3 && text.bytes().all(is_part)).then_some(text)
     }
 
-    /// Where a redirect leads, if that is inside the origin of `from`.
+    /// The target of a redirect, if it has the origin of `from`.
     fn redirect_within(&self, from: &Url) -> Option<Url> {
         let is_redirect = matches!(self.status, 301 | 302 | 303 | 307 | 308);
         let to = from.join(self.header(LOCATION).filter(|_| is_redirect)?).ok()?;
@@ -101,12 +103,12 @@ impl ProviderResponse {
             .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some(code))
     }
 
-    /// Whether the provider does not believe who this client is (RFC 6749, section 5.2).
+    /// Whether the provider rejects the client (RFC 6749, section 5.2).
     pub(crate) fn doubts_client(&self) -> bool {
         matches!(self.status, 400 | 401 | 403) && self.is_error("invalid_client")
     }
 
-    /// Whether the server only wants its nonce repeated: as an OAuth error, or as a resource's challenge.
+    /// Whether the server asks for its nonce, in an OAuth error or a resource's challenge.
     pub(crate) fn wants_nonce(&self) -> bool {
         const ERROR: &str = "use_dpop_nonce";
         let is_challenge = || {
@@ -125,7 +127,7 @@ impl ProviderResponse {
     }
 }
 
-/// Speaks HTTP to the provider.
+/// The HTTP client for the provider.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: reqwest::Client,
@@ -148,7 +150,7 @@ impl HttpClient {
         })
     }
 
-    /// Sends a request and tells the observer how it ended.
+    /// Sends a request and reports the outcome to the observer.
     async fn send(
         &self,
         endpoint: &'static str,
@@ -181,7 +183,8 @@ impl HttpClient {
         }
     }
 
-    /// Gets what a browser would, without its redirects: some providers answer JSON, and an error, to whoever accepts that at a page.
+    /// Gets a page as a browser would, without redirects. Some providers answer an `Accept` of JSON with an
+    /// error.
     pub(crate) async fn get_page(
         &self,
         endpoint: &'static str,
@@ -191,8 +194,8 @@ impl HttpClient {
         self.send(endpoint, request).await
     }
 
-    /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1). One redirect inside
-    /// the origin is followed, unless a proof is for one address alone.
+    /// Sends the access token in the header only (RFC 6750 section 2, RFC 9449 section 7.1). Follows one
+    /// redirect within the origin, except with a proof, which is for one address.
     pub(crate) async fn get_with_token(
         &self,
         endpoint: &'static str,
@@ -253,11 +256,11 @@ impl HttpClient {
     }
 }
 
-/// A builder of HTTP clients with our limits: a timeout, no redirects, no proxy but the one given. The certification authorities of
-/// `ca_file` are trusted instead of the public ones.
+/// A builder of HTTP clients with our limits: a timeout, no redirects, only the given proxy. The
+/// certification authorities of `ca_file` replace the public ones.
 ///
 /// # Errors
-/// A file of certification authorities that cannot be read or holds none.
+/// The file of certification authorities is unreadable or holds none.
 pub fn client_builder(
     timeout: Duration,
     ca_file: Option<&Path>,
@@ -288,7 +291,7 @@ pub fn client_builder(
     Ok(builder)
 }
 
-/// How a request ended that was answered by this status, or not: a short name that stays, for metrics and traces.
+/// The outcome of a request by its status or error: a short, stable name for metrics and traces.
 pub(crate) fn outcome(answer: Result<u16, &ProviderError>) -> &'static str {
     match answer {
         Ok(500..) => "failed",
@@ -304,7 +307,7 @@ fn failed(endpoint: &'static str, source: reqwest::Error) -> ProviderError {
     if source.is_timeout() {
         ProviderError::Timeout(endpoint)
     } else {
-        // the URL is left out: it may be logged, and queries are nobody's business
+        // without the URL: errors are logged, and queries are private
         ProviderError::Unreachable(endpoint, source.without_url())
     }
 }

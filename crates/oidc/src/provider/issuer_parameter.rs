@@ -2,8 +2,8 @@
 
 use crate::{IssuerParameterError, Metadata};
 
-/// Checks the parameter of a response, success or error: required when the provider promises it, and equal
-/// byte by byte whenever it is there (RFC 9207 section 2.4).
+/// Checks the parameter of a response, success or error: required if the provider announces it, and always
+/// equal byte by byte (RFC 9207 section 2.4).
 pub fn check_issuer_parameter(metadata: &Metadata, iss: Option<&str>) -> Result<(), IssuerParameterError> {
     match iss {
         Some(iss) if iss == metadata.issuer => Ok(()),

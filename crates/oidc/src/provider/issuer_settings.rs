@@ -1,4 +1,4 @@
-//! Where an issuer's metadata are, and which may be used.
+//! The location of an issuer's metadata, and the rules for accepting them.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -7,13 +7,13 @@ use crate::provider::metadata::OPENID_CONFIGURATION;
 use crate::settings::endpoint::endpoint_is_secure;
 use crate::{BuildError, ClientAuth, Metadata, ProviderError, ProviderSettings};
 
-/// Where authorization servers without OpenID Connect have their metadata (RFC 8414 section 3).
+/// The metadata path of authorization servers without OpenID Connect (RFC 8414 section 3).
 const OAUTH_CONFIGURATION: &str = "/.well-known/oauth-authorization-server";
 
-/// Whether the URL may be an issuer's: absolute, http or https, without query and fragment, and https outside loopback.
+/// Whether an issuer URL is allowed: absolute, no query or fragment, https or, on loopback, http.
 ///
 /// # Errors
-/// Why it may not.
+/// Why it is not allowed.
 pub(crate) fn check_issuer(url: &Url) -> Result<(), BuildError> {
     let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
     if !is_web || url.query().is_some() || url.fragment().is_some() {
@@ -26,13 +26,13 @@ pub(crate) fn check_issuer(url: &Url) -> Result<(), BuildError> {
 }
 
 impl ProviderSettings {
-    /// Where the metadata are.
+    /// The URL of the metadata.
     pub(crate) fn metadata_address(&self) -> Option<Url> {
         let configured = self.metadata_url.clone();
         configured.or_else(|| Metadata::address(&self.issuer))
     }
 
-    /// Where the metadata of an authorization server are (RFC 8414 section 3.1): the well-known part comes before the issuer's path.
+    /// The URL of RFC 8414 section 3.1: the well-known part comes before the issuer's path.
     pub(crate) fn oauth_metadata_address(&self) -> Option<Url> {
         let mut url = self
             .metadata_url
@@ -47,7 +47,8 @@ impl ProviderSettings {
         is_another.then_some(url)
     }
 
-    /// The provider's metadata with the endpoints that configuration gives, which are for clients with a certificate too.
+    /// The provider's metadata with configured endpoints, which also replace those for clients with a
+    /// certificate.
     pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
         if self.only_signs {
             document.retain(|name, _| name == "issuer" || name == "jwks_uri");
@@ -61,10 +62,10 @@ impl ProviderSettings {
         document
     }
 
-    /// Judges the metadata.
+    /// Validates the metadata.
     ///
     /// # Errors
-    /// They are another issuer's, or lack what is needed, or name what must not be used.
+    /// They are of another issuer, lack a required member, or name an insecure endpoint.
     pub(crate) fn judge(&self, document: Map<String, Value>) -> Result<Metadata, ProviderError> {
         let mutual_tls = matches!(self.credentials.auth, ClientAuth::TlsClientAuth { .. });
         let document = self.with_configured_endpoints(document);

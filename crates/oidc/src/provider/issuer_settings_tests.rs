@@ -1,4 +1,4 @@
-//! The document of an issuer that only signs tokens: whose it is, and which keys must not be used.
+//! The metadata of an issuer that only signs tokens: issuer and key set.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn judge_of(issuer: &str, document: &Value) -> Result<Url, ProviderError> {
     Ok(metadata.jwks_uri)
 }
 
-/// The least there has to be, patched.
+/// The minimal document, patched.
 fn judge(patch: &Value) -> Result<Url, ProviderError> {
     let mut document =
         json!({ "issuer": ISSUER, "jwks_uri": "https://tr.example.com/jwks.json", "other": 7 });

@@ -1,34 +1,34 @@
-//! When an unknown key is worth another request to the provider.
+//! Decides when an unknown key justifies another request to the provider.
 //!
-//! A token under a key that is not known makes the whole key set be fetched anew, so that a rotation is followed by the very
-//! token that meets it; so does a token that the key it names does not verify, for providers that make a new key under the name
-//! of the old one. How often depends on whom the token came from alone, never on the key it names: one forced fetch an
-//! interval brings every key there is, and who invents key names changes nothing.
+//! A token with an unknown key triggers a fetch of the whole key set, so the first token after a rotation
+//! verifies. So does a token that fails with the key it names: some providers reuse names. The rate depends
+//! only on the token's sender, never on the key name: one fetch an interval brings all keys, so invented
+//! names change nothing.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Least time between two fetches for tokens the provider itself handed us over TLS: a provider that publishes a key late gets
-/// one request a second, however many sign-ins and refreshes there are.
+/// Minimum time between two fetches for tokens that the provider itself sent over TLS. If it publishes a key
+/// late, it receives one request a second, for any number of sign-ins and refreshes.
 const PROVIDER_TOKEN_INTERVAL: Duration = Duration::from_secs(1);
-/// The same for tokens anybody can send.
+/// The same for tokens from unauthenticated senders.
 const UNAUTHENTICATED_TOKEN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Where a token came from.
+/// The source of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenOrigin {
-    /// The provider's token or userinfo endpoint, for a person who waits: a key that is a second late is waited for.
+    /// The provider's token or userinfo endpoint, while a user waits: the caller waits for a late key.
     Interactive,
-    /// The provider's token endpoint, for a caller that keeps the token and validates it again.
+    /// The provider's token endpoint, for a caller that keeps the token and validates it again later.
     Background,
-    /// A request of anybody.
+    /// A request from an unauthenticated sender.
     Unauthenticated,
 }
 
 impl TokenOrigin {
-    /// Least time between two fetches.
+    /// Minimum time between two fetches.
     pub(crate) fn interval(self) -> Duration {
         match self {
             Self::Interactive | Self::Background => PROVIDER_TOKEN_INTERVAL,
@@ -36,7 +36,7 @@ impl TokenOrigin {
         }
     }
 
-    /// How many fetches one token may wait for.
+    /// The number of fetches that one token may wait for.
     pub(crate) fn rounds(self) -> usize {
         match self {
             Self::Interactive => 2,
@@ -44,13 +44,13 @@ impl TokenOrigin {
         }
     }
 
-    /// Whether to wait for a fetch that may not begin yet.
+    /// Whether to wait for a fetch that may not start yet.
     pub(crate) fn waits_for_turn(self) -> bool {
         self == Self::Interactive
     }
 }
 
-/// Forced fetches, at most one an interval for each kind of sender.
+/// Forced fetches: at most one an interval for each token origin.
 #[derive(Default)]
 pub(crate) struct RefetchThrottle {
     for_provider_tokens: Mutex<Option<Instant>>,
@@ -58,10 +58,10 @@ pub(crate) struct RefetchThrottle {
 }
 
 impl RefetchThrottle {
-    /// Begins a fetch.
+    /// Starts a fetch.
     ///
     /// # Errors
-    /// One was begun within the interval; this long the next has to wait.
+    /// Another one started within the interval; the time to wait.
     pub(crate) fn begin(&self, origin: TokenOrigin) -> Result<(), Duration> {
         let last = match origin {
             TokenOrigin::Interactive | TokenOrigin::Background => &self.for_provider_tokens,

@@ -7,25 +7,25 @@ use url::Url;
 use crate::ProviderError;
 use crate::settings::endpoint::is_usable_of;
 
-/// What errors and whoever measures requests call the document with the metadata.
+/// The name of the metadata document in errors and metrics.
 pub const DISCOVERY_DOCUMENT: &str = "discovery document";
 
-/// Google's issuer, whose metadata have no `prompt_values_supported`.
+/// Google's issuer; its metadata lack `prompt_values_supported`.
 const GOOGLE: &str = "https://accounts.google.com";
 
-/// The path below an issuer where the document is (Discovery 4).
+/// The document's path below an issuer (Discovery 4).
 pub(crate) const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
 
-/// What of the provider's metadata this product uses. Every endpoint has passed the https rule.
+/// The provider metadata that this product uses. All endpoints obey the https rule.
 #[derive(Clone, Debug)]
 pub struct Metadata {
     /// Issuer, equal to the configured one byte by byte.
     pub issuer: String,
-    /// Where logins go.
+    /// The authorization endpoint.
     pub authorization_endpoint: AuthUrl,
-    /// Where codes and refresh tokens are exchanged.
+    /// The token endpoint, for codes and refresh tokens.
     pub token_endpoint: Url,
-    /// Where the signing keys are.
+    /// The key set.
     pub jwks_uri: Url,
     /// Userinfo, when offered.
     pub userinfo_endpoint: Option<Url>,
@@ -33,40 +33,40 @@ pub struct Metadata {
     pub end_session_endpoint: Option<EndSessionUrl>,
     /// Token revocation, when offered.
     pub revocation_endpoint: Option<Url>,
-    /// Token introspection, when offered at an address that may be used.
+    /// Token introspection, when offered at an allowed address.
     pub introspection_endpoint: Option<Url>,
     /// Pushed authorization requests, when offered.
     pub pushed_authorization_request_endpoint: Option<Url>,
-    /// `id_token_signing_alg_values_supported`; empty when it is not told.
+    /// `id_token_signing_alg_values_supported`; empty if absent.
     pub id_token_signing_algs: Vec<String>,
-    /// `userinfo_signing_alg_values_supported`; empty when it is not told.
+    /// `userinfo_signing_alg_values_supported`; empty if absent.
     pub userinfo_signing_algs: Vec<String>,
-    /// `token_endpoint_auth_methods_supported`; empty when it is not told.
+    /// `token_endpoint_auth_methods_supported`; empty if absent.
     pub token_endpoint_auth_methods: Vec<String>,
-    /// `token_endpoint_auth_signing_alg_values_supported`; empty when it is not told.
+    /// `token_endpoint_auth_signing_alg_values_supported`; empty if absent.
     pub token_endpoint_auth_signing_algs: Vec<String>,
-    /// `request_object_signing_alg_values_supported`; empty when it is not told.
+    /// `request_object_signing_alg_values_supported`; empty if absent.
     pub(crate) request_object_signing_algs: Vec<String>,
-    /// `acr_values_supported`; empty when it is not told.
+    /// `acr_values_supported`; empty if absent.
     pub acr_values: Vec<String>,
-    /// `response_modes_supported`; empty when it is not told.
+    /// `response_modes_supported`; empty if absent.
     pub response_modes: Vec<String>,
-    /// `prompt_values_supported` (Initiating User Registration 1.0, section 4.1); empty when it is not told.
+    /// `prompt_values_supported` (Initiating User Registration 1.0, section 4.1); empty if absent.
     pub(crate) prompts: Vec<String>,
     /// Whether the provider accepts only pushed authorization requests.
     pub(crate) requires_pushed_requests: bool,
     /// Whether every authorization response carries `iss` (RFC 9207).
     pub(crate) iss_parameter_promised: bool,
-    /// Whether S256 may be used: advertised, or no methods advertised at all.
+    /// Whether S256 may be used: it is advertised, or no methods are.
     pub(crate) supports_s256: bool,
 }
 
 impl Metadata {
-    /// Judges a discovery document: byte-exact issuer, every endpoint under the https rule.
-    /// With `mutual_tls` the endpoints are those for clients with a certificate, where there are any (RFC 8705 section 5).
+    /// Validates a discovery document: exact issuer, https rule for all endpoints. With `mutual_tls`,
+    /// endpoints for clients with a certificate take precedence (RFC 8705 section 5).
     ///
     /// # Errors
-    /// Another issuer, or an endpoint that is missing or breaks the https rule.
+    /// The document is of another issuer, or an endpoint is missing or breaks the https rule.
     pub fn from_document(
         document: &Map<String, Value>,
         issuer: &str,
@@ -75,7 +75,7 @@ impl Metadata {
         if document.get("issuer").and_then(Value::as_str) != Some(issuer) {
             return Err(ProviderError::IssuerMismatch);
         }
-        // Some providers write an empty text or list for what they do not offer.
+        // Some providers write an empty text or list for missing features.
         let member = |name: &str| document.get(name).filter(|value| !is_empty(value));
         let optional = |endpoint: &'static str| -> Result<Option<Url>, ProviderError> {
             let alias = document
@@ -107,7 +107,7 @@ impl Metadata {
             userinfo_endpoint: optional("userinfo_endpoint")?,
             end_session_endpoint: optional("end_session_endpoint")?.map(EndSessionUrl::from_url),
             revocation_endpoint: optional("revocation_endpoint")?,
-            // Sign-ins need none: where it is needed, one that must not be used is missing.
+            // Sign-ins do not need it. Callers that do treat a disallowed address as missing.
             introspection_endpoint: optional("introspection_endpoint").unwrap_or_default(),
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
             id_token_signing_algs: list("id_token_signing_alg_values_supported"),
@@ -124,8 +124,8 @@ impl Metadata {
         })
     }
 
-    /// The `prompt` by which this provider asks a person who is signed in there: `login`, unless it knows only
-    /// `select_account`. Google says so in its documents alone, and refuses `login`.
+    /// The `prompt` that makes this provider prompt a signed-in user: `login`, or `select_account` if it
+    /// supports only that. Google documents this outside of its metadata, and rejects `login`.
     pub(crate) fn asking_prompt(&self) -> &'static str {
         let lists = |word: &str| self.prompts.iter().any(|prompt| prompt == word);
         let only_selects = lists("select_account") && !lists("login");
@@ -136,13 +136,13 @@ impl Metadata {
         }
     }
 
-    /// Where an issuer's discovery document is (Discovery 4.1): a trailing slash is dropped before appending.
+    /// The URL of an issuer's discovery document (Discovery 4.1): without a trailing slash before the path.
     pub(crate) fn address(issuer: &str) -> Option<Url> {
         Url::parse(&format!("{}{OPENID_CONFIGURATION}", issuer.trim_end_matches('/'))).ok()
     }
 }
 
-/// Whether a member says as little as one that is absent.
+/// Whether a member is as good as absent.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! The provider as this process knows it: its metadata and keys, the HTTP client, and probes for `doctor`.
+//! The provider: its metadata and keys, the HTTP client, and probes for `doctor`.
 
 pub(crate) mod cached;
 pub(crate) mod http_client;

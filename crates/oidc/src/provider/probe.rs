@@ -1,4 +1,4 @@
-//! What a provider shows of itself when it is asked on purpose, past every cache: facts, and no judgement on them.
+//! Results of probes that bypass every cache: facts without a verdict.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,21 +8,21 @@ use url::Url;
 use crate::tokens::key_set::KeySet;
 use crate::{OAuthError, ProviderError, SigningAlgorithm};
 
-/// A clock is told in whole seconds, and rounded on both sides (RFC 9110 section 5.6.7).
+/// `Date` has whole seconds, and both sides round (RFC 9110 section 5.6.7).
 const GRANULARITY_SECS: i64 = 1;
 
-/// A response to the request for the discovery document.
+/// The answer to a request for the discovery document.
 #[derive(Debug)]
 pub struct DiscoveryProbe {
-    /// Where it was looked for.
+    /// The requested URL.
     pub url: Url,
     /// The document, or why there is none.
     pub document: Result<Map<String, Value>, ProviderError>,
-    /// Where a redirect leads; none is followed.
+    /// The target of a redirect; redirects are not followed.
     pub location: Option<String>,
-    /// By how many seconds the provider's clock is ahead of ours, if it told one.
+    /// How many seconds the provider's clock is ahead of ours, if it sent a date.
     pub clock_offset_secs: Option<i64>,
-    /// The certificate the server showed, DER.
+    /// The server's certificate, DER.
     pub certificate: Option<Vec<u8>>,
 }
 
@@ -30,7 +30,7 @@ pub struct DiscoveryProbe {
 #[derive(Debug)]
 pub struct KeySetProbe {
     keys: KeySet,
-    /// What kinds of keys there are, each once: `RSA`, `EC P-256`; those that are of no use to us too.
+    /// The kinds of keys, each once: `RSA`, `EC P-256`, including kinds that we cannot use.
     pub kinds: Vec<String>,
 }
 
@@ -51,23 +51,23 @@ impl KeySetProbe {
         })
     }
 
-    /// How many of them verify signatures of an algorithm.
+    /// The number of keys that verify signatures of an algorithm.
     #[must_use]
     pub fn fitting(&self, algorithm: SigningAlgorithm) -> usize {
         self.keys.fitting(algorithm)
     }
 }
 
-/// What the token endpoint makes of this client.
+/// How the token endpoint treats this client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientVerdict {
-    /// It refused a grant that nobody was given, and not the client (RFC 6749 section 5.2).
+    /// It rejected the made-up grant, and not the client (RFC 6749 section 5.2).
     Believed,
-    /// It does not believe who we are ([`OAuthError::is_about_client`]).
+    /// It rejected the client ([`OAuthError::is_about_client`]).
     NotBelieved(OAuthError),
-    /// It knows the client, which may not use this grant.
+    /// It knows the client, but does not allow it this grant.
     NotAllowed(OAuthError),
-    /// It refused for another reason.
+    /// It rejected the request for another reason.
     Unclear(OAuthError),
 }
 
@@ -82,14 +82,14 @@ impl From<OAuthError> for ClientVerdict {
     }
 }
 
-/// What the authorization endpoint answers to somebody who is not signed in and may not be asked (`prompt=none`).
+/// The authorization endpoint's answer to a user who is not signed in, with `prompt=none`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorizationProbe {
-    /// It sends the browser back to our redirect URI, with this error (OpenID Connect Core 3.1.2.6).
+    /// It returned the browser to our redirect URI, with this error (OpenID Connect Core 3.1.2.6).
     Returned(Option<OAuthError>),
-    /// It sends the browser elsewhere.
+    /// It sent the browser elsewhere.
     Elsewhere,
-    /// It shows a page of its own with this status, as it does when it does not know the redirect URI.
+    /// It returned a page of its own with this status, for example for an unknown redirect URI.
     Page(u16),
 }
 
@@ -113,8 +113,8 @@ impl AuthorizationProbe {
     }
 }
 
-/// By how many seconds a server's clock is ahead of ours: 0 if it read `date` at any time of an exchange that began at
-/// `began` and took `took`. `age` is how long a cache has kept the answer (RFC 9111 section 5.1).
+/// How many seconds a server's clock is ahead of ours; 0 if `date` fits any time of an exchange that started
+/// at `began` and took `took`. `age` is the answer's time in caches (RFC 9111 section 5.1).
 pub(crate) fn clock_offset_secs(date: &str, age: Option<&str>, began: u64, took: Duration) -> Option<i64> {
     let date = httpdate::parse_http_date(date).ok()?;
     let date = i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;

@@ -1,4 +1,4 @@
-//! The metadata and keys of an issuer as this process knows them: a provider's, or a transmitter's of security events.
+//! Caches the metadata and keys of an issuer: a provider, or a transmitter of security events.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::tokens::jws::UnverifiedToken;
 use crate::tokens::key_set::{KeySet, SignatureVerdict};
 use crate::{IdTokenError, Metadata, ProviderError};
 
-/// Members of RFC 8414 that OpenID Connect Discovery does not have: some providers write them into the second document alone.
+/// Members that only RFC 8414 defines. Some providers write them only into the second document.
 const OAUTH_MEMBERS: [&str; 3] = [
     "revocation_endpoint",
     "introspection_endpoint",
     "pushed_authorization_request_endpoint",
 ];
 
-/// Which documents of an issuer are read.
+/// The documents to read for an issuer.
 #[derive(Clone, Copy)]
 pub(crate) enum Documents {
     First,
-    /// Members that the first lacks are taken from the second.
+    /// Both: the second adds members that the first lacks.
     Both,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Documents {
 #[derive(Default)]
 pub(crate) struct ProviderCache {
     metadata: Arc<Cached<Metadata>>,
-    /// The same with what only a second document says, for those that need it.
+    /// The same, with the members that only the second document has.
     whole: Arc<Cached<Metadata>>,
     keys: Cached<KeySet>,
     key_refetches: RefetchThrottle,
@@ -39,7 +39,7 @@ pub(crate) struct ProviderCache {
 }
 
 impl ProviderCache {
-    /// The metadata. What was read before stays while a document is away.
+    /// The metadata. If a document is unavailable, its last content stays.
     pub(crate) async fn metadata(
         &self,
         documents: Documents,
@@ -56,8 +56,8 @@ impl ProviderCache {
         cached.get(fetched).await
     }
 
-    /// The metadata past the cache, for a token that does not fit it: fetched as often as the token's origin is worth it, and
-    /// otherwise as it is known once a fetch under way is over.
+    /// Fetches the metadata for a token that does not match them, as often as the token's origin allows.
+    /// Otherwise returns the known ones after the current fetch, if any.
     pub(crate) async fn metadata_anew(
         &self,
         http: &HttpClient,
@@ -82,11 +82,11 @@ impl ProviderCache {
         self.keys.fetch(|| fetch_keys(http, metadata)).await
     }
 
-    /// Verifies by the provider's keys. One that is not known is looked for at the provider, as often and as long as the
-    /// token's origin is worth it, and so is, once, another key under the name of one that does not verify the token.
+    /// Verifies with the provider's keys. An unknown key is fetched as often and as long as the token's
+    /// origin allows. If the named key does not verify the token, the keys are fetched once more.
     ///
     /// # Errors
-    /// [`IdTokenError::UnknownKey`] and [`IdTokenError::Provider`] are no verdict: the token cannot be judged now.
+    /// [`IdTokenError::UnknownKey`] and [`IdTokenError::Provider`] are no verdict: a retry may succeed.
     pub(crate) async fn verify(
         self: &Arc<Self>,
         http: &HttpClient,
@@ -116,7 +116,7 @@ impl ProviderCache {
         }
     }
 
-    /// Looks for the token's key at the provider, or waits for the call that does.
+    /// Fetches the token's key from the provider, or waits for a running fetch.
     async fn seek(
         &self,
         http: &HttpClient,
@@ -147,8 +147,8 @@ impl ProviderCache {
         Ok(verdict)
     }
 
-    /// Judges once more by new keys a token that the key it names does not verify: some providers make a new key under the name
-    /// of the old one. A bad signature by keys that could not be fetched within the interval is no verdict.
+    /// Verifies a token again with new keys if the key it names failed: some providers reuse key names. If
+    /// the keys could not be fetched within the interval, a bad signature is no verdict.
     async fn verdict_anew(
         &self,
         http: &HttpClient,
@@ -165,13 +165,13 @@ impl ProviderCache {
         Ok(verdict)
     }
 
-    /// By the keys there are once a fetch under way is over.
+    /// Verifies with the keys after the current fetch.
     async fn verdict_of_others(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
         let keys = self.keys.settled().await;
         keys.map_or(SignatureVerdict::NoSuchKey, |keys| keys.verify(token))
     }
 
-    /// By keys fetched for this token; where they lack it, its metadata is fetched to see whether they have moved.
+    /// Fetches keys for this token. If they lack its key, the metadata are fetched in case `jwks_uri` moved.
     async fn refetched_verdict(
         &self,
         http: &HttpClient,
@@ -201,7 +201,7 @@ async fn fetch_metadata(documents: Documents, http: &HttpClient) -> Result<Fetch
     Ok((settings.judge(document)?, answer.max_age_secs()))
 }
 
-/// Adds the members that the first document lacks and a second one of the same issuer has. No such document is no failure.
+/// Adds members that the first document lacks from a second one of the same issuer, if it exists.
 async fn add_members(http: &HttpClient, document: &mut Map<String, Value>) -> Result<(), ProviderError> {
     let Some(url) = http.settings.oauth_metadata_address() else {
         return Ok(());

@@ -1,7 +1,8 @@
-//! The span of a request to the provider, where traces are recorded (OpenTelemetry semantic conventions, HTTP client).
+//! The span of a request to the provider, where traces are recorded (OpenTelemetry semantic conventions, HTTP
+//! client).
 //!
-//! Invariants: it names endpoint, host and outcome; no query, token, code or secret. The trace is not told to the provider. Requests
-//! outside of any trace, such as a refresh of its keys ahead of time, begin none.
+//! Invariants: it has endpoint, host and outcome, but no query, token, code or secret. The provider does not
+//! receive the trace. Requests outside of a trace, such as early key refreshes, start none.
 
 use reqwest::Request;
 use tracing::field::Empty;
@@ -33,7 +34,7 @@ pub(crate) fn of_request(endpoint: &'static str, request: &Request) -> Span {
     )
 }
 
-/// An endpoint without what may be private in it.
+/// The URL without private parts.
 fn shown(url: &Url) -> String {
     format!(
         "{}://{}",
@@ -42,7 +43,7 @@ fn shown(url: &Url) -> String {
     )
 }
 
-/// Says what status, if any, came.
+/// Records the status, if there is one.
 pub(crate) fn answered(span: &Span, answer: Result<u16, &ProviderError>) {
     if span.is_disabled() {
         return;
