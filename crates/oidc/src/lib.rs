@@ -7,9 +7,8 @@
 //! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
 //! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
 //!
-//! The `openidconnect` crate makes browser requests, nonces and secrets; `ring` verifies all signatures.
-//! Features that the crate lacks or handles too strictly are here; `docs/decisions/openidconnect.md` says
-//! why.
+//! The `openidconnect` crate makes browser requests, nonces and secrets; `ring` verifies signatures. Code
+//! here covers what the crate lacks or handles too strictly (`docs/decisions/openidconnect.md`).
 
 mod client;
 mod error;

@@ -35,25 +35,25 @@ use crate::{
     ProviderSettings, RefreshedTokens, Revoked, TokenHint, TokenSet, UserinfoError,
 };
 
-/// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
+/// The allowed `typ` of ID tokens, which other kinds of tokens do not have.
 const ID_TOKEN_TYPES: [&str; 2] = ["application/jwt", "application/id_token+jwt"];
-/// `typ` of signed userinfo, when there is one.
+/// The allowed `typ` of signed userinfo.
 const USERINFO_TYPES: [&str; 2] = ["application/jwt", "application/userinfo+jwt"];
 
-/// Speaks to one provider as one client. Clones are cheap and share caches.
+/// Acts as one client of one provider. Clones are cheap and share caches.
 #[derive(Clone)]
 pub struct RelyingParty {
     settings: Arc<ProviderSettings>,
-    /// Names this client alone; endpoints and keys are set for each request.
+    /// Has only the client's identity; endpoints and keys are set for each request.
     client: Arc<CoreClient>,
     access: Arc<ArcSwap<Access>>,
     cache: Arc<ProviderCache>,
-    /// Said once: each sign-in would repeat it.
+    /// Logs the warning once, not for each sign-in.
     push_warning: Arc<Once>,
 }
 
 impl RelyingParty {
-    /// Prepares without any network; discovery happens when first needed.
+    /// Creates it without network access; discovery happens on first use.
     pub fn new(settings: ProviderSettings) -> Result<Self, BuildError> {
         let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(|_| BuildError::Issuer)?;
         check_issuer(issuer.url())?;
@@ -76,7 +76,7 @@ impl RelyingParty {
         })
     }
 
-    /// The settings it was made from.
+    /// The settings of this relying party.
     pub fn settings(&self) -> &ProviderSettings {
         &self.settings
     }
@@ -86,14 +86,14 @@ impl RelyingParty {
         self.access.load().credentials.clone()
     }
 
-    /// Takes over changed client credentials and re-reads certificate files; requests under way go on.
+    /// Replaces the client credentials and re-reads certificate files; running requests continue.
     pub fn reload(&self, credentials: Credentials) -> Result<(), BuildError> {
         self.access
             .store(Arc::new(Access::new(&self.settings, credentials)?));
         Ok(())
     }
 
-    /// The public keys of this client, to be registered with the provider; `None` when it signs nothing.
+    /// This client's public keys, to register with the provider; `None` if it signs nothing.
     pub fn client_jwks(&self) -> Option<Value> {
         let credentials = self.credentials();
         let keys = match credentials.auth {
@@ -103,7 +103,7 @@ impl RelyingParty {
         keys.map(|keys| keys.public_jwks())
     }
 
-    /// A proof that we hold the key a token is bound to, for one request to a resource (RFC 9449 section 7); `None` when
+    /// A proof of possession of a token's key, for one request to a resource (RFC 9449 section 7); `None` if
     /// tokens are not bound.
     pub fn dpop_proof(
         &self,
@@ -116,18 +116,18 @@ impl RelyingParty {
         access.dpop_proof(method, url, Some(access_token), now)
     }
 
-    /// Keeps the nonce a resource gave for the next proof (RFC 9449 section 9); gives whether it can be used.
+    /// Stores a resource's nonce for the next proof (RFC 9449 section 9). Returns whether it is usable.
     pub fn learn_dpop_nonce(&self, url: &Url, nonce: &str) -> bool {
         self.access.load().nonces.learn(url, nonce)
     }
 
-    /// The provider's metadata, from the cache when fresh, stale when the provider is down.
+    /// The provider's metadata: cached while fresh, stale while the provider is down.
     pub async fn metadata(&self) -> Result<Arc<Metadata>, ProviderError> {
         let access = self.access.load_full();
         self.cache.metadata(Documents::First, &access.http).await
     }
 
-    /// The metadata; where they lack an endpoint that is needed, with what only the document of RFC 8414 says.
+    /// The metadata. If a required endpoint is missing, adds the members of the RFC 8414 document.
     async fn metadata_with(&self, has: impl Fn(&Metadata) -> bool) -> Result<Arc<Metadata>, ProviderError> {
         let metadata = self.metadata().await?;
         if has(&metadata) {
@@ -137,7 +137,7 @@ impl RelyingParty {
         self.cache.metadata(Documents::Both, &access.http).await
     }
 
-    /// Where to send the browser for a login.
+    /// The URL of the provider that starts a login.
     pub async fn authorization_url(&self, request: &AuthorizationRequest<'_>) -> Result<Url, ProviderError> {
         let metadata = self
             .metadata_with(|metadata| {
@@ -200,8 +200,8 @@ impl RelyingParty {
         self.settings.par == Par::Require || metadata.requires_pushed_requests
     }
 
-    /// Whether a sign-in goes on although its request could not be pushed: the answer was none of RFC 9126, and neither the settings
-    /// nor the provider require pushed requests. The first time there is a warning.
+    /// Whether a sign-in continues although its request could not be pushed: the answer does not conform to
+    /// RFC 9126, and neither settings nor provider require pushing. Warns the first time.
     fn may_go_on_without_push(&self, metadata: &Metadata, error: &ProviderError) -> bool {
         let is_unusable = matches!(
             error,
@@ -269,8 +269,8 @@ impl RelyingParty {
         IdToken::of_login(claims, &self.settings, expected, now)
     }
 
-    /// Reads userinfo about `expected_sub`, without claims only the ID token may make (OpenID Connect Core 5.3). The token
-    /// is shown as its type demands.
+    /// Reads userinfo about `expected_sub`, without claims reserved for the ID token (OpenID Connect Core
+    /// 5.3). Sends the token as its type requires.
     pub async fn userinfo(
         &self,
         token_type: &str,
@@ -311,7 +311,7 @@ impl RelyingParty {
         userinfo::about(claims, expected_sub)
     }
 
-    /// Exchanges a refresh token (RFC 6749 section 6); requests no scope, which means the granted one.
+    /// Exchanges a refresh token (RFC 6749 section 6). Sends no scope, which means the granted one.
     pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, GrantError> {
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
         self.send_refresh(&self.with_resources(&fields), now).await
@@ -343,7 +343,7 @@ impl RelyingParty {
         Err(grant::refused(&answer, &self.settings))
     }
 
-    /// Where to send the browser to end the provider's session too; `None` when the provider offers no such endpoint.
+    /// The URL that ends the provider's session; `None` if the provider has no such endpoint.
     pub async fn end_session_url(
         &self,
         request: &EndSessionRequest<'_>,
@@ -353,8 +353,8 @@ impl RelyingParty {
         Ok(endpoint.map(|endpoint| end_session::address(endpoint, &self.settings.client_id, request)))
     }
 
-    /// Where to send the browser to end the session of a provider with parameters of its own; `None` when the template names
-    /// an endpoint that the provider does not offer. Metadata are read only for such a template.
+    /// The URL that ends the session of a provider with its own parameters; `None` if the provider lacks the
+    /// endpoint in the template. Reads metadata only for such a template.
     pub async fn templated_logout_url(
         &self,
         template: &LogoutTemplate,
@@ -372,13 +372,13 @@ impl RelyingParty {
         Ok(template.address(&settings.issuer, endpoint, &settings.client_id, return_to))
     }
 
-    /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
+    /// Validates a logout token; the caller prevents replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, IdTokenError> {
         let token = UnverifiedToken::parse(raw, &self.settings.signing_algs)?;
         if !LogoutToken::has_right_type(&token) {
             return Err(IdTokenError::LogoutType);
         }
-        // Before the signature, so that only a token that would count makes anybody look for a key.
+        // Before the signature check, so that an invalid token never causes a key fetch.
         let logout = LogoutToken::validate(&token.claims()?, &self.settings, now)?;
         self.verify(&token, TokenUse::Id, TokenOrigin::Unauthenticated)
             .await?;
@@ -398,8 +398,8 @@ impl RelyingParty {
             .await
     }
 
-    /// The resources tokens are for, as fields of a token request (RFC 8707 section 2.2): the first alone where the others get
-    /// tokens of their own.
+    /// The resources of a token request (RFC 8707 section 2.2): only the first one if the others get tokens
+    /// of their own.
     fn with_resources<'a>(&'a self, fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let count = match self.settings.api_token_grant {
             ApiTokenGrant::TokenExchange => usize::MAX,

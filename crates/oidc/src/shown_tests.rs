@@ -1,4 +1,4 @@
-//! What is written into logs: nothing that would let somebody in, and nothing the provider could steer them with.
+//! Logs contain no secrets and no control characters from the provider.
 
 use serde_json::json;
 

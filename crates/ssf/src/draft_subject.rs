@@ -1,8 +1,10 @@
-//! The subject of an event in drafts of the standard: in the event, under `subject`. Several vendors still send it there.
+//! The subject of an event in drafts of the standard: inside the event, as `subject`. Several vendors still
+//! use it.
 
 use serde_json::{Map, Value};
 
-/// Members of a complex subject (OpenID Shared Signals Framework 1.0, section 3.3), by which one without a format is known.
+/// Members of a complex subject (OpenID Shared Signals Framework 1.0, section 3.3); they identify one without
+/// format.
 const COMPLEX_MEMBERS: [&str; 7] = [
     "user",
     "device",

@@ -1,11 +1,11 @@
-//! Why a security event token is not accepted, and the code its transmitter receives (RFC 8935 section 2.4).
+//! Errors of a security event token, and the code that its transmitter receives (RFC 8935 section 2.4).
 
 use oidc::{IdTokenError, ProviderError};
 
 /// A security event token is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SecurityEventError {
-    /// The keys cannot be read: no verdict, the transmitter may try again.
+    /// The keys cannot be read: no verdict, the transmitter may retry.
     #[error("the keys of the transmitter cannot be read")]
     Keys(#[source] ProviderError),
     /// No key fits the token. The transmitter may not have published it yet.
@@ -53,7 +53,7 @@ impl ErrorCode {
 }
 
 impl SecurityEventError {
-    /// A token that does not conform to its definition.
+    /// The token does not conform to its definition.
     pub(crate) fn invalid(part: &'static str, fault: &'static str) -> Self {
         let code = ErrorCode::InvalidRequest;
         Self::Refused { code, part, fault }
@@ -75,8 +75,8 @@ impl SecurityEventError {
         }
     }
 
-    /// The code of a refusal; `None` if there is no verdict, because the transmitter's keys cannot be read or lack the token's key. The
-    /// same token may be good later.
+    /// The code of a refusal. `None` means no verdict: the transmitter's keys cannot be read, or lack the
+    /// token's key. The same token may be valid later.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self {

@@ -1,8 +1,8 @@
-//! The event of a token (RFC 8417 section 1.2): the events of CAEP 1.0 (section 3), RISC 1.0 (section 2) and of streams (SSF 1.0
-//! sections 8.1.4.1 and 8.1.5).
+//! The event of a token (RFC 8417 section 1.2): events of CAEP 1.0 (section 3), RISC 1.0 (section 2) and
+//! streams (SSF 1.0 sections 8.1.4.1 and 8.1.5).
 //!
-//! An event of an unknown type is no error: the receiver notes it. An event of a known type has everything its definition requires, or is
-//! refused. Optional members that are malformed count as absent, so that they keep no session alive.
+//! An event of an unknown type is accepted and noted. An event of a known type must have all required
+//! members. Malformed optional members count as absent, so that they keep no session alive.
 
 use std::fmt;
 
@@ -92,7 +92,7 @@ static EVENT_TYPES: [(&str, &str, &[Required]); 24] = [
 pub struct SecurityEvent {
     /// The last part of the type's URI, for logs and metrics; `other` for an unknown type.
     pub name: &'static str,
-    /// The name of the event in a policy: `name`, or a finer one for an event that can weaken or strengthen a session.
+    /// The event's name in a policy: `name`, or a finer one if the event can weaken or strengthen a session.
     pub policy_row: &'static str,
     /// The new values of changed claims; empty for all events but `token-claims-change`.
     pub claims: Map<String, Value>,
@@ -102,7 +102,7 @@ pub struct SecurityEvent {
     pub timestamp: Option<u64>,
     /// What caused it: `admin`, `user`, `policy` or `system`.
     pub initiating_entity: Option<&'static str>,
-    /// The reason for administrators, in English if there is one; without control characters, and cut.
+    /// The reason for administrators, in English if available; without control characters, truncated.
     pub reason: Option<String>,
 }
 
@@ -111,13 +111,13 @@ pub struct SecurityEvent {
 pub enum StreamEvent {
     /// The transmitter verified the stream, with the state of the request for it.
     Verified(Option<String>),
-    /// The transmitter changed the status of the stream, with its reason.
+    /// The transmitter changed the stream's status: status and reason.
     Updated(String, Option<String>),
 }
 
 impl SecurityEvent {
-    /// Reads the one event. Further names of unknown types are ignored, because they may only mean the same (SSF 1.0 section 4.2.1). Two
-    /// known names are two events.
+    /// Reads the one event. Other names of unknown types are ignored: they may be synonyms (SSF 1.0 section
+    /// 4.2.1). Two known names are two events.
     ///
     /// # Errors
     /// `events` holds no event or more than one, or the event lacks a required member.
@@ -202,7 +202,7 @@ impl Required {
     }
 }
 
-/// The name of an event in a policy. A change without a direction counts as one for the worse.
+/// The name of an event in a policy. A change without a direction counts as a weakening.
 fn policy_row(name: &'static str, payload: &Map<String, Value>) -> &'static str {
     match name {
         "credential-change" if text(payload, "change_type") == Some("create") => "credential-created",

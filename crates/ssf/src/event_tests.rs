@@ -1,4 +1,4 @@
-//! The event of a token: one, under a name that is a URI, and what is said about it.
+//! The event of a token: exactly one, named by a URI, with its details.
 
 use serde_json::json;
 
@@ -157,7 +157,7 @@ fn read(uri: &str, payload: &Value) -> Result<SecurityEvent, SecurityEventError>
     SecurityEvent::of(Some(&json!({ (uri): payload })))
 }
 
-/// The least each event has to say.
+/// The minimal payload of each event.
 fn least(name: &str) -> Value {
     match name {
         "token-claims-change" => json!({ "claims": { "role": "ro-admin" } }),
@@ -237,7 +237,7 @@ fn words_that_a_definition_lists_are_those_and_no_other() {
         payload[member] = json!(word);
         assert!(read(&uri(family, name), &payload).is_err(), "{payload}");
     }
-    // A word is a text, and no object with it as its only name.
+    // A word is a string, not an object with the word as its only name.
     let payload = json!({ "status": { "paused": null } });
     assert!(read(&uri(SSF, "stream-updated"), &payload).is_err());
 }

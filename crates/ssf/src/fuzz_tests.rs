@@ -1,4 +1,4 @@
-//! Claims of any shape are one event about one subject, or refused; no input makes the parser panic. The seeds are in `seeds/`.
+//! All claims are one event about one subject, or refused. No input panics. The seeds are in `seeds/`.
 
 #[path = "../../oidc/src/fuzz_tests/mutated.rs"]
 mod mutated;

@@ -1,12 +1,13 @@
-//! Security events of the OpenID Shared Signals Framework 1.0, in both directions: verifies the tokens of a transmitter, and signs and
-//! pushes tokens to a receiver.
+//! Security events of the OpenID Shared Signals Framework 1.0, in both directions: verifies the tokens of a
+//! transmitter, and signs and pushes tokens to a receiver.
 //!
 //! Invariants
-//! - No clock, no session, no HTTP server: wall time comes in as `now`, in seconds since the Unix epoch.
+//! - No clock, no session, no HTTP server: callers pass the time as `now`, in seconds since the Unix epoch.
 //! - A token counts only if it is bounded, strict JSON, for this receiver and signed by its transmitter.
 //! - Names of users are in no `Debug` output, error or log line.
 //!
-//! Deliberately absent: polling (RFC 8936) and the API for streams. An operator creates a stream in the vendor's console or with `curl`.
+//! Deliberately absent: polling (RFC 8936) and the stream API. Operators create streams in a console or with
+//! `curl`.
 
 mod draft_subject;
 mod error;

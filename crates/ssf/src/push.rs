@@ -1,9 +1,9 @@
 //! Pushes security event tokens to a receiver (RFC 8935).
 //!
-//! Invariants: a receiver has a bounded time; no redirect is followed, so that a token goes nowhere else; at most [`MAX_ANSWER_BYTES`] of
-//! an answer are read.
+//! Invariants: each push has a time limit. Redirects are not followed, so that a token goes to no other
+//! server. At most [`MAX_ANSWER_BYTES`] of an answer are read.
 //!
-//! Deliberately absent: when a token is sent again, which the caller decides.
+//! Deliberately absent: retries. The caller decides when to retry.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: usize = 16 * 1024;
 const MAX_CODE_BYTES: usize = 64;
 /// Longest pause a receiver may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(900);
-/// Refusals that an operator can fix on either side: keys, names and credentials. The receiver may accept the same event later.
+/// Refusals that an operator can fix on either side: keys, names and credentials. A retry may succeed.
 const FIXABLE: [&str; 5] = [
     "invalid_key",
     "invalid_issuer",
@@ -59,13 +59,13 @@ pub enum PushError {
 }
 
 impl PushError {
-    /// Whether the receiver refused the event for good: no operator can fix the reason.
+    /// Whether the refusal is permanent: no operator can fix the reason.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused(code) if !FIXABLE.contains(&code.as_str()))
     }
 
-    /// Whether the receiver refused this event without a reason: other events may be welcome.
+    /// Whether the receiver refused this event without a reason: it may accept other events.
     #[must_use]
     pub fn is_unexplained(&self) -> bool {
         matches!(self, Self::Status(400..=499))
@@ -82,7 +82,7 @@ impl SecurityEventPush {
     /// Pushes to `url`; the certification authorities of `ca_file` are trusted instead of the public ones.
     ///
     /// # Errors
-    /// A file of certification authorities without any.
+    /// The file of certification authorities has none.
     pub fn new(url: Url, ca_file: Option<&Path>, timeout: Duration) -> Result<Self, BuildError> {
         let client = oidc::client_builder(timeout, ca_file, None)?;
         Ok(Self {
@@ -92,7 +92,7 @@ impl SecurityEventPush {
         })
     }
 
-    /// The same with a value of `Authorization` in each request; `None` if it cannot be sent.
+    /// Adds this `Authorization` to each request; `None` if the value is invalid.
     #[must_use]
     pub fn authorized(self, value: &str) -> Option<Self> {
         let mut value = HeaderValue::from_str(value).ok()?;
@@ -106,7 +106,8 @@ impl SecurityEventPush {
     /// Sends a token at `now`, in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// The receiver has not accepted the event. Unless that [is final](PushError::is_final), it has to be sent again.
+    /// The receiver did not accept the event. Unless that [is final](PushError::is_final), it must be sent
+    /// again.
     pub async fn send(&self, token: String, now: u64) -> Result<(), PushFailure> {
         let mut request = self
             .client

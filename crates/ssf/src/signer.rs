@@ -1,7 +1,7 @@
 //! Signs security event tokens (RFC 8417, SSF 1.0 section 4).
 //!
-//! The first key of a file signs and all are published, so that one can replace another. Only ES256 and RS256, which every receiver
-//! verifies (CAEP Interoperability Profile, section 2.6).
+//! The first key of a file signs and all are published, so that one can replace another. Only ES256 and
+//! RS256, which every receiver verifies (CAEP Interoperability Profile, section 2.6).
 //!
 //! Deliberately absent: the claims of a token, which the caller writes.
 
@@ -28,7 +28,7 @@ impl SecurityEventSigner {
             let signs = matches!(key.algorithm(), SigningAlgorithm::Es256 | SigningAlgorithm::Rs256);
             signs.then_some(key)
         };
-        // What stands before the first key is a comment.
+        // The text before the first key is a comment.
         let blocks = text.split(KEY_BEGINS).skip(1);
         let keys: Option<Vec<ClientKey>> = blocks.map(|rest| key(&format!("{KEY_BEGINS}{rest}"))).collect();
         let mut keys = keys.ok_or(UnusableSigningKey)?.into_iter();
@@ -52,7 +52,7 @@ impl SecurityEventSigner {
     }
 }
 
-/// The text holds no key that signs events, or one that does not.
+/// The text has no key, or one that cannot sign events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not a PEM private key in PKCS#8 that signs ES256 (P-256) or RS256 (RSA of at least 2048 bits)")]
 pub struct UnusableSigningKey;

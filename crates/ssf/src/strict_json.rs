@@ -1,22 +1,22 @@
-//! JSON without duplicate names in any object: the subject and the event are nested objects, and no two readers may understand them
-//! differently (RFC 8417 section 2.2, SSF 1.0 section 3.3).
+//! JSON without duplicate names in any object: subject and event are nested objects, and all parsers must
+//! read them the same (RFC 8417 section 2.2, SSF 1.0 section 3.3).
 
 use oidc::UniqueMembers;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Deepest nesting of objects and arrays. An alias in a member of a complex subject is at the fifth level; the rest is for
-/// claims that have changed, which may be of any shape.
+/// Bound on nested objects and arrays. An alias in a complex subject is at level five. The rest is for
+/// changed claims, which may have any shape.
 const MAX_DEPTH: usize = 16;
 
-/// Parses an object; `None` when it is no object, is nested too deep, has trailing text or a name twice in any object.
+/// Parses an object; `None` for another value, deep nesting, trailing text or a duplicate name in any object.
 pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
     let text = str::from_utf8(bytes).ok()?;
     has_unique_names(text.trim_start(), MAX_DEPTH).then_some(())?;
     serde_json::from_str(text).ok()
 }
 
-/// Whether no name stands twice in any object of a value, and so many levels of nesting suffice for it.
+/// Whether a value has no duplicate names in any object, and at most this many levels.
 fn has_unique_names(value: &str, levels: usize) -> bool {
     let members: Vec<&RawValue> = match value.as_bytes().first() {
         Some(b'{') => match serde_json::from_str::<UniqueMembers<&RawValue>>(value) {

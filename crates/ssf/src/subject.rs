@@ -1,10 +1,12 @@
 //! The subject of a security event (RFC 9493, SSF 1.0 section 3).
 //!
-//! Invariants: identifiers are not empty and bounded; aliases and complex subjects do not nest; no identifier is in a `Debug` output.
+//! Invariants: identifiers are not empty and bounded; aliases and complex subjects do not nest; no identifier
+//! is in a `Debug` output.
 //!
 //! Deliberately absent
-//! - Formats that match no session here, such as `account`, `phone_number` and `did`: they become [`SubjectIdentifier::Other`].
-//! - A refusal of members that a format does not describe. SSF 1.0 section 4.2.3 requires a receiver to ignore them.
+//! - Formats that match no session here, such as `account`, `phone_number` and `did`: they become
+//!   [`SubjectIdentifier::Other`].
+//! - Refusing unknown members of a format. SSF 1.0 section 4.2.3 requires receivers to ignore them.
 
 use std::fmt;
 
@@ -12,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::SecurityEventError;
 
-/// Longest text of an identifier in bytes: longer than any issuer, subject or session that comes with an ID token.
+/// Longest identifier in bytes: longer than any issuer, subject or session ID in an ID token.
 const MAX_IDENTIFIER_BYTES: usize = 1_024;
 /// Longest email address in bytes (RFC 5321 section 4.5.3.1.3, without the brackets).
 const MAX_EMAIL_BYTES: usize = 254;
@@ -22,9 +24,9 @@ const MAX_ALIASES: usize = 16;
 /// The subject of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSubject {
-    /// One principal by one identifier, or by several of which any may be known (aliases).
+    /// One principal, by one identifier or several (aliases), of which any may match.
     Simple(Vec<SubjectIdentifier>),
-    /// A user, a session of a user, or something else; all that is there has to match (SSF 1.0 section 3.3).
+    /// A user, a session or another object; all given parts must match (SSF 1.0 section 3.3).
     Complex {
         /// The user; `None` if the subject names none.
         user: Option<Vec<SubjectIdentifier>>,
@@ -36,7 +38,7 @@ pub enum EventSubject {
 /// An identifier of a principal (RFC 9493 section 3.2).
 #[derive(Clone, PartialEq, Eq)]
 pub enum SubjectIdentifier {
-    /// `iss_sub`: a subject of an issuer, which need not be the issuer of the event (RFC 9493 section 4.2).
+    /// `iss_sub`: a subject at an issuer, which may differ from the event's issuer (RFC 9493 section 4.2).
     IssSub {
         /// Issuer.
         iss: String,

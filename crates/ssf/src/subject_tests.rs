@@ -1,4 +1,4 @@
-//! Subjects as the specifications have them, and each thing that makes one none.
+//! The subjects in the specifications, and each mistake that makes a subject invalid.
 
 use serde_json::json;
 
@@ -120,7 +120,7 @@ fn a_complex_subject_is_a_user_and_a_session_and_other_members_are_ignored() {
     assert_eq!(complex, EventSubject::Complex { user, session });
 }
 
-/// RFC 9493 section 3 forbids them to who writes; SSF 1.0 section 4.2.3 has who reads ignore them.
+/// RFC 9493 section 3 forbids writers to add them; SSF 1.0 section 4.2.3 requires readers to ignore them.
 #[test]
 fn members_that_a_format_does_not_describe_are_passed_over() {
     for (value, read) in [
@@ -209,12 +209,12 @@ fn what_is_no_object_or_has_no_format_is_no_subject() {
         json!({ "format": "" }),
         json!({ "format": 7 }),
         json!({ "format": ["email"], "email": "a@b.example" }),
-        // As Google names it, with whom SSF 1.0 has nothing to do (RISC 1.0 section 3.1).
+        // Google's name for it; SSF 1.0 does not apply there (RISC 1.0 section 3.1).
         json!({ "subject_type": "email", "email": "a@b.example" }),
     ] {
         assert_eq!(judge(&value), Err("sub_id has no format".to_owned()), "{value}");
     }
-    // Names are compared as they are.
+    // Names are case-sensitive.
     assert_eq!(
         subject(&json!({ "format": "Email", "email": "a@b.example" })),
         simple(vec![SubjectIdentifier::Other])

@@ -1,12 +1,12 @@
 //! Security event tokens (RFC 8417) as OpenID Shared Signals Framework 1.0 section 4 profiles them.
 //!
-//! Invariants: no ID token, access token or logout token passes for one, nor the other way round: its `typ` is `secevent+jwt`, and it has
-//! neither `exp` nor `sub` nor `nonce`. Its subject is in no `Debug` output.
+//! Invariants: no ID token, access token or logout token is accepted as one, nor vice versa: `typ` is
+//! `secevent+jwt`, and `exp`, `sub` and `nonce` are absent. No `Debug` output has its subject.
 //!
 //! Deliberately absent
-//! - The guard against replays. It needs memory that all replicas share: the caller keeps `jti`.
-//! - A maximum age. A token reports a past event (RFC 8417 section 2.2), and a paused stream sends it later: the caller leaves sessions alone
-//!   that are younger than `occurred_at`.
+//! - Replay protection. It needs memory that all replicas share: the caller stores `jti`.
+//! - A maximum age. A token reports a past event (RFC 8417 section 2.2), and a paused stream sends it later:
+//!   the caller ignores sessions that started after `occurred_at`.
 //! - Encrypted tokens: they come over TLS (RFC 8935 section 5.3).
 
 use oidc::{AcceptedAlgorithms, UnverifiedToken, numeric_date};
@@ -19,7 +19,7 @@ use crate::{ErrorCode, EventSubject, SecurityEvent, SecurityEventError};
 const TYPE: &str = "application/secevent+jwt";
 /// Claims that make a token one of another kind: an ID token, an access token, a logout token.
 const OTHER_KINDS: [&str; 3] = ["exp", "sub", "nonce"];
-/// Callers remember each `jti`, so its size is bounded; and `txn` is logged.
+/// Callers store each `jti`, so its size is bounded; `txn` is logged.
 const MAX_TOKEN_ID_BYTES: usize = 512;
 /// Tolerance for clocks that differ, in seconds.
 const CLOCK_TOLERANCE_SECS: u64 = 60;
@@ -29,10 +29,10 @@ const CLOCK_TOLERANCE_SECS: u64 = 60;
 pub struct SecurityEventToken {
     /// Unique identifier of the token, among those of its transmitter.
     pub jti: String,
-    /// The same for all tokens of one cause; `None` if it is absent or malformed.
+    /// The same for all tokens with one cause; `None` if absent or malformed.
     pub txn: Option<String>,
-    /// The time of the event, in seconds since the Unix epoch, and never later than the token was issued: sessions that began later
-    /// are not meant (RFC 8417 section 5.4).
+    /// The time of the event, in seconds since the Unix epoch, at most the token's `iat`. The event does not
+    /// apply to sessions that started later (RFC 8417 section 5.4).
     pub occurred_at: u64,
     /// The subject of the event.
     pub subject: EventSubject,
@@ -43,7 +43,7 @@ pub struct SecurityEventToken {
 /// Parses a token of this type. Its claims are not verified.
 ///
 /// # Errors
-/// It is not one.
+/// The text is not such a token.
 pub(crate) fn parse(raw: &str, drafts: bool) -> Result<UnverifiedToken<'_>, SecurityEventError> {
     let token = UnverifiedToken::parse(raw, &AcceptedAlgorithms::Auto)?;
     let is_typed = token.has_type() && token.type_is(&[TYPE]);
@@ -54,12 +54,12 @@ pub(crate) fn parse(raw: &str, drafts: bool) -> Result<UnverifiedToken<'_>, Secu
 }
 
 impl SecurityEventToken {
-    /// Validates the claims of a token of `issuer` for a receiver with one of the names `audiences`, before its signature is verified: a
-    /// token that would not count costs no key fetch. With `drafts` it may be one of a draft of the standard. `now` in seconds since the
-    /// Unix epoch.
+    /// Validates the claims of a token of `issuer` for a receiver with one of the names `audiences`. This
+    /// comes before the signature check: an invalid token costs no key fetch. `drafts` also allows tokens of
+    /// drafts of the standard. `now` is in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The first invalid claim.
     pub(crate) fn validate(
         claims: &Map<String, Value>,
         issuer: &str,
@@ -110,7 +110,7 @@ impl SecurityEventToken {
     }
 }
 
-/// Whether `aud` names one of these: a text, or a list of texts of which one is enough (SSF 1.0 section 4.1.8).
+/// Whether `aud`, a string or a list of strings, names one of these (SSF 1.0 section 4.1.8).
 fn is_for_one_of(audiences: &[String], aud: Option<&Value>) -> bool {
     let is_ours = |text: &str| audiences.iter().any(|ours| ours == text);
     match aud {

@@ -1,4 +1,4 @@
-//! The claims of a security event token, wrong one at a time.
+//! The claims of a security event token, with one wrong claim at a time.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/sessi
 const VERIFICATION: &str = "https://schemas.openid.net/secevent/ssf/event-type/verification";
 const UPDATED: &str = "https://schemas.openid.net/secevent/ssf/event-type/stream-updated";
 
-/// Right claims, patched; `null` removes a member.
+/// Valid claims, patched; `null` removes a member.
 fn claims(patch: &Value) -> Map<String, Value> {
     let mut right = json!({
         "iss": ISSUER,
@@ -173,7 +173,7 @@ fn a_claim_of_another_kind_of_token_is_the_end_whatever_it_says() {
         ] {
             assert_eq!(refusal(&json!({ (claim): value })), refused, "{value}");
         }
-        // `null` is there too; the patch leaves it out.
+        // A `null` claim counts as present; the patch would remove it.
         let mut claims = claims(&json!({}));
         claims.insert(claim.to_owned(), Value::Null);
         let judged = validate_for(&[OURS], &claims).expect_err("a refusal");
@@ -246,7 +246,7 @@ fn it_is_about_somebody_or_something() {
         let refused = format!("sub_id {error}");
         assert_eq!(refusal(&json!({ "sub_id": sub_id })), refused, "{sub_id}");
     }
-    // The subject within the event stands for nothing (SSF 1.0 section 3.1.1).
+    // The subject inside the event does not count (SSF 1.0 section 3.1.1).
     let within = json!({ (REVOKED): { "subject": { "format": "email", "email": "a@b.example" } } });
     let refused = refusal(&json!({ "sub_id": null, "events": within }));
     assert_eq!(refused, "sub_id is absent or no object");

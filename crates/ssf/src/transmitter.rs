@@ -1,9 +1,10 @@
 //! A transmitter of security events, and the verification of its tokens.
 //!
-//! A transmitter has metadata and keys of its own, even if it is also the sign-in provider (SSF 1.0 section 7). Only issuer and key set
-//! of the metadata are read: an odd optional member of a vendor does not matter.
+//! A transmitter has its own metadata and keys, even if it is also the sign-in provider (SSF 1.0 section 7).
+//! Only issuer and key set are read, so a vendor's odd optional members do no harm.
 //!
-//! Deliberately absent: `critical_subject_members`; an event with a member that matches nothing here applies to all sessions of its user.
+//! Deliberately absent: `critical_subject_members`. If a member matches nothing, all the user's sessions
+//! count.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,9 +29,9 @@ pub struct TransmitterSettings {
     pub issuer: String,
     /// Address of its metadata; `None` is the address of SSF 1.0 section 7.2.1.
     pub configuration_url: Option<Url>,
-    /// Whether its events are those of drafts of the standard: without `sub_id`, with a `subject` in the event, and perhaps without `typ`.
+    /// Whether it sends events of drafts: no `sub_id`, a `subject` in the event, and perhaps no `typ`.
     pub drafts: bool,
-    /// PEM file of the certification authorities trusted for the transmitter instead of the public ones.
+    /// PEM file of the certification authorities for the transmitter, which replace the public ones.
     pub ca_file: Option<PathBuf>,
     /// The proxy for calls to the transmitter.
     pub proxy: Option<ForwardProxy>,
@@ -53,15 +54,15 @@ impl TransmitterSettings {
 #[derive(Clone)]
 pub struct Transmitter {
     settings: Arc<TransmitterSettings>,
-    /// What reads the transmitter's keys. It signs nobody in.
+    /// Reads the transmitter's keys. It is never used to sign in.
     keys: RelyingParty,
 }
 
 impl Transmitter {
-    /// Prepares without any network; metadata and keys are read when first needed.
+    /// Creates it without network access; metadata and keys are read on first use.
     ///
     /// # Errors
-    /// An issuer or an address that is not https outside loopback, or a file of certification authorities without any.
+    /// An issuer or URL is neither https nor on loopback, or the file of certification authorities has none.
     pub fn new(settings: TransmitterSettings) -> Result<Self, BuildError> {
         let mut url = Url::parse(&settings.issuer).map_err(|_| BuildError::Issuer)?;
         let path = format!("{WELL_KNOWN}{}", url.path().trim_end_matches('/'));
@@ -82,11 +83,11 @@ impl Transmitter {
         })
     }
 
-    /// Verifies a token of this transmitter for a receiver of these names (`aud`); `now` in seconds since the Unix epoch. The caller guards
-    /// against replays.
+    /// Verifies a token of this transmitter for a receiver with these names (`aud`); `now` is in seconds
+    /// since the Unix epoch. The caller prevents replays.
     ///
     /// # Errors
-    /// Why it is refused; without a [`SecurityEventError::code`] there is no verdict now.
+    /// Why it is rejected; without a [`SecurityEventError::code`] there is no verdict now.
     pub async fn verify(
         &self,
         raw: &str,

@@ -1,4 +1,4 @@
-//! A transmitter that signs by real keys: what of its events is taken.
+//! A transmitter with real keys: which of its events are accepted.
 
 #[path = "transmitter_tests/fetching.rs"]
 mod fetching;
@@ -24,7 +24,7 @@ const REVOKED: &str = "https://schemas.openid.net/secevent/caep/event-type/sessi
 /// Longer than any interval between two forced fetches, shorter than keys are kept.
 const BETWEEN_FETCHES: Duration = Duration::from_secs(11);
 
-/// A transmitter: its configuration is served here, its keys are the scripted provider's.
+/// A transmitter: this test serves its configuration; its keys are the scripted provider's.
 struct Bench {
     keys: ScriptedProvider,
     issuer: String,
@@ -34,7 +34,7 @@ struct Bench {
     transmitter: Transmitter,
 }
 
-/// Lets time pass for caches; the network is only used while the clock runs.
+/// Advances time for caches. The network works only while the clock runs.
 async fn later(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -73,7 +73,7 @@ async fn bench() -> Bench {
     bench_with("", |_| {}).await
 }
 
-/// Serves the configuration to everybody, whatever they want.
+/// Serves the configuration at every path.
 async fn serve(
     listener: TcpListener,
     configuration: Arc<Mutex<Value>>,
@@ -103,7 +103,7 @@ async fn serve(
 }
 
 impl Bench {
-    /// Right claims, patched; `null` removes a member.
+    /// Valid claims, patched; `null` removes a member.
     fn claims(&self, patch: &Value) -> Value {
         let mut right = json!({
             "iss": self.issuer,
@@ -251,7 +251,7 @@ async fn no_other_kind_of_token_passes_for_a_security_event() {
     for raw in [id_token, &logout, &access] {
         assert_eq!(bench.refusal(raw).await, "typ is not secevent+jwt");
     }
-    // Nor where it is called one.
+    // Nor if it has the type.
     let called = |claims: Value| {
         let header = json!({ "typ": "secevent+jwt" });
         bench.keys.sign_with_header(header, claims)
@@ -297,7 +297,7 @@ async fn a_security_event_passes_for_no_other_kind_of_token() {
     let mut settings = ProviderSettings::new(bench.keys.issuer(), CLIENT_ID);
     settings.http_timeout = Duration::from_millis(1_500);
     let party = RelyingParty::new(settings).expect("usable settings");
-    // What the provider might say as a transmitter, and worse.
+    // Claims that the provider could send as a transmitter, and worse.
     let raw = bench.event(&json!({
         "iss": bench.keys.issuer(), "aud": CLIENT_ID, "sub": "alice", "sid": "s", "nonce": "nonce",
         "exp": NOW + 300, "client_id": "machine",
@@ -348,7 +348,7 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
         let raw = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
         assert_eq!(bench.refusal(&raw).await, "alg is not allowed");
     }
-    // The right signature over something else, a bit that is wrong, none at all, and another algorithm of the same key.
+    // A valid signature of other content, a wrong bit, no signature, and another algorithm of the same key.
     let (_, other) = bench
         .event(&json!({ "jti": "two" }))
         .rsplit_once('.')
@@ -363,7 +363,7 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
     }
     let ps256 = format!("{}.{claims}.{signature}", under("PS256"));
     assert_eq!(bench.refusal(&ps256).await, "the signature does not verify");
-    // A key that comes with the token is nobody's.
+    // A key inside the token is not trusted.
     let embedded = json!({ "jwk": keys["keys"][0], "jku": "https://evil.example/keys", "kid": "theirs" });
     let foreign = ScriptedProvider::start();
     foreign.rotate_keys();
@@ -378,7 +378,7 @@ async fn an_event_that_nobody_signed_or_anybody_could_have_is_refused() {
     );
 }
 
-/// RFC 8417 section 2.4 and RFC 8935 section 2.1: their examples are signed by nobody, and by a secret.
+/// RFC 8417 section 2.4 and RFC 8935 section 2.1: their examples are unsigned, or signed with a secret.
 #[tokio::test]
 async fn the_examples_of_the_rfcs_are_not_signed_by_a_public_key() {
     let bench = bench().await;

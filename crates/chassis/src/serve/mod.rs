@@ -1,9 +1,8 @@
 //! One port for all protocols of a service: HTTP/1.1, HTTP/2 with or without TLS, gRPC, gRPC-Web, WebSocket.
 //!
-//! Invariants: slow and idle clients are disconnected. Connections, streams and headers are bounded, also for
-//! each client. A stopping listener rejects new clients and loses no existing one: it accepts queued
-//! connections, and answers a first request. Work in flight finishes in a bounded time. Kept connections
-//! close when the address refuses.
+//! Invariants: slow and idle clients are disconnected; connections, streams and headers are bounded, also for
+//! each client. A stopping listener rejects new clients, but serves queued connections and first requests.
+//! Work in flight finishes in a bounded time. Kept connections close when the address refuses.
 
 mod answer_body;
 mod bind;

@@ -147,8 +147,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// Whether a signature verifies with a point of the algorithm's curve; false for algorithms without a
-    /// curve.
+    /// Whether a signature verifies with a point of the algorithm's curve; false without a curve.
     pub(crate) fn verifies_under_point(self, point: &[u8], message: &[u8], signed: &[u8]) -> bool {
         let how: &dyn VerificationAlgorithm = match self {
             Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,

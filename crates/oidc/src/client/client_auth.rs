@@ -40,8 +40,7 @@ pub enum ClientAuth {
 pub(crate) enum AssertionAudience {
     /// The issuer: another provider cannot pass it off as its own (draft-ietf-oauth-rfc7523bis, FAPI 2.0).
     Issuer,
-    /// The address of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9), as some providers
-    /// require.
+    /// The URL of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9), as some providers require.
     TokenEndpoint,
 }
 

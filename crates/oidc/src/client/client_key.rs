@@ -1,5 +1,4 @@
-//! This client's private keys, and the `private_key_jwt` assertions they sign (RFC 7523, OpenID Connect Core
-//! 9).
+//! This client's private keys and their `private_key_jwt` assertions (RFC 7523, OpenID Connect Core 9).
 //!
 //! Keys are PKCS#8 PEM. The kind of key sets the algorithm: P-256 ES256, P-384 ES384, P-521 ES512, Ed25519
 //! EdDSA. RSA uses what the provider's metadata list, RS256 by default.

@@ -1,5 +1,4 @@
-//! Signed authorization requests (RFC 9101, OpenID Connect Core 6.1), so that no party in between can change
-//! one.
+//! Signed authorization requests (RFC 9101, OpenID Connect Core 6.1), which no third party can change.
 
 use serde_json::{Map, Value, json};
 
@@ -51,8 +50,7 @@ pub(crate) fn sign(
     )
 }
 
-/// Wraps the object in a request with the client. A request through the browser also repeats what OpenID
-/// Connect requires outside the object.
+/// Wraps the object in a request. In the browser's, OpenID Connect requires some parameters outside too.
 pub(crate) fn around(object: String, parameters: &[(String, String)], pushed: bool) -> Vec<(String, String)> {
     const STAY: [&str; 3] = ["client_id", "response_type", "scope"];
     let stay = if pushed { &STAY[..1] } else { &STAY };

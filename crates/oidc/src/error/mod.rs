@@ -66,8 +66,7 @@ pub enum ProviderError {
     /// The answer is not the JSON that the specification requires.
     #[error("the provider's {0} answered with malformed JSON")]
     Malformed(&'static str),
-    /// The answer's signature does not verify, perhaps because its key is not published yet, or it is for
-    /// another client.
+    /// The answer's signature does not verify: its key is not published yet, or it is for another client.
     #[error("the provider's {0} answered with what does not verify")]
     Unverified(&'static str, #[source] Box<IdTokenError>),
     /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
@@ -122,8 +121,7 @@ impl ProviderError {
     }
 }
 
-/// A failed grant of a code (OpenID Connect Core 3.1.3), a refresh token (RFC 6749 section 6) or for an API
-/// (RFC 8693).
+/// A grant of a code (OpenID Connect Core 3.1.3), refresh token (RFC 6749 section 6) or exchange failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The provider refused. [`OAuthError::is_final`] says whether the grant is dead (`invalid_grant`);
@@ -226,8 +224,7 @@ impl IdTokenError {
         Self::Type(typ.chars().filter(legal).take(LONGEST).collect())
     }
 
-    /// Whether there is no verdict yet: the provider's keys are unavailable, or lack the token's key. A retry
-    /// may succeed.
+    /// Whether there is no verdict: the keys are unavailable, or lack the token's key. A retry may succeed.
     pub fn is_undecided(&self) -> bool {
         matches!(self, Self::Provider(_) | Self::UnknownKey)
     }

@@ -65,8 +65,8 @@ impl OAuthError {
     }
 
     /// Whether the provider rejects the client: `invalid_client`, or status 401, which means only that (RFC
-    /// 6749 section 5.2), even if some providers send another OAuth code with it. A code about the grant
-    /// means that the client was accepted; other words with a 401 (`Unauthorized`) do not.
+    /// 6749 section 5.2), with another OAuth code. Codes about a grant do not count, because the client was
+    /// accepted. Other words (`Unauthorized`) do not count either.
     pub fn is_about_client(&self) -> bool {
         const CODES: [&str; 7] = [
             "invalid_request",
@@ -81,8 +81,7 @@ impl OAuthError {
         self.code == "invalid_client" || (self.status == Some(401) && is_code())
     }
 
-    /// Whether the provider issues no token for this audience or resource (RFC 8693, section 2.2.2; RFC 8707,
-    /// section 2).
+    /// Whether the provider issues no token for this audience or resource (RFC 8693, 2.2.2; RFC 8707, 2).
     pub fn is_about_target(&self) -> bool {
         self.code == "invalid_target"
     }

@@ -75,9 +75,9 @@ impl Access {
         refused.ok_or(ProviderError::ClientAssertion(SigningFailed))
     }
 
-    /// The client's proof and its receiver for this assertion form. `None` if the form is not allowed, or
-    /// equals the one before. An assertion for the token endpoint goes only to that endpoint's origin:
-    /// another server could reuse it.
+    /// The authentication for an assertion form, and its audience. `None` if the form is not allowed or
+    /// changes nothing. An assertion for the token endpoint goes only to its origin: other servers could
+    /// reuse it.
     fn proof_by<'a>(
         &'a self,
         metadata: &'a Metadata,

@@ -31,8 +31,7 @@ fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAu
     (!transient).then(|| OAuthError::of_answer(error, &document, answer.status, settings))
 }
 
-/// The error of an answer without tokens that is not a refusal. Some providers reject a client by status
-/// alone.
+/// The error of an answer without tokens that is no refusal. Some providers reject a client by status alone.
 fn outage(answer: &ProviderResponse, settings: &ProviderSettings) -> ProviderError {
     let document: Option<Map<String, Value>> = answer.json().ok();
     let is_told = document.is_some_and(|document| document.contains_key("error"));

@@ -1,8 +1,7 @@
 //! The bounded HTTP client: deadline, size limit, at most one redirect.
 //!
 //! Invariants
-//! - Only a GET follows a redirect, once, inside the origin it was sent to. A form with a secret follows
-//!   none.
+//! - Only a GET follows a redirect, once, within its origin. A form with a secret follows none.
 //! - JSON is parsed by its bytes: providers send it with any content type, after a byte order mark, or
 //!   compressed. The limit counts decompressed bytes.
 
@@ -28,9 +27,8 @@ use crate::{BuildError, ClientAuth, Credentials, ForwardProxy, ProviderError, Pr
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Idle connections are dropped before the provider closes them, so that no request meets a closed one: its
-/// code or refresh token cannot be sent twice. Servers keep them at least five seconds (Node.js and Apache
-/// defaults).
+/// Idle connections end before the provider closes them. A code or refresh token on a closed connection
+/// cannot be sent again. Servers wait at least five seconds (Node.js and Apache defaults).
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// The introspection endpoint; its answer may be signed (RFC 9701).
@@ -183,8 +181,7 @@ impl HttpClient {
         }
     }
 
-    /// Gets a page as a browser would, without redirects. Some providers answer an `Accept` of JSON with an
-    /// error.
+    /// Gets a page as a browser would, without redirects: some providers answer errors to requests for JSON.
     pub(crate) async fn get_page(
         &self,
         endpoint: &'static str,

@@ -47,8 +47,7 @@ impl ProviderSettings {
         is_another.then_some(url)
     }
 
-    /// The provider's metadata with configured endpoints, which also replace those for clients with a
-    /// certificate.
+    /// The provider's metadata with configured endpoints, which also replace those for mutual TLS.
     pub(crate) fn with_configured_endpoints(&self, mut document: Map<String, Value>) -> Map<String, Value> {
         if self.only_signs {
             document.retain(|name, _| name == "issuer" || name == "jwks_uri");

@@ -1,5 +1,4 @@
-//! The span of a request to the provider, where traces are recorded (OpenTelemetry semantic conventions, HTTP
-//! client).
+//! The span of a request to the provider (OpenTelemetry semantic conventions, HTTP client).
 //!
 //! Invariants: it has endpoint, host and outcome, but no query, token, code or secret. The provider does not
 //! receive the trace. Requests outside of a trace, such as early key refreshes, start none.

@@ -1,4 +1,4 @@
-//! Access tokens for single APIs: by token exchange (RFC 8693), or by a refresh that names one (RFC 8707, section 2.2).
+//! Access tokens for single APIs: by token exchange (RFC 8693), or a refresh for one (RFC 8707, section 2.2).
 
 use super::RelyingParty;
 use crate::grants::access::TOKEN_ENDPOINT;
@@ -6,12 +6,12 @@ use crate::grants::grant;
 use crate::settings::token_target::TokenTarget;
 use crate::{GrantError, RefreshedTokens};
 
-/// The kind of token that is shown and requested (RFC 8693, section 3).
+/// The type of the subject token and the requested token (RFC 8693, section 3).
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 impl RelyingParty {
-    /// Exchanges an access token of a person for one for the target (RFC 8693, section 2.1). The answer brings no refresh
-    /// token: one that comes all the same is passed over.
+    /// Exchanges a user's access token for one for the target (RFC 8693, section 2.1). A refresh token in the
+    /// answer is ignored.
     pub async fn exchange_token(
         &self,
         access_token: &str,
@@ -31,7 +31,7 @@ impl RelyingParty {
         grant::exchange_answer(&answer, &self.settings, now)
     }
 
-    /// Exchanges a refresh token for an access token for the target. The refresh token is rotated as by any other refresh.
+    /// Exchanges a refresh token for an access token for the target. The refresh token may rotate as usual.
     pub async fn refresh_for(
         &self,
         refresh_token: &str,

@@ -1,9 +1,9 @@
-//! The groups of a person whose ID token leaves them out because there are too many (Microsoft Entra ID: more than 200, told by
+//! Reads a user's groups if the ID token has too many to list (Microsoft Entra ID: more than 200, marked by
 //! `_claim_names`, OpenID Connect Core 5.6.2).
 //!
 //! Invariants
-//! - They are read from the configured address alone, never from one that a token names: the access token goes there.
-//! - Pages are followed inside the origin of that address, and there is a most of them.
+//! - Only the configured URL is read, never one from a token: it receives the access token.
+//! - Further pages must have the origin of that URL, and their number is bounded.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -11,18 +11,17 @@ use url::Url;
 use super::RelyingParty;
 use crate::{GroupsError, ProviderError};
 
-/// What errors call the address.
+/// The name of the URL in errors.
 const ENDPOINT: &str = "groups";
 
-/// The most pages read: with 999 groups on each, more than a session can hold.
+/// Bound on pages: at 999 groups each, more than a session can hold.
 const MAX_PAGES: usize = 4;
 
 impl RelyingParty {
-    /// The ids of the groups that the person of this access token belongs to, directly or not. `None` where no address for them
-    /// is configured.
+    /// The ids of all direct and indirect groups of the access token's user. `None` if no URL is configured.
     ///
     /// # Errors
-    /// They could not be read.
+    /// The groups could not be read.
     pub async fn groups(
         &self,
         token_type: &str,

@@ -1,5 +1,5 @@
-//! Requests that find out whether settings fit the provider. None of them signs anybody in, and each is bounded as every
-//! exchange with the provider is.
+//! Requests that check whether settings fit the provider. None of them signs a user in, and each has the
+//! usual bounds.
 
 use openidconnect::RedirectUrl;
 use reqwest::header::{AGE, DATE, LOCATION};
@@ -17,14 +17,14 @@ use crate::{
     ResponseMode, SigningFailed, random,
 };
 
-/// A code and a refresh token that no provider has given to anybody.
+/// A made-up code or refresh token, which no provider issued.
 const NOBODYS_GRANT: &str = "vestibule-doctor-not-a-grant";
 
 impl RelyingParty {
-    /// The same client with other settings and caches of its own, for a try.
+    /// The same client with changed settings and its own caches, for a test.
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// The settings cannot be used.
     pub fn with_settings(&self, change: impl FnOnce(&mut ProviderSettings)) -> Result<Self, BuildError> {
         let mut settings = ProviderSettings::clone(&self.settings);
         settings.credentials = self.credentials();
@@ -32,7 +32,7 @@ impl RelyingParty {
         Self::new(settings)
     }
 
-    /// Asks for the discovery document, past the cache. `now` is in seconds since the Unix epoch.
+    /// Requests the discovery document, without the cache. `now` is in seconds since the Unix epoch.
     pub async fn probe_discovery(&self, now: u64) -> Option<DiscoveryProbe> {
         let url = self.settings.metadata_address()?;
         let access = self.access.load_full();
@@ -53,7 +53,7 @@ impl RelyingParty {
         })
     }
 
-    /// Asks for the keys at `url`, past the cache.
+    /// Requests the keys at `url`, without the cache.
     ///
     /// # Errors
     /// No usable answer.
@@ -62,10 +62,11 @@ impl RelyingParty {
         KeySetProbe::new(&response.document()?).ok_or_else(|| response.malformed())
     }
 
-    /// Shows the token endpoint a code that nobody was given: it has to believe the client before it can refuse the code.
+    /// Sends a made-up code to the token endpoint, which must accept the client before it can reject the
+    /// code.
     ///
     /// # Errors
-    /// No answer, or none that says anything.
+    /// No answer, or one without a verdict.
     pub async fn probe_client_by_code(
         &self,
         redirect_uri: &str,
@@ -77,27 +78,26 @@ impl RelyingParty {
         )
     }
 
-    /// The same by a refresh token that nobody was given.
+    /// Does the same with a made-up refresh token.
     ///
     /// # Errors
-    /// No answer, or none that says anything.
+    /// No answer, or one without a verdict.
     pub async fn probe_client_by_refresh(&self, now: u64) -> Result<ClientVerdict, ProviderError> {
         verdict(self.refresh(NOBODYS_GRANT, now).await)
     }
 
-    /// Sends a request for a sign-in in which nobody may be asked anything, pushed first where sign-ins are, and gives what
-    /// becomes of it.
+    /// Sends a sign-in request with `prompt=none`, pushed if sign-ins are, and returns the result.
     ///
     /// # Errors
-    /// A pushed request that was refused ([`ProviderError::Refused`]), or no answer.
+    /// The pushed request was refused ([`ProviderError::Refused`]), or there was no answer.
     pub async fn probe_authorization(
         &self,
         redirect_uri: &RedirectUrl,
         now: u64,
     ) -> Result<AuthorizationProbe, ProviderError> {
         let metadata = self.metadata().await?;
-        // A form that a browser would post says nothing to us; where the answer goes is judged before how. A request that cannot be
-        // pushed where the provider offers it is what the doctor looks for.
+        // A form for the browser would show nothing here, and the provider checks the redirect URI before the
+        // mode. A failed push is what the doctor looks for, so it is required if offered.
         let asking = self
             .with_settings(|settings| {
                 settings.response_mode = ResponseMode::Query;
@@ -124,8 +124,8 @@ impl RelyingParty {
         Ok(AuthorizationProbe::of(page.status, location, redirect_uri))
     }
 
-    /// The status of the page where a browser that nobody is signed in with would land to sign out: whether the provider takes
-    /// the post-logout redirect URI, if it judges it without a hint. `None` where there is no such endpoint.
+    /// The status of the sign-out page for a browser without a session. It shows whether the provider accepts
+    /// the post-logout redirect URI, if it checks that without a hint. `None` without such an endpoint.
     ///
     /// # Errors
     /// No answer.
@@ -146,12 +146,12 @@ impl RelyingParty {
     }
 }
 
-/// What the answer to a grant that no provider has given to anybody says of the client.
+/// What the answer to a made-up grant says about the client.
 fn verdict<T>(answer: Result<T, GrantError>) -> Result<ClientVerdict, ProviderError> {
     match answer {
         Err(GrantError::Refused(error)) => Ok(error.into()),
         Err(GrantError::Transient(error)) => Err(error),
-        // Whoever answers a made-up grant with a success has judged neither it nor the client.
+        // A provider that accepts a made-up grant has checked neither the grant nor the client.
         Ok(_) | Err(GrantError::Unusable(_)) => Err(ProviderError::Malformed(TOKEN_ENDPOINT)),
     }
 }

@@ -1,4 +1,4 @@
-//! The provider's access tokens as a resource is shown them (RFC 9068, RFC 7662, or the shape of the provider).
+//! Validates the provider's access tokens for a resource (RFC 9068, RFC 7662, or the provider's own shape).
 
 use super::RelyingParty;
 use crate::grants::grant;
@@ -9,8 +9,9 @@ use crate::tokens::access_token::{self, MAX_ACCESS_TOKEN_BYTES, VerifiedAccessTo
 use crate::{AccessTokenError, IdTokenError, ProviderError};
 
 impl RelyingParty {
-    /// Validates a JWT access token for the resource whose audiences these are (RFC 9068 section 4), or which takes tokens of these
-    /// clients without an audience. A caller that keeps the token asks [`VerifiedAccessToken::check`] again for each request.
+    /// Validates a JWT access token for a resource with these audiences (RFC 9068 section 4), or for one that
+    /// accepts these clients' tokens without `aud`. A caller that keeps the token calls
+    /// [`VerifiedAccessToken::check`] for each request.
     ///
     /// # Errors
     /// [`AccessTokenError::Provider`] is no verdict.
@@ -22,7 +23,7 @@ impl RelyingParty {
         now: u64,
     ) -> Result<VerifiedAccessToken, AccessTokenError> {
         let unverified = access_token::parse(raw, self.settings.access_tokens)?;
-        // Before the signature, so that only a token that would count makes anybody verify one, or look for a key.
+        // Before the signature check, so that an invalid token costs no verification and no key fetch.
         let token = VerifiedAccessToken::of_jwt(unverified.claims()?, &self.settings)?;
         token.check(is_audience, clients, now)?;
         self.verify_by_published_key(&unverified, TokenOrigin::Unauthenticated)
@@ -30,10 +31,10 @@ impl RelyingParty {
         Ok(token)
     }
 
-    /// Asks the provider what it knows of a token (RFC 7662), as this client.
+    /// Introspects a token at the provider (RFC 7662), as this client.
     ///
     /// # Errors
-    /// [`AccessTokenError::Provider`] is no verdict; everything else is.
+    /// [`AccessTokenError::Provider`] is no verdict; all others are.
     pub async fn introspect(&self, raw: &str, now: u64) -> Result<VerifiedAccessToken, AccessTokenError> {
         if raw.len() > MAX_ACCESS_TOKEN_BYTES {
             return Err(IdTokenError::Malformed.into());
@@ -53,7 +54,7 @@ impl RelyingParty {
             return introspection::token(introspection::plain(&answer)?, &self.settings);
         };
         let signed = introspection::signed(raw)?;
-        // What is wrong with the answer says nothing of the token.
+        // A faulty answer is no verdict on the token.
         let verified = self.verify_by_published_key(&signed, TokenOrigin::Background);
         verified.await.map_err(introspection::unverified)?;
         let claims = signed.claims().map_err(introspection::unverified)?;

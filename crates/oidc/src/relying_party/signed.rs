@@ -1,4 +1,4 @@
-//! Signed tokens of the provider: parsed, and verified by the keys in force.
+//! Signed tokens of the provider: parsing, and verification with the current keys.
 
 use ring::hmac;
 use serde_json::{Map, Value};
@@ -9,11 +9,11 @@ use crate::tokens::jws::UnverifiedToken;
 use crate::{AcceptedAlgorithms, ExpectedOfRefresh, IdToken, IdTokenError, Metadata, SigningAlgorithm};
 
 impl RelyingParty {
-    /// Validates the ID token of a refresh: the same person at the same provider (OpenID Connect Core 12.2). Its claims are
-    /// validated before its signature, so that a token of somebody else is refused even while the keys cannot be had.
+    /// Validates the ID token of a refresh: same user, same provider (OpenID Connect Core 12.2). Claims come
+    /// before the signature, so another user's token is rejected even without keys.
     ///
     /// # Errors
-    /// Where [`IdTokenError::is_undecided`] says so it is no verdict: the token is to be shown again later.
+    /// If [`IdTokenError::is_undecided`], there is no verdict: retry with the token later.
     pub async fn validate_refreshed_id_token(
         &self,
         raw: &str,
@@ -27,7 +27,7 @@ impl RelyingParty {
         Ok(id_token)
     }
 
-    /// The claims of a token somebody waits for and its algorithm, once its signature verified.
+    /// The claims and the algorithm of a verified token, while a user waits.
     pub(super) async fn verified_claims(
         &self,
         raw: &str,
@@ -39,7 +39,7 @@ impl RelyingParty {
         Ok((token.claims()?, token.algorithm))
     }
 
-    /// Parses a token of these types; nothing of it is verified.
+    /// Parses a token of one of these types without verifying it.
     fn parsed<'a>(&self, raw: &'a str, types: &[&str]) -> Result<UnverifiedToken<'a>, IdTokenError> {
         let token = UnverifiedToken::parse(raw, &self.settings.signing_algs)?;
         match &token.typ {
@@ -48,16 +48,16 @@ impl RelyingParty {
         }
     }
 
-    /// Verifies the signature of a token from an unauthenticated sender, by the issuer's keys.
+    /// Verifies the signature of a token from an unauthenticated sender with the issuer's keys.
     ///
     /// # Errors
-    /// [`IdTokenError::is_undecided`] says whether that is no verdict.
+    /// [`IdTokenError::is_undecided`] says whether there is no verdict.
     pub async fn verify_signature(&self, token: &UnverifiedToken<'_>) -> Result<(), IdTokenError> {
         self.verify_by_published_key(token, TokenOrigin::Unauthenticated)
             .await
     }
 
-    /// Verifies by the provider's keys, whatever ID tokens are signed with.
+    /// Verifies with the provider's keys, regardless of the ID tokens' algorithm.
     pub(super) async fn verify_by_published_key(
         &self,
         token: &UnverifiedToken<'_>,
@@ -67,7 +67,8 @@ impl RelyingParty {
         self.cache.verify(&access.http, token, origin).await
     }
 
-    /// Verifies by the provider's keys, or, where an algorithm under a shared secret was named, by the client secret.
+    /// Verifies with the provider's keys, or with the client secret if a shared-secret algorithm is
+    /// configured.
     pub(super) async fn verify(
         &self,
         token: &UnverifiedToken<'_>,
@@ -84,8 +85,9 @@ impl RelyingParty {
         hmac::verify(&key, token.signed, &token.signature).map_err(|_| IdTokenError::Signature)
     }
 
-    /// Whether the provider says that it signs such tokens with the algorithm, unless it was named in the settings. Metadata that
-    /// does not list it may be old, and is fetched anew. That it lists it late is no verdict, but for a sign-in, which cannot wait.
+    /// Whether the settings name the algorithm, or the provider's metadata list it for such tokens. Otherwise
+    /// stale metadata are fetched again. An unlisted algorithm is no verdict, except for a sign-in, which
+    /// cannot wait.
     async fn check_algorithm(
         &self,
         algorithm: SigningAlgorithm,
@@ -111,7 +113,7 @@ impl RelyingParty {
     }
 }
 
-/// What a signed token is.
+/// The use of a signed token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TokenUse {
     /// An ID token, or a logout token, which is signed like one (Back-Channel Logout 1.0, section 2.4).
@@ -121,7 +123,7 @@ pub(super) enum TokenUse {
 }
 
 impl TokenUse {
-    /// The algorithms the metadata lists for it. Providers that list none for userinfo sign it as they sign ID tokens.
+    /// The algorithms in the metadata. Without a list for userinfo, providers use the one of ID tokens.
     fn listed(self, metadata: &Metadata) -> &[String] {
         match self {
             Self::Userinfo if !metadata.userinfo_signing_algs.is_empty() => &metadata.userinfo_signing_algs,

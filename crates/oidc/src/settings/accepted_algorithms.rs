@@ -1,15 +1,15 @@
-//! Which signature algorithms tokens of the provider may have.
+//! The accepted signature algorithms of the provider's tokens.
 //!
-//! Invariants: `none` is never among them; an algorithm under a shared secret is there only when it was named, so that nothing the
-//! provider says, or somebody in its place, makes the public key a secret (RFC 8725 section 3.1).
+//! Invariants: `none` is never accepted. A shared-secret algorithm is accepted only if the settings name it,
+//! so that a forged provider cannot turn the public key into a secret (RFC 8725 section 3.1).
 
 use crate::SigningAlgorithm;
 
-/// Where a provider does not say what it signs with (OpenID Connect Discovery 3: RS256 has to be among it).
+/// The algorithm if the metadata list none (OpenID Connect Discovery 3 requires RS256).
 const UNTOLD: SigningAlgorithm = SigningAlgorithm::Rs256;
 
 impl SigningAlgorithm {
-    /// All that are verified by a public key.
+    /// All public-key algorithms.
     pub const PUBLIC_KEY: [Self; 10] = [
         Self::Rs256,
         Self::Rs384,
@@ -23,21 +23,21 @@ impl SigningAlgorithm {
         Self::EdDsa,
     ];
 
-    /// All that are verified by the client secret.
+    /// All algorithms that use the client secret.
     pub const SHARED_SECRET: [Self; 3] = [Self::Hs256, Self::Hs384, Self::Hs512];
 }
 
 /// The algorithms that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AcceptedAlgorithms {
-    /// Those the provider's metadata lists, if a public key verifies them.
+    /// Public-key algorithms that the provider's metadata list.
     Auto,
-    /// These and no other, whatever the metadata lists.
+    /// Exactly these, regardless of the metadata.
     Named(Vec<SigningAlgorithm>),
 }
 
 impl AcceptedAlgorithms {
-    /// Whether the algorithm can be accepted at all; before the metadata is known.
+    /// Whether the algorithm can be accepted at all, before the metadata are known.
     pub(crate) fn may_accept(&self, algorithm: SigningAlgorithm) -> bool {
         match self {
             Self::Auto => SigningAlgorithm::PUBLIC_KEY.contains(&algorithm),
@@ -45,7 +45,7 @@ impl AcceptedAlgorithms {
         }
     }
 
-    /// Those accepted from a provider whose metadata lists these names; an empty list means that it lists none.
+    /// The accepted algorithms among those in the metadata; an empty list means that they list none.
     pub fn shared_with(&self, listed: &[impl AsRef<str>]) -> Vec<SigningAlgorithm> {
         match self {
             Self::Named(named) => named.clone(),
@@ -57,7 +57,7 @@ impl AcceptedAlgorithms {
         }
     }
 
-    /// The fewest bytes of the client secret that they may be verified with; 0 where none is.
+    /// The minimum bytes of the client secret for these algorithms; 0 if none uses it.
     pub(crate) fn least_secret_bytes(&self) -> usize {
         match self {
             Self::Auto => 0,

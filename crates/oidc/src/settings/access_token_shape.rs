@@ -1,8 +1,8 @@
-//! How providers make their JWT access tokens: one table, a row for each shape, to be compared with the provider's documents.
+//! The shapes of providers' JWT access tokens, one row each, to compare with the providers' documents.
 //!
-//! Invariant: an ID token of the same provider fits no row. RFC 9068 gives access tokens a `typ` of their own. The other shapes have
-//! the `typ` of every JWT, so their rows require what only access tokens hold and refuse what only ID tokens hold
-//! (RFC 8725, section 3.12).
+//! Invariant: an ID token of the same provider fits no row. RFC 9068 gives access tokens their own `typ`. The
+//! other shapes use the `typ` of every JWT, so their rows require claims of access tokens and reject claims
+//! of ID tokens (RFC 8725, section 3.12).
 
 /// The shape of a provider's JWT access tokens.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,11 +36,12 @@ impl AccessTokenShape {
     };
 }
 
-/// The shapes there are. The first one is the default.
+/// All shapes. The first one is the default.
 pub static ACCESS_TOKEN_SHAPES: [AccessTokenShape; 4] = [
     AccessTokenShape::RFC_9068,
-    // https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference: `azp` in version 2.0, `appid` in 1.0.
-    // `scp` is in tokens of people alone. `roles` of a token without `scp` are the application's permissions.
+    // https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference: version 2.0 has
+    // `azp`, 1.0 `appid`. Only users' tokens have `scp`; `roles` without `scp` are the application's
+    // permissions.
     AccessTokenShape {
         name: "entra",
         typ: None,
@@ -49,7 +50,7 @@ pub static ACCESS_TOKEN_SHAPES: [AccessTokenShape; 4] = [
         scope_required: true,
         ..AccessTokenShape::RFC_9068
     },
-    // https://developer.okta.com/docs/api/openapi/okta-oauth/guides/overview/: access tokens of a custom authorization server.
+    // https://developer.okta.com/docs/api/openapi/okta-oauth/guides/overview/: custom authorization servers.
     AccessTokenShape {
         name: "okta",
         typ: None,
@@ -58,8 +59,8 @@ pub static ACCESS_TOKEN_SHAPES: [AccessTokenShape; 4] = [
         scope_required: true,
         ..AccessTokenShape::RFC_9068
     },
-    // https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html: `aud` is
-    // there only for a client that named a resource.
+    // https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html:
+    // `aud` exists only if the client named a resource.
     AccessTokenShape {
         name: "cognito",
         typ: None,

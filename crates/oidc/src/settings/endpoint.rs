@@ -1,4 +1,4 @@
-//! Which URLs we speak to: https everywhere, http only to loopback.
+//! The allowed URLs: https everywhere, http only on loopback.
 
 use url::{Host, Url};
 
@@ -21,7 +21,7 @@ pub fn endpoint_is_secure(url: &Url) -> bool {
     }
 }
 
-/// Whether an address that this issuer names may be used: a public issuer may not point us at plain http on our own machine.
+/// Whether this issuer's URL may be used: a public issuer must not direct us to http on our own machine.
 pub(crate) fn is_usable_of(issuer: &str, url: &Url) -> bool {
     let on_loopback = || Url::parse(issuer).is_ok_and(|issuer| is_loopback(&issuer));
     endpoint_is_secure(url) && (url.scheme() == "https" || on_loopback())

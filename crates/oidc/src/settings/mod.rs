@@ -1,6 +1,6 @@
-//! What has to be configured about a provider before the first request to it.
+//! The settings of a provider that are needed before the first request to it.
 //!
-//! Reading and judging the settings is the caller's part (crate `provider-settings`); this is only their shape.
+//! The crate `provider-settings` reads and checks the settings. This module only defines their types.
 
 pub(crate) mod accepted_algorithms;
 pub(crate) mod access_token_shape;
@@ -23,32 +23,33 @@ use crate::{
     TenantRule,
 };
 
-/// The lifetime assumed for an access token whose response names none, in seconds: RFC 6749, section 5.1, only recommends `expires_in`. Too
-/// short costs a refresh, too long an upstream's 401; five minutes are what Keycloak's tokens live for by default.
+/// The assumed lifetime of an access token without `expires_in`, in seconds: RFC 6749, section 5.1, only
+/// recommends it. Too short costs a refresh, too long a 401 from an upstream. Keycloak's default is five
+/// minutes.
 pub const DEFAULT_TOKEN_LIFETIME_SECS: u64 = 300;
 
-/// Everything configured about the provider and this client's registration with it.
+/// The settings of the provider and of this client's registration.
 #[derive(Clone, Debug)]
 pub struct ProviderSettings {
-    /// Issuer identifier, compared byte by byte with what the provider says.
+    /// Issuer identifier, compared byte by byte.
     pub issuer: String,
-    /// The tenants whose issuers count as this one; `None` where there is one issuer.
+    /// The tenants whose issuers count as this one; `None` for a single issuer.
     pub tenants: Option<TenantRule>,
-    /// Where a person's groups are listed, for ID tokens that leave them out because there are too many.
+    /// The URL that lists a user's groups, for ID tokens that omit them because there are too many.
     pub groups_url: Option<Url>,
-    /// Where the metadata are; `None` is below the issuer (Discovery 4.1).
+    /// The URL of the metadata; `None` means below the issuer (Discovery 4.1).
     pub metadata_url: Option<Url>,
-    /// Endpoints that take the place of those in the metadata, by the metadata's names. Each has passed the https rule.
+    /// Endpoints that replace those of the metadata, by metadata name. All obey the https rule.
     pub endpoints: Vec<(&'static str, Url)>,
-    /// Whether the issuer only signs tokens: its metadata's issuer and key set count, and nothing else they say.
+    /// Whether the issuer only signs tokens: only issuer and key set of its metadata count.
     pub only_signs: bool,
-    /// What people call the provider; `None` where nobody said.
+    /// The provider's display name, if set.
     pub name: Option<String>,
     /// Client identifier.
     pub client_id: String,
-    /// Audiences that an ID token or logout token may name beside this client.
+    /// Audiences that an ID token or logout token may have in addition to this client.
     pub trusted_audiences: Vec<String>,
-    /// What proves who this client is, at the start.
+    /// The initial client credentials.
     pub credentials: Credentials,
     /// Scope requested, space-separated; contains `openid`.
     pub scope: String,
@@ -58,13 +59,13 @@ pub struct ProviderSettings {
     pub resources: Vec<String>,
     /// How access tokens for single APIs are requested.
     pub api_token_grant: ApiTokenGrant,
-    /// Organization every login must belong to: `org_…` is an id, anything else a name.
+    /// The organization required for every login: `org_…` is an id, all others are names.
     pub organization: Option<String>,
-    /// How the provider hands the answer back.
+    /// How the provider returns the answer.
     pub response_mode: ResponseMode,
-    /// The algorithms ID tokens, logout tokens and signed userinfo may have.
+    /// The accepted algorithms of ID tokens, logout tokens and signed userinfo.
     pub signing_algs: AcceptedAlgorithms,
-    /// How the provider makes its JWT access tokens.
+    /// The shape of the provider's JWT access tokens.
     pub access_tokens: &'static AccessTokenShape,
     /// Further parameters of the authorization request.
     pub authorization_params: Vec<(String, String)>,
@@ -72,19 +73,19 @@ pub struct ProviderSettings {
     pub par: Par,
     /// Bound on each HTTP exchange with the provider, body included.
     pub http_timeout: Duration,
-    /// Bound on a refresh grant, a repetition with the server's nonce included, if it is more than `http_timeout`: an answer
-    /// that comes after it was given up holds a rotated token nobody will have.
+    /// Bound on a refresh grant with its nonce retry, if above `http_timeout`: an answer that arrives after
+    /// the timeout contains a rotated token, which is lost.
     pub refresh_timeout: Duration,
     /// Tolerance for clocks that differ, in seconds.
     pub clock_tolerance_secs: u64,
     /// PEM file of the certification authorities trusted for the provider instead of the public ones.
     pub ca_file: Option<PathBuf>,
-    /// Whoever measures requests to the provider.
+    /// Receives the metrics of requests to the provider.
     pub observer: Option<RequestObserver>,
 }
 
 impl ProviderSettings {
-    /// Settings with the documented defaults and a client that has no secret.
+    /// Settings with the documented defaults, for a client without a secret.
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -115,8 +116,8 @@ impl ProviderSettings {
         }
     }
 
-    /// Settings for an issuer that only signs tokens. This document names its keys. The endpoints that metadata have to name are
-    /// never used.
+    /// Settings for an issuer that only signs tokens. This document names its keys. The endpoints that
+    /// metadata must have are never used.
     pub fn of_signer(issuer: impl Into<String>, document: Url) -> Self {
         let issuer = issuer.into();
         let unused = ["authorization_endpoint", "token_endpoint"];
@@ -129,7 +130,7 @@ impl ProviderSettings {
         }
     }
 
-    /// Whether this is the provider's issuer, or that of one of its allowed tenants.
+    /// Whether this is the provider's issuer, or an allowed tenant's.
     #[must_use]
     pub fn is_issuer(&self, issuer: &str) -> bool {
         match &self.tenants {
@@ -138,7 +139,7 @@ impl ProviderSettings {
         }
     }
 
-    /// The issuer that the provider's metadata have to name.
+    /// The issuer that the provider's metadata must have.
     #[must_use]
     pub fn issuer_of_metadata(&self) -> Cow<'_, str> {
         match &self.tenants {
@@ -147,12 +148,12 @@ impl ProviderSettings {
         }
     }
 
-    /// `max_age` in seconds when the configured authorization parameters ask for one.
+    /// The configured `max_age` in seconds, if any.
     pub fn configured_max_age(&self) -> Option<u64> {
         self.configured("max_age").and_then(|value| value.parse().ok())
     }
 
-    /// `acr_values` when the configured authorization parameters ask for them.
+    /// The configured `acr_values`, if any.
     pub(crate) fn configured_acr_values(&self) -> Option<&str> {
         self.configured("acr_values")
     }
@@ -165,16 +166,16 @@ impl ProviderSettings {
     }
 }
 
-/// What proves who this client is; replaced as a whole when files change.
+/// The client credentials; replaced as a whole when files change.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    /// How this client proves who it is.
+    /// The authentication method.
     pub auth: ClientAuth,
-    /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
+    /// Keys that sign authorization requests (RFC 9101); `None` means unsigned.
     pub request_keys: Option<ClientKeys>,
-    /// Key that tokens are bound to (RFC 9449); `None` means bearer tokens.
+    /// The key to bind tokens to (RFC 9449); `None` means bearer tokens.
     pub dpop_key: Option<DpopKey>,
-    /// The proxy calls to the provider go through, which may know this client by user and password.
+    /// The proxy for calls to the provider. It may authenticate this client by user and password.
     pub proxy: Option<ForwardProxy>,
 }
 
@@ -190,9 +191,9 @@ pub enum ResponseMode {
 /// Whether authorization requests are pushed to the provider first (RFC 9126).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Par {
-    /// When the provider offers it.
+    /// If the provider supports it.
     Auto,
-    /// Always; without an endpoint for it no login starts.
+    /// Always; without such an endpoint no login starts.
     Require,
     /// Never.
     Off,

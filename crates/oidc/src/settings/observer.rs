@@ -1,18 +1,18 @@
-//! What whoever measures is told of requests to the provider: which endpoint, how it ended, how long it took.
+//! Reports requests to the provider for metrics: endpoint, outcome and duration.
 //!
-//! Deliberately absent: requests whose caller stopped waiting for them, which did not end, and those that only look whether
-//! settings fit (`probe`).
+//! Deliberately absent: abandoned requests, which have no outcome, and requests that only check settings
+//! (`probe`).
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Is told of every request to the provider once it has ended. Clones tell the same.
+/// Receives every finished request to the provider. Clones share the receiver.
 #[derive(Clone)]
 pub struct RequestObserver(Arc<dyn Fn(&'static str, &'static str, Duration) + Send + Sync>);
 
 impl RequestObserver {
-    /// Tells `told` the endpoint, by its name in the provider's metadata, the outcome and how long the request took.
+    /// Calls `told` with the endpoint's name in the provider's metadata, the outcome and the duration.
     pub fn new(told: impl Fn(&'static str, &'static str, Duration) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }

@@ -1,7 +1,7 @@
-//! Requests to the provider through a forward proxy, and which hosts are reached without it.
+//! The forward proxy for requests to the provider, and the hosts that bypass it.
 //!
-//! Invariants: loopback is never looked for behind a proxy, which has a loopback of its own; plain http, which only loopback
-//! may speak, therefore never goes through one; the proxy's credentials are in no `Debug` output, error or log line.
+//! Invariants: loopback URLs never use a proxy, whose loopback is another one; so http, which is allowed only
+//! on loopback, never does. The proxy's credentials are in no `Debug` output, error or log line.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use url::Url;
 
 use crate::settings::endpoint::is_loopback;
 
-/// A proxy that opens tunnels (RFC 9110, section 9.3.6), and the hosts that need none.
+/// A tunnelling proxy (RFC 9110, section 9.3.6), and the hosts that bypass it.
 #[derive(Clone)]
 pub struct ForwardProxy {
     url: Url,
-    /// A domain, with or without a leading dot, is itself and all below it; `*` is every host; addresses and networks are those that
-    /// a URL names as such.
+    /// A domain, with or without a leading dot, includes its subdomains; `*` is every host. Addresses and
+    /// networks match only URLs with an address.
     no_proxy: String,
     matcher: Arc<Matcher>,
 }
 
-/// The text is no address of a proxy.
+/// The text is not the URL of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must be the URL of a proxy such as http://proxy.example:3128, with http or https and without a path"
@@ -30,11 +30,11 @@ pub struct ForwardProxy {
 pub struct NoProxyUrl;
 
 impl ForwardProxy {
-    /// Takes a proxy's URL, with user and password if it wants some; `http://` may be left out. `no_proxy` lists who is reached
-    /// without it, separated by commas.
+    /// Parses a proxy's URL, with user and password if necessary; `http://` is optional. `no_proxy` lists the
+    /// hosts that bypass it, separated by commas.
     ///
     /// # Errors
-    /// When it is no URL of that kind.
+    /// The text is not such a URL.
     pub fn new(url: &str, no_proxy: &str) -> Result<Self, NoProxyUrl> {
         let url = if url.contains("://") {
             Url::parse(url)
@@ -54,7 +54,7 @@ impl ForwardProxy {
         })
     }
 
-    /// Host and port of the proxy a URL is reached through; `None` for a direct connection. Shows no credentials.
+    /// Host and port of the proxy for a URL, without credentials; `None` for a direct connection.
     #[must_use]
     pub fn authority_for(&self, url: &Url) -> Option<String> {
         let proxy = self.for_url(url)?;
@@ -62,7 +62,7 @@ impl ForwardProxy {
         Some(format!("{}:{port}", proxy.host_str().unwrap_or_default()))
     }
 
-    /// The proxy to reach this URL through; `None` for a direct connection.
+    /// The proxy for this URL; `None` for a direct connection.
     pub(crate) fn for_url(&self, url: &Url) -> Option<Url> {
         let is_direct = is_loopback(url) || self.no_proxy.split(',').any(|member| member.trim() == "*");
         let target = Uri::try_from(url.as_str()).ok().filter(|_| !is_direct)?;

@@ -1,24 +1,24 @@
-//! A provider with many tenants behind one address (Microsoft Entra ID: `common`, `organizations`): its metadata name a pattern, and
-//! each token the tenant's own issuer.
+//! A provider with many tenants at one URL (Microsoft Entra ID: `common`, `organizations`): its metadata have
+//! a pattern, and each token has its tenant's issuer.
 //!
 //! Invariants
-//! - The session's issuer is the real one, with the tenant in it, so people of two tenants are never one.
+//! - A session's issuer is the real one, with the tenant: users of two tenants are never the same.
 //! - A tenant counts only if the operator allows it.
 
 use url::Url;
 
-/// What stands in the pattern where an issuer has its tenant.
+/// The placeholder for the tenant in the issuer pattern.
 const PLACEHOLDER: &str = "{tenantid}";
 
-/// The words that stand for many tenants in the address of their metadata.
+/// The words for many tenants in a metadata URL.
 const MANY: [&str; 2] = ["common", "organizations"];
 
-/// The tenants whose people may sign in.
+/// The tenants whose users may sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedTenants {
-    /// All that the provider has.
+    /// All tenants of the provider.
     Any,
-    /// Those with these ids.
+    /// Tenants with these ids.
     Listed(Vec<String>),
 }
 
@@ -31,8 +31,8 @@ pub struct TenantRule {
 }
 
 impl TenantRule {
-    /// The rule for a provider whose issuer is configured as `https://login.microsoftonline.com/common/v2.0`. `None` where no
-    /// segment of its path is `common` or `organizations`.
+    /// The rule for an issuer such as `https://login.microsoftonline.com/common/v2.0`. `None` if no segment
+    /// of its path is `common` or `organizations`.
     #[must_use]
     pub fn new(issuer: &str, allowed: AllowedTenants) -> Option<Self> {
         let url = Url::parse(issuer).ok()?;
@@ -45,17 +45,17 @@ impl TenantRule {
         })
     }
 
-    /// What the metadata name as the issuer.
+    /// The issuer in the metadata.
     pub(crate) fn pattern(&self) -> String {
         format!("{}{PLACEHOLDER}{}", self.before, self.after)
     }
 
-    /// The tenant of this issuer; `None` where it is none of an allowed tenant.
+    /// The tenant of this issuer; `None` if the tenant is not allowed.
     pub(crate) fn tenant<'a>(&self, issuer: &'a str) -> Option<&'a str> {
         let tenant = issuer
             .strip_prefix(self.before.as_str())?
             .strip_suffix(self.after.as_str())?;
-        // Tenants are UUIDs: nothing else can lead out of the segment.
+        // Tenants are UUIDs: other text could change the path.
         let plain = tenant
             .bytes()
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');

@@ -1,7 +1,7 @@
-//! Access tokens that clients show to a resource: what a JWT access token has to say (RFC 9068, or the provider's own shape), and
-//! what an introspected one (RFC 7662). Invariant: a token without `aud` counts only where the resource names its client.
+//! Access tokens that clients send to a resource: JWT (RFC 9068, or the provider's own shape), or
+//! introspected (RFC 7662). Invariant: a token without `aud` counts only if the resource names its client.
 //!
-//! Whether a scope is enough, and whether the key a token is bound to was shown, is the resource's affair.
+//! The resource checks whether the scope suffices, and whether the client proved possession of a bound key.
 
 use serde_json::{Map, Value};
 
@@ -9,43 +9,44 @@ use crate::tokens::claims::ClaimChecks;
 use crate::tokens::jws::UnverifiedToken;
 use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError, ProviderSettings};
 
-/// Longest access token looked at, in bytes: what a request's headers may hold together over HTTP/2.
+/// Longest access token accepted, in bytes: a request's HTTP/2 header limit.
 pub(crate) const MAX_ACCESS_TOKEN_BYTES: usize = 16 * 1024;
 /// Longest `client_id` in bytes; it goes into logs and headers.
 const MAX_CLIENT_ID_BYTES: usize = 255;
-/// What providers call an access token in `token_type` of an introspection response. RFC 7662 section 2.2 has the first two.
+/// Names of an access token in `token_type` of an introspection response. RFC 7662 section 2.2 has the first
+/// two.
 const TOKEN_TYPES: [&str; 3] = ["Bearer", "DPoP", "access_token"];
 
-/// For reading claims alone: what depends on the time is asked for each request.
+/// For reading claims only: checks against the time happen for each request.
 const NO_TIME: u64 = 0;
 
-/// Claims that OpenID Connect defines for ID tokens alone (Core 2 and 3.3.2.11).
+/// Claims that OpenID Connect defines only for ID tokens (Core 2 and 3.3.2.11).
 const ID_TOKEN_CLAIMS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
 
-/// What a token is bound to.
+/// The binding of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenBinding {
-    /// Nothing: whoever holds it may use it.
+    /// A bearer token: any holder may use it.
     None,
-    /// The key of this thumbprint (RFC 9449 section 6).
+    /// The key with this thumbprint (RFC 9449 section 6).
     Key(String),
 }
 
-/// An access token of a provider, and what it says.
+/// A provider's access token with its claims.
 #[derive(Clone, PartialEq)]
 pub struct VerifiedAccessToken {
     claims: Map<String, Value>,
     /// Issuer.
     pub iss: String,
-    /// Subject; `None` for an introspected token that is about no person, so the client's own.
+    /// Subject; `None` for an introspected token of the client itself.
     pub sub: Option<String>,
     /// The client it was issued to.
     pub client_id: String,
-    /// When it expires, in seconds since the Unix epoch; an introspected token need not tell.
+    /// Expiry in seconds since the Unix epoch; an introspected token may have none.
     pub exp: Option<u64>,
-    /// When the person last proved who they are, in seconds since the Unix epoch, where the token tells.
+    /// The user's last authentication, in seconds since the Unix epoch, if the token has it.
     pub auth_time: Option<u64>,
-    /// What it is bound to.
+    /// The key it is bound to.
     pub binding: TokenBinding,
     tolerance_secs: u64,
 }
@@ -60,10 +61,10 @@ impl std::fmt::Debug for VerifiedAccessToken {
 }
 
 impl VerifiedAccessToken {
-    /// What the claims of a JWT access token say (RFC 9068 section 2.2), once they have the standard's names.
+    /// Reads the claims of a JWT access token, in the names of RFC 9068, section 2.2.
     ///
     /// # Errors
-    /// A claim it has to have is absent or malformed, or it is another issuer's.
+    /// A required claim is missing or malformed, or the issuer is another one.
     pub(crate) fn of_jwt(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
@@ -78,11 +79,11 @@ impl VerifiedAccessToken {
         Self::common(claims, settings, Some(sub))
     }
 
-    /// What an introspection response says of an active token (RFC 7662 section 2.2). A token without `sub` is the client's own
-    /// and names no person. A token of a person (`username`) without `sub` is refused: all the people of a client would be one.
+    /// Reads the introspection response of an active token (RFC 7662 section 2.2). Without `sub` it is the
+    /// client's own. With `username` but no `sub` it is rejected: all users of a client would be the same.
     ///
     /// # Errors
-    /// What it says is malformed, of another issuer, or of another kind of token, or does not say whose it is.
+    /// The response is malformed, of another issuer or kind of token, or does not name the user.
     pub(crate) fn of_introspection(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
@@ -133,11 +134,11 @@ impl VerifiedAccessToken {
         })
     }
 
-    /// Whether an audience of the token is one of the resource, now (`now` in seconds since the Unix epoch): to be asked for
-    /// each request. A token without `aud` is for the resource if it is of one of these clients.
+    /// Checks that the token is for one of the resource's audiences and valid at `now` (seconds since the
+    /// Unix epoch); call it for each request. Without `aud`, the token must belong to one of these clients.
     ///
     /// # Errors
-    /// It is for another resource, has expired, or is not valid yet.
+    /// The token is for another resource, has expired, or is not valid yet.
     pub fn check(
         &self,
         is_audience: impl Fn(&str) -> bool,
@@ -168,14 +169,14 @@ impl VerifiedAccessToken {
         Ok(())
     }
 
-    /// Whether it was granted this scope (RFC 9068 section 2.2.3).
+    /// Whether the token has this scope (RFC 9068 section 2.2.3).
     pub fn has_scope(&self, wanted: &str) -> bool {
         let scope = self.claim("scope").and_then(Value::as_str).unwrap_or_default();
         scope.split(' ').any(|one| one == wanted)
     }
 
-    /// Whether it was granted less than its scopes say, in words of an API of its own (RFC 9396, sections 9.1 and 9.2). An empty
-    /// list says nothing.
+    /// Whether further details restrict the token beyond its scopes (RFC 9396, sections 9.1 and 9.2). An
+    /// empty list does not.
     pub fn has_authorization_details(&self) -> bool {
         match self.claim("authorization_details") {
             None | Some(Value::Null) => false,
@@ -195,7 +196,7 @@ impl VerifiedAccessToken {
     }
 }
 
-/// What `cnf` binds the token to (RFC 7800 section 3.1): what is not understood is not passed over.
+/// The binding in `cnf` (RFC 7800 section 3.1). An unknown binding is an error.
 fn binding(claims: &Map<String, Value>) -> Result<TokenBinding, AccessTokenError> {
     let Some(cnf) = claims.get("cnf").filter(|cnf| !cnf.is_null()) else {
         return Ok(TokenBinding::None);
@@ -209,7 +210,7 @@ fn binding(claims: &Map<String, Value>) -> Result<TokenBinding, AccessTokenError
     }
 }
 
-/// Parses a JWT access token of this shape; nothing of it is verified.
+/// Parses a JWT access token of this shape without verifying it.
 pub(crate) fn parse<'a>(
     raw: &'a str,
     shape: &AccessTokenShape,
@@ -230,8 +231,8 @@ pub(crate) fn parse<'a>(
 }
 
 impl AccessTokenShape {
-    /// Whether the claims are those of an access token, and gives them the names of RFC 9068: `client_id` and `scope`. `own_client` is
-    /// the client of this product, whose ID tokens are for it.
+    /// Checks that the claims are an access token's, and renames them as in RFC 9068: `client_id` and
+    /// `scope`. `own_client` is this product's client, the audience of its ID tokens.
     pub(crate) fn to_standard(
         &self,
         mut claims: Map<String, Value>,
@@ -260,7 +261,7 @@ impl AccessTokenShape {
         if may_be_id_token {
             return Err(AccessTokenError::Shape);
         }
-        // A claim that the provider calls by the standard's name without meaning it counts for nothing.
+        // A claim with a standard name but another meaning at the provider does not count.
         for (name, value) in [("client_id", client), ("scope", scope.map(Value::String))] {
             claims.remove(name);
             claims.extend(value.map(|value| (name.to_owned(), value)));
@@ -269,7 +270,7 @@ impl AccessTokenShape {
     }
 }
 
-/// A scope as text: a list is written with spaces between its members.
+/// A scope as text; the members of a list are joined by spaces.
 fn scope_text(scope: &Value) -> Result<String, AccessTokenError> {
     let member = |one: &Value| one.as_str().filter(|one| !one.contains(' ')).map(str::to_owned);
     match scope {

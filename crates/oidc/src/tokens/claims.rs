@@ -1,4 +1,4 @@
-//! Names of claims and the checks every kind of token shares.
+//! Names of claims, and checks for all kinds of tokens.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::json::numeric_date;
 use crate::{IdTokenError, ProviderSettings};
 
-/// Claims that serve the protocol and are left out of a session's user by default.
+/// Protocol claims, which a session's user does not include by default.
 pub const PROTOCOL_CLAIMS: [&str; 16] = [
     "aud",
     "iss",
@@ -27,14 +27,14 @@ pub const PROTOCOL_CLAIMS: [&str; 16] = [
     "client_id",
 ];
 
-/// Members that say where further claims are (OpenID Connect Core 5.6.2). They are no claims of the person, and may hold an
-/// access token.
+/// Members that refer to further claims (OpenID Connect Core 5.6.2). They are not claims about the user, and
+/// may hold an access token.
 const CLAIM_REFERENCES: [&str; 2] = ["_claim_names", "_claim_sources"];
-/// What the names of claims that hold a token end with.
+/// Suffixes of the names of claims that hold a token.
 const TOKEN_NAMES: [&str; 2] = ["access_token", "refresh_token"];
 
-/// The JSON text of a claim as it may become part of a session's user: without members, however deep, that hold a token.
-/// `None` if the claim itself is one, is null, or is a reference to other claims.
+/// The JSON text of a claim for a session's user, without members, at any depth, that hold a token. `None` if
+/// the claim is a token, null, or a reference to other claims.
 #[must_use]
 pub fn user_claim<'a>(name: &str, json: &'a str) -> Option<Cow<'a, str>> {
     let holds_token = |name: &str| TOKEN_NAMES.iter().any(|end| name.ends_with(end));
@@ -47,7 +47,7 @@ pub fn user_claim<'a>(name: &str, json: &'a str) -> Option<Cow<'a, str>> {
     let given: Value = serde_json::from_str(json).ok()?;
     let mut kept = given.clone();
     remove_members(&mut kept, &holds_token);
-    // The text stays as it is, with its numbers, where nothing is removed.
+    // Without removals the text, and its numbers, stay unchanged.
     Some(if kept == given {
         Cow::Borrowed(json)
     } else {
@@ -71,12 +71,12 @@ fn remove_members(value: &mut Value, is_unwanted: &impl Fn(&str) -> bool) {
     }
 }
 
-/// `iat` older than this is no fresh login's (behaviour: "nor a day old").
+/// An `iat` older than this is not from a fresh login (behaviour: "nor a day old").
 const OLDEST_IAT_SECS: u64 = 86_400;
 /// OpenID Connect Core 2: a subject has at most 255 characters.
 const MAX_SUBJECT_BYTES: usize = 255;
 
-/// The checks of claims that every signed token of the provider shares.
+/// The claim checks of all signed tokens of the provider.
 pub(crate) struct ClaimChecks<'a> {
     pub(crate) claims: &'a Map<String, Value>,
     pub(crate) now: u64,
@@ -108,8 +108,8 @@ impl<'a> ClaimChecks<'a> {
         }
     }
 
-    /// The token's issuer, if it is this provider's. With many tenants it is the tenant's own, and a `tid` claim names the same
-    /// tenant; `tid_required` tells whether a token without one is refused.
+    /// The token's issuer, if it is this provider's. With many tenants it is the tenant's, and `tid` must
+    /// match. `tid_required` rejects tokens without `tid`.
     pub(crate) fn issuer_of(
         &self,
         settings: &ProviderSettings,
@@ -128,8 +128,8 @@ impl<'a> ClaimChecks<'a> {
         }
     }
 
-    /// `aud` names this client, and `azp`, when present, is this client. Further audiences count if `azp` names this client, or
-    /// if the operator trusts each of them (OpenID Connect Core 3.1.3.7, steps 3 to 5).
+    /// `aud` names this client, and `azp`, when present, is this client. Further audiences count if `azp`
+    /// names this client, or if the operator trusts each of them (OpenID Connect Core 3.1.3.7, steps 3 to 5).
     pub(crate) fn audience(&self, settings: &ProviderSettings) -> Result<(), IdTokenError> {
         let client_id = settings.client_id.as_str();
         let audiences = match self.claims.get("aud") {
@@ -156,7 +156,7 @@ impl<'a> ClaimChecks<'a> {
         }
     }
 
-    /// `exp` and `nbf` with tolerance: at exactly the tolerance the token still counts.
+    /// Checks `exp` and `nbf`: exactly at the tolerance, the token is still valid.
     pub(crate) fn validity(&self) -> Result<u64, IdTokenError> {
         let exp = self.instant("exp").ok_or(IdTokenError::Expired)?;
         if self.now > exp.saturating_add(self.tolerance_secs) {
@@ -166,7 +166,7 @@ impl<'a> ClaimChecks<'a> {
         Ok(exp)
     }
 
-    /// [`Self::validity`] for a token that need not say until when it is valid.
+    /// [`Self::validity`] for a token that may lack `exp`.
     pub(crate) fn validity_if_limited(&self) -> Result<(), IdTokenError> {
         if self.claims.contains_key("exp") {
             self.validity().map(drop)
@@ -175,7 +175,7 @@ impl<'a> ClaimChecks<'a> {
         }
     }
 
-    /// `nbf`, where there is one, with tolerance.
+    /// Checks `nbf`, if present, with tolerance.
     pub(crate) fn not_before(&self) -> Result<(), IdTokenError> {
         if self.claims.contains_key("nbf") {
             let nbf = self.instant("nbf").ok_or(IdTokenError::NotYetValid)?;
@@ -198,13 +198,13 @@ impl<'a> ClaimChecks<'a> {
     pub(crate) fn subject(&self) -> Result<&str, IdTokenError> {
         self.text("sub")
             .filter(|sub| !sub.is_empty() && sub.len() <= MAX_SUBJECT_BYTES)
-            // No header can carry them: an upstream would get the request without a subject.
+            // Headers cannot carry them: an upstream would receive the request without a subject.
             .filter(|sub| !sub.chars().any(char::is_control))
             .ok_or(IdTokenError::Subject)
     }
 
-    /// `auth_time` against the clock, and against the `max_age` requested (OpenID Connect Core 3.1.3.7, 13). Where none was
-    /// requested it may be absent, and what is no time counts as absent.
+    /// Checks `auth_time` against the clock and the requested `max_age` (OpenID Connect Core 3.1.3.7, 13).
+    /// Without `max_age` it may be absent or malformed.
     pub(crate) fn authentication(&self, max_age: Option<u64>) -> Result<Option<u64>, IdTokenError> {
         let auth_time = self.instant("auth_time");
         if auth_time.is_some_and(|at| at > self.now.saturating_add(self.tolerance_secs)) {
@@ -220,7 +220,7 @@ impl<'a> ClaimChecks<'a> {
         Ok(auth_time)
     }
 
-    /// `org_…` is compared with `org_id`, anything else with `org_name` without regard to case.
+    /// `org_…` is compared with `org_id`, other values with `org_name`, ignoring case.
     pub(crate) fn organization(&self, wanted: Option<&str>) -> Result<(), IdTokenError> {
         let fits = match wanted {
             None => true,

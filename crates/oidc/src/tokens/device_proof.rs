@@ -1,7 +1,7 @@
-//! Proofs of device-bound sessions (W3C Device Bound Session Credentials, section "DBSC Proof JWT Syntax"): a browser holds the key its session was
-//! registered with.
+//! Proofs of device-bound sessions (W3C Device Bound Session Credentials, section "DBSC Proof JWT Syntax"):
+//! the browser has the key of its session.
 //!
-//! Deliberately absent: what a challenge is. Whoever made it judges the `jti` of a proof, before or after.
+//! Deliberately absent: challenges. The caller that created the challenge checks a proof's `jti`.
 
 use serde_json::Value;
 
@@ -11,22 +11,22 @@ use crate::{AcceptedAlgorithms, SigningAlgorithm};
 
 /// The `typ` of proofs, in full.
 const TYPE: &str = "application/dbsc+jwt";
-/// What browsers may sign with; they are told by the same names.
+/// The algorithms for browsers, which receive these names.
 const ALGORITHMS: [SigningAlgorithm; 2] = [SigningAlgorithm::Es256, SigningAlgorithm::Rs256];
 
-/// A proof that holds, for whoever made its challenge.
+/// A valid proof. The caller still has to check the challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceProof {
-    /// The challenge it repeats.
+    /// The challenge in the proof.
     pub challenge: String,
-    /// The text of the public key (JWK) it is signed with: its own at the registration, the one that was given otherwise.
+    /// The public key (JWK) of the signature: from the proof at the registration, from the caller later.
     pub jwk: String,
 }
 
-/// Verifies the proof of a registration, which brings its key along.
+/// Verifies the proof of a registration, which contains its key.
 ///
 /// # Errors
-/// Why it proves nothing.
+/// Why the proof is invalid.
 pub fn verify_registration(raw: &str) -> Result<DeviceProof, ProofError> {
     let proof = parse(raw)?;
     let jwk = proof.header.get("jwk").and_then(Value::as_object);
@@ -34,13 +34,13 @@ pub fn verify_registration(raw: &str) -> Result<DeviceProof, ProofError> {
     verified(&proof, members)
 }
 
-/// Verifies the proof of a refresh by the key of the registration.
+/// Verifies the proof of a refresh with the registered key.
 ///
 /// # Errors
-/// Why it proves nothing.
+/// Why the proof is invalid.
 pub fn verify_refresh(raw: &str, jwk: &str) -> Result<DeviceProof, ProofError> {
     let proof = parse(raw)?;
-    // It MUST not be present: who trusts the key that comes with a proof trusts everybody.
+    // It MUST be absent: with a key from the proof itself, any client could sign.
     if proof.header.get("jwk").is_some() {
         return Err(ProofError::Key);
     }
@@ -48,7 +48,7 @@ pub fn verify_refresh(raw: &str, jwk: &str) -> Result<DeviceProof, ProofError> {
     verified(&proof, members)
 }
 
-/// The challenge that a proof claims to answer, before anything of it is verified: good for refusing it, and for nothing else.
+/// The challenge of an unverified proof. It may only serve to reject the proof.
 #[must_use]
 pub fn unverified_challenge(raw: &str) -> Option<String> {
     let claims = parse(raw).ok()?.claims().ok()?;

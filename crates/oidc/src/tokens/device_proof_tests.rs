@@ -1,4 +1,4 @@
-//! Each thing a proof says, wrong one at a time.
+//! A proof with one wrong part at a time.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use super::*;
 use crate::tokens::proof::MAX_PROOF_BYTES;
 use crate::tokens::proof_key_tests::ProofKey;
 
-/// What Chromium 156 sent with its registration, to the challenge `c1`.
+/// The registration of Chromium 156 for the challenge `c1`.
 const OF_CHROMIUM: &str = "eyJhbGciOiJFUzI1NiIsImp3ayI6eyJjcnYiOiJQLTI1NiIsImt0eSI6IkVDIiwieCI6Ik5MUlVtelBsa3dXWjdjR2ZSMTg0TXhsVy1WVENuYWw2UDIycDg5M2JzbDQiLCJ5IjoiMi13ZGx0eDJlS1VRT3FGTExPcEUxa3BjVkZ2ck1pRGt6eWZOLUYwQThLYyJ9LCJ0eXAiOiJkYnNjK2p3dCJ9.eyJqdGkiOiJjMSJ9.j8bv3zqaBMemaxvv080aTnvrrwEqZf-5-lBSP9nvqzVFFujVnBmzKP_Zx4lG_54DOyZbKVKR5-KYBZU2rB4ycQ";
-/// What it sent with a refresh afterwards, to the challenge `ch1`.
+/// Its later refresh for the challenge `ch1`.
 const REFRESH_OF_CHROMIUM: &str = "eyJhbGciOiJFUzI1NiIsInR5cCI6ImRic2Mrand0In0.eyJqdGkiOiJjaDEifQ.5lAOwHkbl2RmQjV6mddYLwQ7HseDjM-lhVEB-e9Kgz2TOn8i4x_ky6WUoyQoOO1HT8MwKbPADqkE4iiDHhy0QQ";
 
 impl ProofKey {
-    /// A right proof of a refresh, patched.
+    /// A valid refresh proof, patched.
     fn device_proof(&self, header: &Value, claims: &Value) -> String {
         let right = json!({ "typ": "dbsc+jwt", "alg": "ES256" });
         self.signed((right, header), (json!({ "jti": "one" }), claims))
@@ -106,7 +106,7 @@ fn a_registration_needs_a_key_of_its_own_that_is_public() {
             "{header}"
         );
     }
-    // What is kept of a key is its public members alone.
+    // Only the public members of a key are kept.
     let proof = device.device_proof(&json!({ "jwk": private }), &json!({}));
     assert_eq!(
         verify_registration(&proof).expect("a proof").jwk,

@@ -1,7 +1,7 @@
-//! Proofs that clients show together with a bound access token (RFC 9449 sections 4.3 and 7.1).
+//! Proofs that clients send with a bound access token (RFC 9449 sections 4.3 and 7.1).
 //!
-//! Deliberately absent: the guard against replays. It needs memory, so the caller keeps the `jti` of each proof for twice
-//! [`PROOF_WINDOW_SECS`]. And nonces of ours: a replay is told by its `jti`.
+//! Deliberately absent: replay protection. It needs memory: the caller stores each proof's `jti` for twice
+//! [`PROOF_WINDOW_SECS`]. Also absent: our own nonces, because `jti` identifies a replay.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use crate::client::client_key::thumbprint;
 use crate::json::numeric_date;
 use crate::tokens::proof::{self, ProofError, required_members};
 
-/// How far the time a proof was made may be from ours, in seconds, either way: its way here and clocks that differ.
+/// Allowed difference between a proof's time and ours, in seconds: transit and clock differences.
 pub const PROOF_WINDOW_SECS: u64 = 60;
 /// Longest `jti` in bytes.
 const MAX_TOKEN_ID_BYTES: usize = 512;
@@ -23,20 +23,20 @@ const TYPE: &str = "application/dpop+jwt";
 /// Members of private and of symmetric keys (RFC 7518 sections 6.2.2, 6.3.2 and 6.4.1).
 const SECRET_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// What a proof has to be about.
+/// The request that a proof must match.
 #[derive(Clone, Copy)]
 pub struct ExpectedProof<'a> {
     /// The method of the request.
     pub method: &'a str,
-    /// The address of the request; query and fragment play no part.
+    /// The URL of the request; query and fragment are ignored.
     pub url: &'a Url,
-    /// The access token it comes with.
+    /// The access token of the request.
     pub access_token: &'a str,
     /// The thumbprint of the key the token is bound to.
     pub thumbprint: &'a str,
 }
 
-/// A proof that holds, unless it was seen before.
+/// A valid proof. The caller still has to check for replays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedProof {
     /// Its unique identifier.
@@ -46,7 +46,7 @@ pub struct VerifiedProof {
 /// Verifies a proof; `now` in seconds since the Unix epoch.
 ///
 /// # Errors
-/// Why it proves nothing.
+/// Why the proof is invalid.
 pub fn verify_proof(raw: &str, expected: &ExpectedProof<'_>, now: u64) -> Result<VerifiedProof, ProofError> {
     let proof = proof::parse(raw, &AcceptedAlgorithms::Auto, TYPE)?;
     let jwk = proof
@@ -63,12 +63,12 @@ pub fn verify_proof(raw: &str, expected: &ExpectedProof<'_>, now: u64) -> Result
     }
     let claims = proof.claims().map_err(|_| ProofError::Malformed)?;
     let jti = judge(&claims, expected, now)?;
-    // Last, so that only a proof that would count costs its verification.
+    // Last, so that an invalid proof costs no verification.
     proof::verify(&proof, required)?;
     Ok(VerifiedProof { jti })
 }
 
-/// What the claims say, against the request; gives the proof's identifier.
+/// Checks the claims against the request. Returns the proof's identifier.
 fn judge(claims: &Map<String, Value>, expected: &ExpectedProof<'_>, now: u64) -> Result<String, ProofError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if text("htm") != Some(expected.method) {
@@ -93,7 +93,7 @@ fn judge(claims: &Map<String, Value>, expected: &ExpectedProof<'_>, now: u64) ->
     jti.map(str::to_owned).ok_or(ProofError::TokenId)
 }
 
-/// An address without query and fragment, as URL parsers normalise it (RFC 9449 section 4.3, step 9).
+/// A URL without query and fragment, normalised by the parser (RFC 9449 section 4.3, step 9).
 fn bare(url: &Url) -> &str {
     &url[..url::Position::AfterPath]
 }

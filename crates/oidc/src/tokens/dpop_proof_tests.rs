@@ -1,4 +1,4 @@
-//! Each thing a proof says, wrong one at a time.
+//! A proof with one wrong part at a time.
 
 use serde_json::json;
 
@@ -7,11 +7,11 @@ use crate::tokens::proof_key_tests::ProofKey;
 
 const NOW: u64 = 1_800_000_000;
 const TOKEN: &str = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
-/// The hash of that token, as RFC 9449 section 7.1 has it.
+/// The hash of that token in RFC 9449 section 7.1.
 const ATH: &str = "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo";
 
 impl ProofKey {
-    /// A right proof, patched.
+    /// A valid proof, patched.
     fn dpop_proof(&self, header: &Value, claims: &Value) -> String {
         let right = json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk() });
         let said = json!({ "htm": "GET", "htu": "https://api.example/orders", "iat": NOW, "jti": "one", "ath": ATH });

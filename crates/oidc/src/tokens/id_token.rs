@@ -1,4 +1,5 @@
-//! ID tokens: what a login expects of one and what a valid one says (OpenID Connect Core 2 and 3.1.3.7).
+//! ID tokens: the expectations of a login, and the content of a valid token (OpenID Connect Core 2 and
+//! 3.1.3.7).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,22 +10,23 @@ use crate::json::numeric_date;
 use crate::tokens::claims::ClaimChecks;
 use crate::{IdTokenError, ProviderSettings, SigningAlgorithm};
 
-/// What the login that is being finished requested.
+/// The values that the login requested.
 #[derive(Clone, Copy, Default)]
 pub struct Expected<'a> {
     /// The nonce sent; always required.
     pub nonce: &'a str,
     /// The access token issued together with the ID token, for `at_hash`.
     pub access_token: Option<&'a str>,
-    /// `max_age` in seconds, when the login requested it; a configured one applies without being repeated.
+    /// `max_age` in seconds, if this login requested it; a configured one always applies.
     pub max_age: Option<u64>,
-    /// `acr_values`, space-separated, when the login requested them; configured ones apply without being repeated.
+    /// `acr_values`, space-separated, if this login requested them; configured ones always apply.
     pub acr_values: Option<&'a str>,
-    /// Organization the login requested; a configured one applies in its place.
+    /// Organization that the login requested; a configured one takes precedence.
     pub organization: Option<&'a str>,
 }
 
-/// What the ID token of a refresh has to keep (OpenID Connect Core 12.2). What is not known any more is `None`: anything fits.
+/// Values that the ID token of a refresh must repeat (OpenID Connect Core 12.2). `None` is unknown and
+/// matches all.
 #[derive(Clone, Copy)]
 pub struct ExpectedOfRefresh<'a> {
     /// Issuer of the session.
@@ -40,19 +42,19 @@ pub struct ExpectedOfRefresh<'a> {
 /// A validated ID token.
 #[derive(Clone, PartialEq)]
 pub struct IdToken {
-    /// All claims, the protocol's included.
+    /// All claims, including those of the protocol.
     pub claims: Map<String, Value>,
     /// Issuer.
     pub iss: String,
     /// Subject.
     pub sub: String,
-    /// The provider's session, when the token names it.
+    /// The provider's session, if the token names it.
     pub sid: Option<String>,
-    /// When the person last proved who they are, in seconds since the Unix epoch.
+    /// The user's last authentication, in seconds since the Unix epoch.
     pub auth_time: Option<u64>,
     /// When the token was issued, in seconds since the Unix epoch.
     pub iat: u64,
-    /// When the provider wants the session to end at the latest (`session_expiry`), in seconds since the Unix epoch.
+    /// When the session must end at the latest (`session_expiry`), in seconds since the Unix epoch.
     pub session_expiry: Option<u64>,
 }
 
@@ -66,7 +68,7 @@ impl std::fmt::Debug for IdToken {
 }
 
 impl IdToken {
-    /// Validates the claims of a login's token, whose signature has been verified by this algorithm.
+    /// Validates the claims of a login's token after its signature was verified with this algorithm.
     pub(crate) fn of_login(
         (claims, algorithm): (Map<String, Value>, SigningAlgorithm),
         settings: &ProviderSettings,
@@ -91,7 +93,7 @@ impl IdToken {
         Self::common(&checks, settings, auth_time)
     }
 
-    /// Validates the claims of a refresh's token: the same person, and the nonce of the sign-in where the token repeats it.
+    /// Validates the claims of a refresh's token: same user, and the sign-in's nonce if the token has one.
     pub(crate) fn of_refresh(
         (claims, algorithm): (Map<String, Value>, SigningAlgorithm),
         settings: &ProviderSettings,
@@ -110,7 +112,7 @@ impl IdToken {
             return Err(IdTokenError::Nonce);
         }
         access_token_hash(&checks, algorithm, Some(expected.access_token))?;
-        // Providers answer with the person's latest sign-in, in any browser: the session keeps the time of its own.
+        // Providers send the user's latest sign-in in any browser. The session keeps its own time.
         let auth_time = checks.instant("auth_time");
         Self::common(&checks, settings, auth_time)
     }

@@ -1,4 +1,4 @@
-//! Compact JWS (RFC 7515): parsed under a size limit, believed only after its signature verified.
+//! Compact JWS (RFC 7515): parsed under a size limit, trusted only after verification.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use crate::json::{strict_claims, strict_object};
 use crate::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 
-/// Longest token that is read, in bytes: far above any honest token, far below what hurts.
+/// Longest token accepted, in bytes: far above real tokens, far below a harmful size.
 pub const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
-/// The `iss` a token claims to be of, before anything of it is verified: good for choosing the keys that verify it, and for
-/// nothing else. `None` when it cannot be read.
+/// The `iss` of an unverified token. It may only serve to choose the keys for the verification. `None` if it
+/// cannot be read.
 pub fn unverified_issuer(raw: &str) -> Option<String> {
     if raw.len() > MAX_TOKEN_BYTES {
         return None;
@@ -21,24 +21,24 @@ pub fn unverified_issuer(raw: &str) -> Option<String> {
     claims.get("iss")?.as_str().map(str::to_owned)
 }
 
-/// A token whose signature has not been looked at.
+/// A token with an unchecked signature.
 pub struct UnverifiedToken<'a> {
     pub(crate) algorithm: SigningAlgorithm,
     pub(crate) kid: Option<String>,
     pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
-    /// As unverified as all of it.
+    /// The unverified header.
     pub(crate) header: Map<String, Value>,
     payload: &'a str,
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Parses the token. The header must name an algorithm that may be `accepted` and have no `crit`; keys inside the header
-    /// (`jwk`, `jku`, `x5c`, `x5u`) are never looked at.
+    /// Parses a token. Its header must have an `accepted` algorithm and no `crit`. Keys in the header (`jwk`,
+    /// `jku`, `x5c`, `x5u`) are never used.
     ///
     /// # Errors
-    /// It is no token, or one that nothing here may accept.
+    /// The text is not a token, or has an algorithm that is not accepted.
     pub fn parse(raw: &'a str, accepted: &AcceptedAlgorithms) -> Result<Self, IdTokenError> {
         if raw.len() > MAX_TOKEN_BYTES {
             return Err(IdTokenError::TooLong);
@@ -70,13 +70,14 @@ impl<'a> UnverifiedToken<'a> {
         })
     }
 
-    /// The payload; nothing may be done by it, but a refusal, before the signature verified. `None` if it is not base64url.
+    /// The unverified payload: until the signature is verified, it may only lead to a refusal. `None` if not
+    /// base64url.
     #[must_use]
     pub fn payload(&self) -> Option<Vec<u8>> {
         URL_SAFE_NO_PAD.decode(self.payload).ok()
     }
 
-    /// The claims of the payload that are not null.
+    /// The claims of the payload, without null.
     pub(crate) fn claims(&self) -> Result<Map<String, Value>, IdTokenError> {
         let claims = self.payload().and_then(|payload| strict_claims(&payload));
         claims.ok_or(IdTokenError::Malformed)
@@ -88,7 +89,8 @@ impl<'a> UnverifiedToken<'a> {
         self.typ.is_some()
     }
 
-    /// Whether `typ` is absent or one of these, with or without `application/` and in any case (RFC 7515 section 4.1.9).
+    /// Whether `typ` is absent or one of these, in any case, with or without `application/` (RFC 7515 section
+    /// 4.1.9).
     #[must_use]
     pub fn type_is(&self, allowed: &[&str]) -> bool {
         let is_allowed =

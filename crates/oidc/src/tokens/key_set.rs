@@ -1,5 +1,5 @@
-//! The provider's key set (RFC 7517 section 5), and which of its keys verify a token. Keys that fit none of the algorithms never
-//! come in, and a key verifies nothing of an algorithm it does not fit.
+//! The provider's key set (RFC 7517 section 5), and the choice of keys for a token. Keys that fit no
+//! algorithm are dropped. A key never verifies a signature of an algorithm that it does not fit.
 
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
@@ -8,27 +8,27 @@ use crate::SigningAlgorithm;
 use crate::tokens::jws::UnverifiedToken;
 use crate::tokens::provider_key::ProviderKey;
 
-/// Without a `kid` every fitting key is tried, but not without end: anybody can send a logout token. Providers that publish
-/// several keys have to name them (OpenID Connect Core 10.1).
+/// Without a `kid`, all fitting keys are tried, up to this bound: any client can send a logout token.
+/// Providers with several keys must name them (OpenID Connect Core 10.1).
 const MAX_TRIES: usize = 32;
 
-/// What became of a verification.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureVerdict {
     Verified,
-    /// No key of the set verifies the token, and none has the name the token gives: its key may not be published yet.
+    /// No key of the set verifies the token or has the name it gives: its key may not be published yet.
     NoSuchKey,
-    /// The key the token names does not verify it.
+    /// The key that the token names does not verify it.
     BadSignature,
 }
 
-/// The keys that may verify tokens, as many as fit into an answer of the provider.
+/// The keys that may verify tokens; the limit on answers bounds their number.
 #[derive(Debug)]
 pub(crate) struct KeySet(Vec<ProviderKey>);
 
 impl KeySet {
-    /// Keeps the keys that fit one of the algorithms a provider may publish keys for: never a shared secret. Members that are no
-    /// keys to us are passed over; `None` where the document has no list of them.
+    /// Keeps keys that fit a public-key algorithm, never a shared secret. Other members are ignored. `None`
+    /// if the document has no list.
     pub(crate) fn new(document: &Map<String, Value>) -> Option<Self> {
         let listed = document.get("keys")?.as_array()?.iter();
         let keys = listed.filter_map(|key| ProviderKey::deserialize(key).ok());
@@ -36,12 +36,12 @@ impl KeySet {
         Some(Self(keys.filter(fits).collect()))
     }
 
-    /// How many of them verify signatures of an algorithm.
+    /// The number of keys that verify signatures of an algorithm.
     pub(crate) fn fitting(&self, algorithm: SigningAlgorithm) -> usize {
         self.0.iter().filter(|key| key.fits(algorithm)).count()
     }
 
-    /// Tries the keys of the token's `kid` first, then those without a name; all of them for a token that names none.
+    /// Tries the keys with the token's `kid`, then those without a name; all keys if the token names none.
     pub(crate) fn verify(&self, token: &UnverifiedToken<'_>) -> SignatureVerdict {
         let fitting = || self.0.iter().filter(|key| key.fits(token.algorithm));
         let named = || fitting().filter(|key| key.kid.is_some() && key.kid == token.kid);
@@ -147,7 +147,7 @@ mod tests {
             };
             let (x, y) = (bare(&point[..32]), bare(&point[32..]));
             assert_eq!(verdict(x.clone(), y.clone()), SignatureVerdict::Verified);
-            // One that is too long is none.
+            // A coordinate that is too long is invalid.
             let long = URL_SAFE_NO_PAD.encode([&[1], &point[..32]].concat());
             assert_eq!(verdict(long, y), SignatureVerdict::NoSuchKey);
         }

@@ -1,4 +1,4 @@
-//! Tokens, keys that verify them, and the checks of their claims.
+//! Tokens, their verification keys, and the checks of their claims.
 
 pub(crate) mod access_token;
 pub(crate) mod claims;

@@ -1,5 +1,5 @@
-//! What proofs that a client signs with a key of its own share (RFC 9449 section 4.3, W3C Device Bound Session Credentials): how they
-//! are parsed, and how their key is read and verifies them.
+//! Parses and verifies proofs that clients sign with their own key (RFC 9449 section 4.3, W3C Device Bound
+//! Session Credentials).
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::tokens::jws::UnverifiedToken;
 use crate::tokens::provider_key::ProviderKey;
 use crate::{AcceptedAlgorithms, IdTokenError};
 
-/// Longest proof looked at, in bytes: one with an RSA key of 4096 bits has half of it.
+/// Longest proof accepted, in bytes: twice the size of one with a 4096-bit RSA key.
 pub(crate) const MAX_PROOF_BYTES: usize = 4 * 1024;
 
 /// A proof was refused.
@@ -16,13 +16,13 @@ pub enum ProofError {
     /// Not a compact JWS, too long, or not strict JSON inside.
     #[error("the proof is malformed")]
     Malformed,
-    /// The header has `crit`, or `typ` is not that of such proofs.
+    /// The header has `crit` or a wrong `typ`.
     #[error("typ of the proof is not that of such proofs")]
     Type,
-    /// `alg` is none that proofs may be signed with.
+    /// `alg` is not allowed for proofs.
     #[error("the proof is signed with an algorithm that is not allowed")]
     Algorithm,
-    /// `jwk` is absent, unusable, private, or present where the key is known.
+    /// `jwk` is missing, unusable or private, or present although the key is known.
     #[error("the proof's key cannot be used")]
     Key,
     /// The signature does not verify by the key.
@@ -48,7 +48,7 @@ pub enum ProofError {
     OtherKey,
 }
 
-/// Parses a proof of this `typ`, which stands here in full; nothing of it is verified.
+/// Parses a proof with this full `typ` without verifying it.
 pub(crate) fn parse<'a>(
     raw: &'a str,
     accepted: &AcceptedAlgorithms,
@@ -68,7 +68,7 @@ pub(crate) fn parse<'a>(
     Ok(proof)
 }
 
-/// Verifies the signature of a proof by the key of these members.
+/// Verifies the signature of a proof with the key of these members.
 pub(crate) fn verify(proof: &UnverifiedToken<'_>, members: Value) -> Result<(), ProofError> {
     let key: ProviderKey = serde_json::from_value(members).map_err(|_| ProofError::Key)?;
     if !key.fits(proof.algorithm) {
@@ -81,7 +81,8 @@ pub(crate) fn verify(proof: &UnverifiedToken<'_>, members: Value) -> Result<(), 
     }
 }
 
-/// The members a public key is made of, which its thumbprint covers (RFC 7638 section 3.2, RFC 8037 section 2).
+/// The required members of a public key, which its thumbprint covers (RFC 7638 section 3.2, RFC 8037 section
+/// 2).
 pub(crate) fn required_members(jwk: &Map<String, Value>) -> Option<Value> {
     let names: &[&str] = match jwk.get("kty")?.as_str()? {
         "RSA" => &["e", "kty", "n"],

@@ -1,4 +1,4 @@
-//! A key that proofs are signed with.
+//! A key for signing proofs in tests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,7 +24,7 @@ impl ProofKey {
         json!({ "kty": "EC", "crv": "P-256", "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y) })
     }
 
-    /// A compact JWS of header and claims, each with its patch; `null` removes a member.
+    /// A compact JWS of header and claims, each patched; `null` removes a member.
     pub(crate) fn signed(&self, header: (Value, &Value), claims: (Value, &Value)) -> String {
         let patched = |(mut own, patch): (Value, &Value)| {
             for (name, value) in patch.as_object().expect("a patch") {

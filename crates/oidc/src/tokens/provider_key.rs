@@ -1,6 +1,6 @@
 //! One verification key of the provider (RFC 7517, RFC 7518 section 6, RFC 8037).
 //!
-//! Invariant: it verifies nothing of an algorithm it does not fit.
+//! Invariant: it never verifies a signature of an algorithm that it does not fit.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,7 @@ const LEAST_RSA_BITS: usize = 2048;
 /// The first byte of an uncompressed point (SEC 1 section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// A public key. One with a member we do not understand does not come to be.
+/// A public key. A key with an unsupported member is rejected.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ProviderKey {
     kty: String,
@@ -32,7 +32,7 @@ pub(crate) struct ProviderKey {
 }
 
 impl ProviderKey {
-    /// Whether it is there to verify signatures of the algorithm, and strong enough for it.
+    /// Whether the key is for signatures of the algorithm, and strong enough.
     pub(crate) fn fits(&self, algorithm: SigningAlgorithm) -> bool {
         let curve = algorithm.elliptic().map(|(curve, _)| curve);
         let is_whole = || match curve {
@@ -54,8 +54,8 @@ impl ProviderKey {
         (n.len() * 8 - zeros >= LEAST_RSA_BITS).then_some(RsaPublicKeyComponents { n, e })
     }
 
-    /// The point as `ring` takes it. Some providers leave out zeros in front of a coordinate (RFC 7518 section 6.2.1.2), which one
-    /// key in 128 has: nobody could sign in there until it is replaced.
+    /// The point in `ring`'s format. Some providers omit leading zeros of a coordinate (RFC 7518 section
+    /// 6.2.1.2), as in one key in 128: without padding, all sign-ins fail until the key changes.
     fn point(&self, algorithm: SigningAlgorithm) -> Option<Vec<u8>> {
         let (curve, length) = algorithm.elliptic()?;
         let x = self.x.as_deref()?;
@@ -71,7 +71,7 @@ impl ProviderKey {
         Some(point)
     }
 
-    /// Whether a signature verifies under this key.
+    /// Whether a signature verifies with this key.
     pub(crate) fn verifies(&self, algorithm: SigningAlgorithm, message: &[u8], signature: &[u8]) -> bool {
         if !self.fits(algorithm) {
             return false;
@@ -91,7 +91,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()
 }
 
-/// A number without zeros in front (RFC 7518 section 2).
+/// A number without leading zeros (RFC 7518 section 2).
 fn number(text: &str) -> Option<Vec<u8>> {
     Some(bytes(text)?.into_iter().skip_while(|byte| *byte == 0).collect())
 }

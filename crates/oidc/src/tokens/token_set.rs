@@ -1,4 +1,4 @@
-//! What a successful grant yields.
+//! The tokens of a successful grant.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub struct TokenSet {
     pub access_token: String,
     /// Token type: `Bearer`, or `DPoP` where tokens are bound to a key.
     pub token_type: String,
-    /// Granted scope; as requested when the response names none.
+    /// Granted scope; the requested one if the response has none.
     pub scope: String,
     /// When the access token expires, in seconds since the Unix epoch.
     pub expires_at: u64,
@@ -19,18 +19,18 @@ pub struct TokenSet {
     pub id_token: String,
 }
 
-/// Tokens of a refresh grant. What is `None` keeps its earlier value.
+/// Tokens of a refresh grant. `None` keeps the earlier value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RefreshedTokens {
     /// Access token.
     pub access_token: String,
     /// Token type: `Bearer`, or `DPoP` where tokens are bound to a key.
     pub token_type: String,
-    /// Granted scope, when the response names it.
+    /// Granted scope, if the response has it.
     pub scope: Option<String>,
     /// When the access token expires, in seconds since the Unix epoch.
     pub expires_at: u64,
-    /// For how long it was valid when the answer came, in seconds.
+    /// The access token's lifetime when the answer arrived, in seconds.
     pub lifetime_secs: u64,
     /// The rotated refresh token; `None` keeps the old one.
     pub refresh_token: Option<String>,

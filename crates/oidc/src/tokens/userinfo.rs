@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use crate::{PROTOCOL_CLAIMS, UserinfoError};
 
-/// What only the ID token may say, besides the protocol's claims; userinfo can not override it.
+/// Further claims that only the ID token may set; userinfo cannot override them.
 const PROTECTED: [&str; 4] = ["acr", "amr", "org_id", "org_name"];
 
-/// Checks whom the claims are about and leaves out what userinfo may not say.
+/// Checks the subject, and removes the claims that userinfo must not set.
 pub(crate) fn about(
     mut claims: Map<String, Value>,
     expected_sub: &str,

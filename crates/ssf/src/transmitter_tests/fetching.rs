@@ -1,4 +1,4 @@
-//! When a transmitter's configuration and keys are fetched, and what holds while they cannot be had.
+//! When the configuration and keys are fetched, and the behaviour while they are unavailable.
 
 use super::*;
 
