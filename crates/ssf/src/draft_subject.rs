@@ -1,10 +1,8 @@
-//! The subject of an event in drafts of the standard: inside the event, as `subject`. Several vendors still
-//! use it.
+//! The subject of an event in drafts of the standard: `subject` inside the event. Some vendors still use it.
 
 use serde_json::{Map, Value};
 
-/// Members of a complex subject (OpenID Shared Signals Framework 1.0, section 3.3); they identify one without
-/// format.
+/// Members of a complex subject (Shared Signals Framework 1.0, section 3.3), which show one without format.
 const COMPLEX_MEMBERS: [&str; 7] = [
     "user",
     "device",

@@ -6,8 +6,7 @@
 //! - A token counts only if it is bounded, strict JSON, for this receiver and signed by its transmitter.
 //! - Names of users are in no `Debug` output, error or log line.
 //!
-//! Deliberately absent: polling (RFC 8936) and the stream API. Operators create streams in a console or with
-//! `curl`.
+//! Deliberately absent: polling (RFC 8936) and the stream API. Operators create streams at the vendor.
 
 mod draft_subject;
 mod error;

@@ -106,8 +106,7 @@ impl SecurityEventPush {
     /// Sends a token at `now`, in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// The receiver did not accept the event. Unless that [is final](PushError::is_final), it must be sent
-    /// again.
+    /// The receiver did not accept the event. Unless that [is final](PushError::is_final), send it again.
     pub async fn send(&self, token: String, now: u64) -> Result<(), PushFailure> {
         let mut request = self
             .client

@@ -1,12 +1,11 @@
 //! The subject of a security event (RFC 9493, SSF 1.0 section 3).
 //!
-//! Invariants: identifiers are not empty and bounded; aliases and complex subjects do not nest; no identifier
-//! is in a `Debug` output.
+//! Invariants: identifiers are bounded, not empty and not in `Debug`. Aliases and complex subjects never
+//! nest.
 //!
 //! Deliberately absent
-//! - Formats that match no session here, such as `account`, `phone_number` and `did`: they become
-//!   [`SubjectIdentifier::Other`].
-//! - Refusing unknown members of a format. SSF 1.0 section 4.2.3 requires receivers to ignore them.
+//! - Formats without sessions here, like `account` and `did`: they become [`SubjectIdentifier::Other`].
+//! - Refusing members a format does not describe. SSF 1.0 section 4.2.3 requires receivers to ignore them.
 
 use std::fmt;
 

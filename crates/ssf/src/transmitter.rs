@@ -3,8 +3,7 @@
 //! A transmitter has its own metadata and keys, even if it is also the sign-in provider (SSF 1.0 section 7).
 //! Only issuer and key set are read, so a vendor's odd optional members do no harm.
 //!
-//! Deliberately absent: `critical_subject_members`. If a member matches nothing, all the user's sessions
-//! count.
+//! Deliberately absent: `critical_subject_members`. A member without a match means all the user's sessions.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Listens on an address.
 //!
-//! `[::]` means every address of both families, whatever the system default (`IPV6_V6ONLY`, RFC 3493, section
-//! 5.3). Without IPv6 this fails, with advice, instead of falling back to IPv4.
+//! `[::]` means all addresses of both families, independent of the system default (`IPV6_V6ONLY`, RFC 3493,
+//! section 5.3). Without IPv6 this fails, with advice, instead of falling back to IPv4.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

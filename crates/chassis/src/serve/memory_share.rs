@@ -17,8 +17,8 @@ const PROGRAM_BYTES: u64 = 20 * 1024 * 1024;
 /// At least this fraction of the memory is for connections, even in small containers.
 const LEAST_PART: u64 = 4;
 
-/// Bytes of a connection: what it holds uncounted, the kernel's buffers, and either the HTTP/1.1 buffers on
-/// both sides of a proxy or a hundred HTTP/2 streams with their header table.
+/// Bytes of a connection: its uncounted bytes, the kernel's buffers, and the larger of two parts. One is the
+/// HTTP/1.1 buffers on both sides of a proxy, the other a hundred HTTP/2 streams with their header table.
 const CONNECTION_BYTES: u64 = 64 * 1024 + UNCOUNTED_BYTES as u64;
 
 /// HTTP/2 streams included in that.

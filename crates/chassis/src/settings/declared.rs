@@ -50,8 +50,8 @@ impl Setting {
         format!("--{}", self.flag(prefix))
     }
 
-    /// The variables it is read from, the one that counts first. Those about proxies may be in lower case, as programs of all kinds read
-    /// them; the collector's address and protocol may be for traces alone.
+    /// The variables it is read from, in order of priority. Proxy variables may be in lower case, as in other
+    /// programs. The collector's address and protocol may have a variable for traces only.
     pub(crate) fn variables(&self) -> Vec<String> {
         let own = self.name.to_owned();
         match self.name {
@@ -81,14 +81,14 @@ pub struct Topic {
     pub settings: &'static [Setting],
 }
 
-/// A program: its name and all its settings. The settings of logs and of the audit log are added by themselves.
+/// A program: its name and all its settings. The settings of logs and of the audit log are added.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
     /// The binary's name.
     pub name: &'static str,
     /// What its own variables begin with, for example `EDGE_`.
     pub prefix: &'static str,
-    /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
+    /// The prefix of variables shared with other services, if any; typing mistakes there are reported too.
     pub shared_prefix: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,
@@ -134,8 +134,8 @@ pub(crate) static LOG: Topic = Topic {
     ],
 };
 
-/// Variables of OpenTelemetry's specification that every service honours or refuses by name. Platforms set them for all programs, so
-/// they are no flags of ours, and docs/operating.md lists them.
+/// OpenTelemetry variables that every service supports or rejects by name. Platforms set them for all
+/// programs, so they have no flags; docs/operating.md lists them.
 static OPEN_TELEMETRY: &[Setting] = &[
     standard("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
     standard("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),

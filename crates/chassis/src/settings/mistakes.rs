@@ -9,7 +9,7 @@ use super::{Service, Source};
 pub struct Remark {
     /// The environment variable.
     pub name: String,
-    /// The flag of a mistake, with its dashes; empty if there is none.
+    /// The flag of a mistake, with its dashes; empty without a flag.
     pub(crate) flag: String,
     /// What is wrong and what to do, or what to look at.
     pub text: String,

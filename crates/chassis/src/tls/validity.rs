@@ -59,8 +59,8 @@ pub struct ShownCertificate {
 }
 
 impl ShownCertificate {
-    /// Reports the certificate just loaded from this file, or that there is none. The file's authorities are
-    /// not reported: only a verifier knows which of them its chain needs.
+    /// Reports the certificate just loaded from this file; `None` clears the metrics. The file's authorities
+    /// are not reported: only a verifier knows which of them its chain needs.
     pub fn loaded(&self, path: Option<&Path>) {
         let chain = path.and_then(|path| pem::certificates(path).ok());
         let found = chain.and_then(|chain| chain.first().and_then(|own| validity(own)));

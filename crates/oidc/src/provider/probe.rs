@@ -16,7 +16,7 @@ const GRANULARITY_SECS: i64 = 1;
 pub struct DiscoveryProbe {
     /// The requested URL.
     pub url: Url,
-    /// The document, or why there is none.
+    /// The document, or the reason why it is missing.
     pub document: Result<Map<String, Value>, ProviderError>,
     /// The target of a redirect; redirects are not followed.
     pub location: Option<String>,

@@ -56,8 +56,8 @@ impl ProviderCache {
         cached.get(fetched).await
     }
 
-    /// Fetches the metadata for a token that does not match them, as often as the token's origin allows.
-    /// Otherwise returns the known ones after the current fetch, if any.
+    /// Fetches the metadata for a token that does not match them, if the token's origin allows one now.
+    /// Otherwise waits for the current fetch, if any, and returns the known metadata.
     pub(crate) async fn metadata_anew(
         &self,
         http: &HttpClient,

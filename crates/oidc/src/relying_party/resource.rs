@@ -10,8 +10,7 @@ use crate::{AccessTokenError, IdTokenError, ProviderError};
 
 impl RelyingParty {
     /// Validates a JWT access token for a resource with these audiences (RFC 9068 section 4), or for one that
-    /// accepts these clients' tokens without `aud`. A caller that keeps the token calls
-    /// [`VerifiedAccessToken::check`] for each request.
+    /// accepts these clients' tokens without `aud`. Call [`VerifiedAccessToken::check`] for each request.
     ///
     /// # Errors
     /// [`AccessTokenError::Provider`] is no verdict.

@@ -67,8 +67,7 @@ impl RelyingParty {
         self.cache.verify(&access.http, token, origin).await
     }
 
-    /// Verifies with the provider's keys, or with the client secret if a shared-secret algorithm is
-    /// configured.
+    /// Verifies with the provider's keys, or with the client secret if such an algorithm is configured.
     pub(super) async fn verify(
         &self,
         token: &UnverifiedToken<'_>,
@@ -85,9 +84,8 @@ impl RelyingParty {
         hmac::verify(&key, token.signed, &token.signature).map_err(|_| IdTokenError::Signature)
     }
 
-    /// Whether the settings name the algorithm, or the provider's metadata list it for such tokens. Otherwise
-    /// stale metadata are fetched again. An unlisted algorithm is no verdict, except for a sign-in, which
-    /// cannot wait.
+    /// Whether the settings name the algorithm, or the provider's metadata list it. Stale metadata are
+    /// fetched again. An unlisted algorithm is no verdict, except for a sign-in, which cannot wait.
     async fn check_algorithm(
         &self,
         algorithm: SigningAlgorithm,

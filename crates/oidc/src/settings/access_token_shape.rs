@@ -40,8 +40,7 @@ impl AccessTokenShape {
 pub static ACCESS_TOKEN_SHAPES: [AccessTokenShape; 4] = [
     AccessTokenShape::RFC_9068,
     // https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference: version 2.0 has
-    // `azp`, 1.0 `appid`. Only users' tokens have `scp`; `roles` without `scp` are the application's
-    // permissions.
+    // `azp`, 1.0 `appid`. Only users' tokens have `scp`; other `roles` are the application's permissions.
     AccessTokenShape {
         name: "entra",
         typ: None,

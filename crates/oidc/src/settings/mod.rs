@@ -24,8 +24,7 @@ use crate::{
 };
 
 /// The assumed lifetime of an access token without `expires_in`, in seconds: RFC 6749, section 5.1, only
-/// recommends it. Too short costs a refresh, too long a 401 from an upstream. Keycloak's default is five
-/// minutes.
+/// recommends it. Too short costs a refresh, too long an upstream's 401. Keycloak's default is 300.
 pub const DEFAULT_TOKEN_LIFETIME_SECS: u64 = 300;
 
 /// The settings of the provider and of this client's registration.

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct RequestObserver(Arc<dyn Fn(&'static str, &'static str, Duration) + Send + Sync>);
 
 impl RequestObserver {
-    /// Calls `told` with the endpoint's name in the provider's metadata, the outcome and the duration.
+    /// Passes the endpoint's name in the provider's metadata, the outcome and the duration to the callback.
     pub fn new(told: impl Fn(&'static str, &'static str, Duration) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }

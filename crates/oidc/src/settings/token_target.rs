@@ -8,8 +8,7 @@ pub enum ApiTokenGrant {
     /// The session's access token is exchanged (RFC 8693). No token rotates.
     #[default]
     TokenExchange,
-    /// The refresh token is used with `resource` (RFC 8707, section 2.2), or `audience` if the provider needs
-    /// it.
+    /// The refresh token is used with `resource` (RFC 8707, section 2.2), or `audience` at some providers.
     Refresh,
 }
 

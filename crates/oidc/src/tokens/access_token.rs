@@ -13,8 +13,7 @@ use crate::{AcceptedAlgorithms, AccessTokenError, AccessTokenShape, IdTokenError
 pub(crate) const MAX_ACCESS_TOKEN_BYTES: usize = 16 * 1024;
 /// Longest `client_id` in bytes; it goes into logs and headers.
 const MAX_CLIENT_ID_BYTES: usize = 255;
-/// Names of an access token in `token_type` of an introspection response. RFC 7662 section 2.2 has the first
-/// two.
+/// Names of an access token in `token_type` of a response; RFC 7662 section 2.2 has the first two.
 const TOKEN_TYPES: [&str; 3] = ["Bearer", "DPoP", "access_token"];
 
 /// For reading claims only: checks against the time happen for each request.

@@ -1,5 +1,4 @@
-//! ID tokens: the expectations of a login, and the content of a valid token (OpenID Connect Core 2 and
-//! 3.1.3.7).
+//! ID tokens: a login's expectations, and a valid token's content (OpenID Connect Core 2 and 3.1.3.7).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -25,8 +24,7 @@ pub struct Expected<'a> {
     pub organization: Option<&'a str>,
 }
 
-/// Values that the ID token of a refresh must repeat (OpenID Connect Core 12.2). `None` is unknown and
-/// matches all.
+/// Values that a refresh's ID token must repeat (OpenID Connect Core 12.2). `None` is unknown: all match.
 #[derive(Clone, Copy)]
 pub struct ExpectedOfRefresh<'a> {
     /// Issuer of the session.

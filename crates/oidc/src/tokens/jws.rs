@@ -70,8 +70,7 @@ impl<'a> UnverifiedToken<'a> {
         })
     }
 
-    /// The unverified payload: until the signature is verified, it may only lead to a refusal. `None` if not
-    /// base64url.
+    /// The payload: Before the signature check it may only cause a refusal. `None` if it is not base64url.
     #[must_use]
     pub fn payload(&self) -> Option<Vec<u8>> {
         URL_SAFE_NO_PAD.decode(self.payload).ok()
@@ -89,8 +88,7 @@ impl<'a> UnverifiedToken<'a> {
         self.typ.is_some()
     }
 
-    /// Whether `typ` is absent or one of these, in any case, with or without `application/` (RFC 7515 section
-    /// 4.1.9).
+    /// Whether `typ` is absent or one of these; case and `application/` are ignored (RFC 7515 section 4.1.9).
     #[must_use]
     pub fn type_is(&self, allowed: &[&str]) -> bool {
         let is_allowed =

@@ -81,8 +81,7 @@ pub(crate) fn verify(proof: &UnverifiedToken<'_>, members: Value) -> Result<(), 
     }
 }
 
-/// The required members of a public key, which its thumbprint covers (RFC 7638 section 3.2, RFC 8037 section
-/// 2).
+/// The required members of a public key, as in its thumbprint (RFC 7638 section 3.2, RFC 8037 section 2).
 pub(crate) fn required_members(jwk: &Map<String, Value>) -> Option<Value> {
     let names: &[&str] = match jwk.get("kty")?.as_str()? {
         "RSA" => &["e", "kty", "n"],
