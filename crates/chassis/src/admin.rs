@@ -1,4 +1,4 @@
-//! The admin listener: `/livez`, `/readyz` and `/metrics` over plain HTTP, for the cluster and not for the public.
+//! The admin listener: `/livez`, `/readyz` and `/metrics` over plain HTTP, for the cluster, not the public.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};

@@ -8,7 +8,7 @@ use prometheus::{IntGaugeVec, Opts, Registry};
 pub use limit_hits::LimitHits;
 pub use sampled::{SampledGauge, as_f64};
 
-/// A registry that holds `vestibule_build_info` for this program and, on Linux, what the kernel says of its process.
+/// A registry with `vestibule_build_info` for this program and, on Linux, the kernel's process metrics.
 ///
 /// # Errors
 /// None in practice: the names are valid and the registry empty.

@@ -68,7 +68,7 @@ pub trait Tool: Sync {
 pub struct ReportTool<S> {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its description in the manual.
     pub about: &'static str,
     /// Further notes for operators.
     pub remarks: &'static str,

@@ -100,13 +100,13 @@ pub struct SecurityEvent {
     pub stream: Option<StreamEvent>,
     /// The time of the event, in seconds since the Unix epoch.
     pub timestamp: Option<u64>,
-    /// What caused it: `admin`, `user`, `policy` or `system`.
+    /// The initiator: `admin`, `user`, `policy` or `system`.
     pub initiating_entity: Option<&'static str>,
     /// The reason for administrators, in English if available; without control characters, truncated.
     pub reason: Option<String>,
 }
 
-/// What happened to a stream.
+/// A change of a stream.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The transmitter verified the stream, with the state of the request for it.

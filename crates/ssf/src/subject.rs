@@ -1,7 +1,6 @@
 //! The subject of a security event (RFC 9493, SSF 1.0 section 3).
 //!
-//! Invariants: identifiers are bounded, not empty and not in `Debug`. Aliases and complex subjects never
-//! nest.
+//! Identifiers are bounded and not empty. `Debug` hides them. Aliases and complex subjects never nest.
 //!
 //! Deliberately absent
 //! - Formats without sessions here, like `account` and `did`: they become [`SubjectIdentifier::Other`].

@@ -16,7 +16,7 @@ use crate::strict_json::strict_object;
 use crate::token;
 use crate::{SecurityEventError, SecurityEventToken};
 
-/// Where the metadata is, between the issuer's host and path (SSF 1.0 section 7.2.1).
+/// The metadata path, between the issuer's host and path (SSF 1.0 section 7.2.1).
 const WELL_KNOWN: &str = "/.well-known/ssf-configuration";
 /// Bound on each HTTP exchange with a transmitter: a push waits for it.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(5);

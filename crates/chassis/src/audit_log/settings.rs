@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::settings::Reader;
 
-/// Where audit records go.
+/// The destination of audit records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// Nowhere.

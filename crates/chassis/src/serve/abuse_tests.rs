@@ -177,7 +177,7 @@ async fn got(router: Router, bytes: u32, goes_on: Option<(Duration, u32)>) -> (u
                 }
             }
             (Err(_), Some((_, more))) => {
-                // Of the stream and of the connection.
+                // The windows of the stream and of the connection.
                 for stream in [1, 0] {
                     let update = frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes());
                     client.write_all(&update).await.unwrap();

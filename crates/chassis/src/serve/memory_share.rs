@@ -46,7 +46,7 @@ pub enum ListenerRole {
 pub struct MemoryShare {
     /// Connections at once.
     pub connections: usize,
-    /// What requests in flight and their answers hold, all connections together, in bytes.
+    /// Bytes of requests in flight and their answers, over all connections.
     pub waiting_bytes: usize,
 }
 

@@ -1,8 +1,8 @@
 //! HTTP/2 streams whose client does not read the answer.
 //!
 //! If a whole connection stalls, the kernel notices ([`give_up_stalled`](super::give_up_stalled)). If one
-//! stream stalls, only its flow-control window is full (RFC 9113, section 5.2), but its answer holds memory,
-//! an open file and an upstream connection. Such a stream is reset. Invariants: only waiting for the client
+//! stream stalls, only its flow-control window is full (RFC 9113, section 5.2). Its answer holds memory, an
+//! open file and an upstream connection. Such a stream is reset. Invariants: only waiting for the client
 //! counts, so event streams may be silent. A slow answer continues. Only the last byte is out of sight, so
 //! small answers are covered too.
 

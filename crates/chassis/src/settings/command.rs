@@ -10,7 +10,7 @@ use super::{Service, Setting};
 /// Longest line of a manual.
 const TERM_WIDTH: usize = 110;
 
-/// What the command line asks for.
+/// The action that the command line requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Action {
     /// Run the service.
@@ -27,7 +27,7 @@ pub(crate) enum Action {
 /// The command line, taken apart.
 #[derive(Default)]
 pub(crate) struct CommandLine {
-    /// What to do.
+    /// The action.
     pub(crate) action: Action,
     /// Values given by flags, by variable name (`…_FILE` for a secret's file).
     pub(crate) values: BTreeMap<String, String>,

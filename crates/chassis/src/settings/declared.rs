@@ -5,13 +5,13 @@
 pub struct Setting {
     /// The environment variable, for example `EDGE_BASE_URL`.
     pub name: &'static str,
-    /// What holds when nothing is given; empty means none.
+    /// The value if nothing is given; empty means none.
     pub default: &'static str,
     /// The kind or unit shown in the manual: `URL`, `SECONDS`, `MS`, `LIST`, `FILE`, `BOOL`, …
     pub value: &'static str,
     /// Whether the value is secret: never shown, and also accepted as `NAME_FILE`.
     pub secret: bool,
-    /// What it does, in plain words: the manual.
+    /// The description in the manual, in plain words.
     pub help: &'static str,
 }
 
@@ -86,7 +86,7 @@ pub struct Topic {
 pub struct Service {
     /// The binary's name.
     pub name: &'static str,
-    /// What its own variables begin with, for example `EDGE_`.
+    /// The prefix of its own variables, for example `EDGE_`.
     pub prefix: &'static str,
     /// The prefix of variables shared with other services, if any; typing mistakes there are reported too.
     pub shared_prefix: Option<&'static str>,

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// What an address looks like, for a message.
+/// The expected form of an address, for messages.
 pub(super) const EXPECTED: &str =
     "an IP address, of IPv6 in brackets, and a port such as 127.0.0.1:3000 or [::]:3000";
 

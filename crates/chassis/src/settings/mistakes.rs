@@ -1,17 +1,17 @@
-//! What is wrong with the settings, all of it at once.
+//! Mistakes in the settings, collected so that all are reported at once.
 
 use std::fmt;
 
 use super::{Service, Source};
 
-/// What is to be said of one setting: a mistake, or something that works but should be looked at.
+/// A remark on one setting: a mistake, or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The environment variable.
     pub name: String,
     /// The flag of a mistake, with its dashes; empty without a flag.
     pub(crate) flag: String,
-    /// What is wrong and what to do, or what to look at.
+    /// The mistake and its fix, or the warning.
     pub text: String,
 }
 

@@ -25,7 +25,7 @@ const MAX_SECS: u64 = 3_155_760_000;
 /// Values shown in a message are cut here.
 const MAX_SHOWN_CHARS: usize = 80;
 
-/// Reads settings; a mistake is recorded and a harmless value returned, so that reading goes on.
+/// Reads settings. After a mistake it records it and returns a harmless value, so that reading continues.
 pub struct Reader<'a> {
     source: &'a Source,
     mistakes: Vec<Remark>,
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         self.raw(name).unwrap_or_default().to_owned()
     }
 
-    /// The text given or the default, if there is any.
+    /// The given text or the default, if any.
     pub fn optional_text(&mut self, name: &str) -> Option<String> {
         self.raw(name).map(str::to_owned)
     }
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         usize::try_from(number).unwrap_or(usize::MAX)
     }
 
-    /// A path; whether something is there is the caller's business.
+    /// A path. The caller checks whether it exists.
     pub fn path(&mut self, name: &str) -> Option<PathBuf> {
         self.raw(name).map(PathBuf::from)
     }

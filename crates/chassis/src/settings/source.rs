@@ -1,4 +1,4 @@
-//! Where values come from: flags over the environment, secrets also from files.
+//! The sources of values: flags override the environment; secrets may come from files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -147,7 +147,7 @@ impl Source {
     }
 }
 
-/// Whether Kubernetes put the variable there for a Service of the namespace (a Service `edge` makes `EDGE_PORT`).
+/// Whether Kubernetes set the variable for a Service of the namespace (a Service `edge` adds `EDGE_PORT`).
 fn is_kubernetes_service_link(name: &str, value: &str) -> bool {
     const PARTS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
     PARTS.iter().any(|part| name.contains(part)) || name.ends_with("_PORT") && value.contains("://")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{OAuthError, SigningFailed};
 
-/// A relying party can not be made from these settings.
+/// These settings cannot make a relying party.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The issuer is not an absolute http or https URL without query and fragment.

@@ -1,8 +1,8 @@
 //! The shapes of providers' JWT access tokens, one row each, to compare with the providers' documents.
 //!
 //! Invariant: an ID token of the same provider fits no row. RFC 9068 gives access tokens their own `typ`. The
-//! other shapes use the `typ` of every JWT, so their rows require claims of access tokens and reject claims
-//! of ID tokens (RFC 8725, section 3.12).
+//! other shapes use the `typ` of every JWT. Their rows require claims of access tokens and reject claims of
+//! ID tokens (RFC 8725, section 3.12).
 
 /// The shape of a provider's JWT access tokens.
 #[derive(Debug, PartialEq, Eq)]

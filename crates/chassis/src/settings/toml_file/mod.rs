@@ -18,7 +18,7 @@ pub use value::Value;
 
 use crate::files;
 
-/// What the table around all others is called.
+/// The name of the outermost table.
 const ROOT: &str = "file";
 
 /// One mistake in a file.
@@ -27,7 +27,7 @@ const ROOT: &str = "file";
 pub struct FileMistake {
     /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong and what to write instead.
+    /// The mistake and what to write instead.
     pub text: String,
 }
 

@@ -69,7 +69,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What one of these words stands for.
+    /// The value of one of these words.
     pub fn one_of<T: Copy>(self, words: &[(&str, T)]) -> Option<T> {
         let text = self.string()?;
         let found = words.iter().find(|(word, _)| *word == text);
