@@ -1,7 +1,7 @@
-//! The access-token route: hands a valid access token to same-origin scripts. Off by default, since
-//! tokens stay out of the browser.
+//! The access-token route: gives a valid access token to same-origin scripts. Off by default: tokens stay out
+//! of the browser.
 //!
-//! Invariant: without the proof of section 8 the session is not even looked at.
+//! Invariant: a request without the proof of section 8 is rejected before the session is read.
 
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
-//! Product analytics on our own origin: passed on to one PostHog-compatible server, off by default.
+//! Product analytics on our own origin: forwards batches to one PostHog-compatible server. Off by default.
 //!
 //! Invariants
 //! - The host comes from the settings alone.
-//! - Only the three addresses the client library needs exist below [`ANALYTICS_PREFIX`].
-//! - What passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address.
-//! - Everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds and nothing else.
-//! - A visitor has a share of the batches in flight: slow bodies of one visitor leave room for the others'.
+//! - Only the three addresses that the client library needs exist below [`ANALYTICS_PREFIX`].
+//! - Forwarded: the body, its type and the user agent; never a cookie, a credential or the visitor's address.
+//! - A slow or hostile analytics server only costs a connection for some seconds.
+//! - Each visitor has a share of the batches in flight, so slow bodies leave room for other visitors.
 //!
-//! A person is known to it only by [`Analytics::pseudonym`].
+//! The server knows a person only by [`Analytics::pseudonym`].
 //!
-//! Deliberately absent: retries and queues, which the client library has.
+//! Deliberately absent: retries and queues. The client library has them.
 
 mod pseudonym;
 
@@ -35,7 +35,7 @@ use crate::http::protect::slow_client;
 use crate::http::request;
 use crate::values::reserved::ANALYTICS_PREFIX;
 
-/// Where analytics goes, and for which project.
+/// The analytics server and the project there.
 #[derive(Clone, Debug)]
 pub(crate) struct AnalyticsSettings {
     /// Scheme and host of the server.
@@ -53,28 +53,28 @@ const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
 /// Largest answer: the remote configuration is some kilobytes.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
 
-/// Time for a batch to arrive, and again for the server to answer: nobody waits for either.
+/// Limit for receiving a batch, and for the server's answer. No user waits for either.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connecting takes a millisecond to a neighbour and a quarter of a second across the world.
+/// A connection takes a millisecond to a neighbour and a quarter of a second across the world.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Batches in flight at once: at most 64 MB of bodies, however many browsers send.
 const MAX_IN_FLIGHT: usize = 32;
 
-/// How many of them one visitor may have: a page sends one batch at a time, and a person has a few pages.
+/// Batches in flight per visitor: a page sends one batch at a time, and a person has a few pages.
 const SHARE: VisitorShare = VisitorShare {
     of_address: 4,
     of_session: 2,
 };
 
-/// Request headers that pass: what the body is, and what the browser calls itself.
+/// Request headers that the edge forwards: the type of the body and the user agent.
 const PASSED: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::USER_AGENT];
 
-/// Answer headers that pass.
+/// Answer headers that the edge forwards.
 const ANSWERED: [header::HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
-/// Passes batches on, when analytics is on.
+/// Forwards batches if analytics is on.
 #[derive(Clone)]
 pub(crate) struct Analytics {
     settings: AnalyticsSettings,
@@ -83,7 +83,7 @@ pub(crate) struct Analytics {
 }
 
 impl Analytics {
-    /// With connections of its own. Does no IO.
+    /// Creates its own connection pool. Does no IO.
     #[must_use]
     pub(crate) fn new(settings: AnalyticsSettings) -> Self {
         let mut connector = HttpConnector::new();
@@ -105,7 +105,7 @@ impl Analytics {
         }
     }
 
-    /// Where a request below the prefix leads; nothing for an address or a method that does not pass.
+    /// The URL for a request below the prefix; `None` if its address or method is not forwarded.
     fn target(&self, method: &Method, uri: &Uri) -> Option<Uri> {
         let path = uri.path().strip_prefix(ANALYTICS_PREFIX)?;
         let config = format!("/array/{}/config", self.settings.token);
@@ -144,7 +144,7 @@ impl Analytics {
     }
 }
 
-/// Passes a batch, or the question for the configuration, on.
+/// Forwards a batch or a request for the configuration.
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
@@ -157,7 +157,7 @@ pub(crate) async fn handle(
     if request::is_cross_site(&head.headers) {
         return Err(HttpError::Csrf);
     }
-    // A queue here would only keep bodies in memory: the client library tries again.
+    // A queue here would only keep bodies in memory: the client library retries.
     let peer = request::peer(&head.extensions);
     let address = browser.trusted_proxies.client_address(peer, &head.headers);
     let session = || browser.cookies.read(&head.headers);

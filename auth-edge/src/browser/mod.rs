@@ -1,4 +1,4 @@
-//! What scripts in a browser ask for: who is signed in, where, and what ends.
+//! The routes for scripts in a browser: who is signed in, the person's sessions, and their end.
 
 pub(crate) mod access_token;
 pub(crate) mod analytics;

@@ -1,9 +1,9 @@
 //! The profile route: who is signed in, as JSON.
 //!
 //! Invariants
-//! - No session is 204 without a body.
-//! - A refetch that fails changes nothing.
-//! - A session that requests more refetches than it may gets what is stored.
+//! - Without a session the answer is 204 without a body.
+//! - A failed refetch changes nothing.
+//! - A session beyond its refetch limit receives the stored profile.
 //! - No token is ever part of the answer.
 //!
 //! Deliberately absent: claims the session does not hold.
@@ -25,7 +25,7 @@ use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::sessions::{CachedSession, CurrentSession, Use};
 
-/// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
+/// GET counts as use and rolls the session, unless `roll=false`: the user is away. HEAD never rolls it.
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
@@ -61,7 +61,7 @@ pub(crate) async fn handle(
     if is_due && has_bucket() {
         match refetch::refetch(&browser, &current).await {
             Ok(session) => current.session = CachedSession::new(session),
-            // The session ended meanwhile: the answer is that of no session.
+            // The session ended meanwhile: answer as without a session.
             Err(HttpError::Session {
                 reason: ErrorReason::ErrMissingSession,
                 ..

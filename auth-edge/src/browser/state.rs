@@ -1,4 +1,4 @@
-//! What the routes for scripts share.
+//! The state of the routes for scripts.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::shares::Shares;
 use crate::http::shared::Shared;
 
-/// What the routes for scripts are made of.
+/// The state of the routes for scripts.
 #[derive(Clone)]
 pub(crate) struct Browser {
-    /// What other rooms use too.
+    /// State shared with the other parts of the edge.
     pub(crate) shared: Arc<Shared>,
-    /// When `me` reads userinfo anew.
+    /// When `me` reads userinfo again.
     pub(crate) profile_refetch: ProfileRefetch,
     /// Claims left out of `user`.
     pub(crate) claim_filter: Vec<String>,
-    /// How often a session may have its profile read again.
+    /// How often a session may refetch its profile.
     pub(crate) refetch_limit: Arc<RateLimiter>,
-    /// Passes analytics on; none when off.
+    /// Forwards analytics; `None` if analytics is off.
     pub(crate) analytics: Option<Analytics>,
-    /// Who listens to their sessions.
+    /// Open session streams, by person.
     pub(crate) listening: Arc<Shares>,
     /// Calls that list or end sessions, by person.
     pub(crate) listing: Arc<Shares>,

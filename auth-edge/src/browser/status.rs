@@ -17,7 +17,7 @@ use crate::http::no_store;
 use crate::http::observe::SessionHandle;
 use crate::sessions::Use;
 
-/// GET: the session's state and the seconds it has left.
+/// GET: the session's state and the seconds left.
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     };
     let state = match session.state() {
         SessionState::NeedsSignIn => "needs_sign_in",
-        // One that cannot be read is told of in lists alone.
+        // Only lists report an unreadable session.
         SessionState::Active | SessionState::Unreadable | SessionState::Unspecified => "active",
     };
     let body = json!({

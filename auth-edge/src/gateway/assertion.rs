@@ -1,13 +1,13 @@
-//! Signed assertions for upstreams: who a request is from, as a JWT (RFC 7519) signed with ES256 (RFC 7518, section 3.4),
-//! and the key set (RFC 7517) that verifies it.
+//! Signed assertions for upstreams: who a request is from, as a JWT (RFC 7519) signed with ES256 (RFC 7518,
+//! section 3.4), and the key set (RFC 7517) that verifies it.
 //!
 //! Invariants
-//! - The first key of the file signs, all are published.
-//! - An assertion is for one upstream (`aud`) and one minute.
-//! - What the edge itself says (`iss`, `sub`, …) no claim of the provider replaces.
+//! - The first key of the file signs; all keys are published.
+//! - An assertion is for one upstream (`aud`) and valid for one minute.
+//! - No claim of the provider replaces a claim of the edge (`iss`, `sub`, …).
 //!
-//! Deliberately absent: reuse of an assertion; signing takes some twenty microseconds, and a `jti` that never comes twice
-//! lets an upstream refuse replays.
+//! Deliberately absent: reuse of an assertion. Signing takes some twenty microseconds, and a unique `jti`
+//! lets an upstream reject replays.
 
 use std::sync::Arc;
 
@@ -21,41 +21,41 @@ use serde_json::{Map, Value, json};
 
 use crate::route_table::principal::Principal;
 
-/// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
+/// The header of an assertion. Like every `x-auth-` header, the edge removes it from client requests.
 pub(super) const X_AUTH_ASSERTION: HeaderName = HeaderName::from_static("x-auth-assertion");
 
-/// Where the key set is published.
+/// The path of the published key set.
 pub(crate) const JWKS_PATH: &str = "/.well-known/vestibule/jwks.json";
 
-/// How long verifiers may keep the key set: a new key has to be published for so long before it signs.
+/// How long verifiers may cache the key set: publish a new key at least that long before it signs.
 pub(crate) const JWKS_MAX_AGE_SECS: u64 = 300;
 
-/// How long an assertion is valid: the network to the upstream, its queue, and clocks that differ by a few seconds.
+/// The lifetime of an assertion: covers the network, the upstream's queue and a few seconds of clock skew.
 const LIFETIME_SECS: u64 = 60;
 
-/// A claim of the provider is at most so long as JSON: headers have to stay below what servers take (8 KiB).
+/// Longest claim of the provider as JSON, in bytes: headers have to stay below the limit of servers (8 KiB).
 const MAX_CLAIM_BYTES: usize = 1_024;
 
-/// All claims of the provider together, for the same reason.
+/// All claims of the provider together, in bytes, for the same reason.
 pub(super) const MAX_CLAIMS_BYTES: usize = 4_096;
 
-/// Why a file of keys cannot be used. Says nothing of a key but its position.
+/// Why a key file is unusable. Names a key only by its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
-    /// Nothing in it is a private key.
+    /// The file holds no private key.
     #[error("holds no private key in PEM")]
     Nothing,
-    /// A key is not one that ES256 signs with, or not in PKCS#8.
+    /// A key does not fit ES256, or is not in PKCS#8.
     #[error(
         "key {0} is no P-256 key in PKCS#8: make one with \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\""
     )]
     Unusable(usize),
 }
 
-/// Reads private keys, one PEM block after another; passes over blocks of other kinds, such as certificates.
+/// Reads private keys, one PEM block after another. Skips blocks of other kinds, such as certificates.
 ///
 /// # Errors
-/// [`KeyError`]: no key, or one that cannot sign.
+/// [`KeyError`]: the text holds no key, or a key that cannot sign.
 pub(crate) fn read_keys(text: &str) -> Result<Arc<ClientKeys>, KeyError> {
     let is_key = |block: &&str| {
         let label = block.split("-----").next();
@@ -71,7 +71,7 @@ pub(crate) fn read_keys(text: &str) -> Result<Arc<ClientKeys>, KeyError> {
     Ok(Arc::new(ClientKeys::new(first, keys.collect::<Result<_, _>>()?)))
 }
 
-/// Makes assertions.
+/// Signs assertions.
 #[derive(Clone)]
 pub(crate) struct Assertions {
     keys: Reloading<Arc<ClientKeys>>,
@@ -79,7 +79,7 @@ pub(crate) struct Assertions {
 }
 
 impl Assertions {
-    /// Asserts in the name of `issuer`.
+    /// Signs with `issuer` as `iss`.
     #[must_use]
     pub(crate) fn new(keys: Reloading<Arc<ClientKeys>>, issuer: &str) -> Self {
         Self {
@@ -88,13 +88,13 @@ impl Assertions {
         }
     }
 
-    /// The public keys of this moment, as a JWK set.
+    /// The current public keys, as a JWK set.
     #[must_use]
     pub(crate) fn jwks(&self) -> String {
         self.keys.load().public_jwks().to_string()
     }
 
-    /// An assertion that a request acts for this person or client, for the server at `audience`, with these of their claims.
+    /// An assertion for the server at `audience`: the request acts for this principal with these claims.
     pub(super) fn sign(
         &self,
         who: Principal<'_>,
@@ -128,7 +128,7 @@ impl Assertions {
     }
 }
 
-/// These of somebody's claims, in at most so many bytes, and the names of those that do not fit.
+/// The requested claims of a principal within the size limit, and the names of those that do not fit.
 pub(super) fn passed_on<'a>(
     who: Principal<'_>,
     claims: &'a [String],

@@ -1,4 +1,4 @@
-//! What a guard judges, and what it lets pass with.
+//! The input of a guard, and its result.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::http::observe::{ClientOfToken, SessionHandle};
 use crate::route_table::principal::Principal;
 use crate::sessions::{CachedToken, CurrentSession};
 
-/// What a guard looks at of a request.
+/// The parts of a request that a guard reads.
 pub(super) struct RequestHead<'a> {
-    /// Method, path, query and headers as they came.
+    /// Method, path, query and headers as received.
     pub(super) parts: &'a Parts,
-    /// Whether a body comes with it.
+    /// Whether the request has a body.
     pub(super) has_body: bool,
-    /// Whether it is a WebSocket handshake.
+    /// Whether the request is a WebSocket handshake.
     pub(super) is_websocket: bool,
 }
 
-/// What an authorized request is passed on with.
+/// The credentials that an authorized request is forwarded with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Authorized {
-    /// The session, where the route is guarded.
+    /// The session, if the route is guarded.
     pub(crate) current: Option<CurrentSession>,
-    /// The access token, where the route attaches it.
+    /// The access token, if the route attaches one.
     pub(crate) access_token: Option<Arc<CachedToken>>,
-    /// The access token the client has shown, where it stands in the place of a session.
+    /// The client's own access token, if it replaces a session.
     pub(crate) bearer: Option<Arc<VerifiedAccessToken>>,
 }
 
 impl Authorized {
-    /// By the access token the client has shown.
+    /// Authorized by the client's own access token.
     pub(super) fn by_token(token: Arc<VerifiedAccessToken>) -> Self {
         Self {
             bearer: Some(token),
@@ -40,7 +40,7 @@ impl Authorized {
         }
     }
 
-    /// Names the session or the client for the log.
+    /// Adds the session or the client to the response extensions, for the log.
     pub(super) fn name_in(&self, response: &mut Response) {
         let extensions = response.extensions_mut();
         if let Some(token) = &self.bearer {
@@ -50,7 +50,7 @@ impl Authorized {
         }
     }
 
-    /// Who the request acts for; none where the route is not guarded.
+    /// Who the request acts for; `None` if the route is not guarded.
     pub(super) fn principal(&self) -> Option<Principal<'_>> {
         match (&self.current, &self.bearer) {
             (Some(current), _) => Some((&*current.session).into()),

@@ -1,4 +1,4 @@
-//! What `WWW-Authenticate` requires of a program (RFC 6750, section 3; RFC 9470, section 3).
+//! Challenges in `WWW-Authenticate` for programs (RFC 6750, section 3; RFC 9470, section 3).
 
 use axum::http::HeaderValue;
 
@@ -7,7 +7,7 @@ use crate::route_table::requirements::Requirements;
 /// The error of RFC 9470, section 3.
 pub(super) const STEP_UP: &str = "insufficient_user_authentication";
 
-/// A challenge of a scheme, with these parameters. No value may hold a quote or a backslash.
+/// A challenge with this scheme and these parameters. No value may hold a quote or a backslash.
 pub(super) fn challenge(scheme: &str, parameters: &[(&str, String)]) -> Option<HeaderValue> {
     let listed = parameters
         .iter()
@@ -16,7 +16,7 @@ pub(super) fn challenge(scheme: &str, parameters: &[(&str, String)]) -> Option<H
     HeaderValue::try_from(challenge.trim_end()).ok()
 }
 
-/// A sign-in that is younger, or of another class: all that the route requires, so that one sign-in is enough.
+/// Asks for a more recent or stronger sign-in. Lists all requirements, so one sign-in is enough.
 pub(super) fn step_up(requirements: &Requirements) -> Option<HeaderValue> {
     let mut parameters = vec![
         ("error", STEP_UP.to_owned()),
@@ -26,7 +26,7 @@ pub(super) fn step_up(requirements: &Requirements) -> Option<HeaderValue> {
     challenge("Bearer", &parameters)
 }
 
-/// What of a sign-in is required, as parameters of a challenge.
+/// The sign-in requirements as parameters of a challenge.
 pub(super) fn step_up_parameters(requirements: &Requirements) -> Vec<(&'static str, String)> {
     let mut parameters = Vec::new();
     if !requirements.acr.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn step_up_parameters(requirements: &Requirements) -> Vec<(&'static s
     parameters
 }
 
-/// Scopes nobody granted. Scope tokens hold neither quotes nor backslashes (RFC 6749, section 3.3).
+/// Names scopes that the token lacks. Scope tokens hold no quotes or backslashes (RFC 6749, section 3.3).
 pub(super) fn scopes(scopes: &[String]) -> Option<HeaderValue> {
     let error = "insufficient_scope".to_owned();
     challenge("Bearer", &[("error", error), ("scope", scopes.join(" "))])

@@ -8,17 +8,17 @@ use session_proto::v1::Session;
 use super::Analytics;
 use crate::sessions::keys::{DerivedKeys, Purpose};
 
-/// The project's public token: a page that sees it may load the client library, once the person has agreed.
+/// The project's public token: with it, a page may load the client library once the person has agreed.
 const TOKEN: HeaderName = HeaderName::from_static("x-analytics-token");
 
-/// Whom to call the person.
+/// The person's pseudonym.
 const ID: HeaderName = HeaderName::from_static("x-analytics-id");
 
-/// Bytes of the keyed hash that are kept: no two people of any product share 128 bits by chance.
+/// Bytes kept of the keyed hash: 128 bits rule out collisions between the users of any product.
 const PSEUDONYM_BYTES: usize = 16;
 
 impl Analytics {
-    /// Adds to a profile what the page needs to begin. With analytics off there is nothing to find.
+    /// Adds the headers that the page needs to start analytics. Adds nothing if analytics is off.
     pub(crate) fn add_headers(&self, headers: &mut HeaderMap, keys: &DerivedKeys, session: &Session) {
         let id = Self::pseudonym(keys, &session.issuer, &session.subject);
         let values = [(TOKEN, self.settings.token.as_str()), (ID, id.as_str())];
@@ -29,8 +29,8 @@ impl Analytics {
         }
     }
 
-    /// The person's name outside: the same at each visit, and a word without meaning to whoever has not the edge's secret.
-    /// A new first secret gives everybody a new one.
+    /// The person's pseudonym: the same at each visit, and without meaning to readers who lack the edge's
+    /// secret. A new first secret changes every pseudonym.
     #[must_use]
     pub(crate) fn pseudonym(keys: &DerivedKeys, issuer: &str, subject: &str) -> String {
         let hash = keys.sign(

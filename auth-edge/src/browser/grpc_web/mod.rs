@@ -1,11 +1,11 @@
-//! `BrowserSessionService` over gRPC-Web, on the port of everything else.
+//! `BrowserSessionService` over gRPC-Web, on the edge's main port.
 //!
 //! Invariants
 //! - Every call comes from our own pages.
 //! - A call acts for the session of the cookie and for its person alone.
-//! - Nobody learns of a token more than its scope and expiry.
-//! - Reading and watching never roll.
-//! - A call waits for its own message no longer than any request for its body.
+//! - Answers hold the scope and expiry of a token, never the token.
+//! - Reading and watching never roll a session.
+//! - A call waits for its message no longer than any request waits for its body.
 
 mod service;
 mod watch;
@@ -32,18 +32,18 @@ use crate::http::errors::Limit;
 use crate::http::no_store;
 use crate::http::protect::{csrf, slow_client};
 
-/// Requests carry a handle at most, unpacked if they are compressed; anything larger is not from our pages.
+/// Requests carry a handle at most. Larger messages, after decompression, are not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
-/// The same with its frame, as text.
+/// The limit of the encoded body: the message with its frame, as base64 text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
-/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them polls its
-/// session now and then instead. Calls that list or end sessions too: as many as pages that hear of a change and look; each
-/// costs the session service several reads.
+/// Open streams per person: more tabs than a person keeps open at one edge. A page beyond the limit polls its
+/// session instead. The same limit holds for calls that list or end sessions: every page lists after a
+/// change, and each list costs the session service several reads.
 const OF_PERSON_MAX: u32 = 100;
 
-/// Its routes.
+/// The routes of the service.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
     let browser_api = BrowserApi {
         browser: browser.clone(),
@@ -51,7 +51,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -
     let service = BrowserSessionServiceServer::new(browser_api)
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(REQUEST_BYTES_MAX);
-    // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
+    // Without tonic's fallback: paths outside the service belong to the gateway.
     let routes = Routes::default()
         .add_service(service)
         .into_axum_router()
@@ -62,8 +62,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -
         .layer(from_fn_with_state(browser.clone(), only_ours))
 }
 
-/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same in gRPC's headers
-/// for clients that look there; and a message that does not come. No cache may keep any answer.
+/// Rejects requests that do not come from our own pages with 403, and with the matching gRPC status in the
+/// headers. Also rejects a message that does not arrive in time. Answers are never cacheable.
 async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
     let base = &browser.sites.of(request.headers()).base_url;
     if csrf::check_script(request.headers(), base).is_err() {

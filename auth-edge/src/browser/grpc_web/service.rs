@@ -26,7 +26,7 @@ use crate::http::protect::shares::{Share, Shares};
 use crate::http::request;
 use crate::sessions::{CachedSession, CurrentSession, Use};
 
-/// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
+/// The largest page the session service returns, and how many pages are searched for an unreadable session.
 const LARGEST_PAGE: i32 = 200;
 const PAGES_MAX: usize = 20;
 
@@ -36,7 +36,7 @@ pub(super) struct BrowserApi {
 }
 
 impl BrowserApi {
-    /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
+    /// The session the call acts for, read without rolling. The caller has checked the origin.
     async fn current<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         there(
             self.browser
@@ -46,8 +46,8 @@ impl BrowserApi {
         )
     }
 
-    /// The same for a call that reads or ends several of a person's sessions, with one of the calls they may have at once:
-    /// who owes a sign-in may be somebody else with their cookie.
+    /// The same for a call that reads or ends several sessions; it takes one of the person's call slots. A
+    /// session that has to sign in again is rejected: the client may be an attacker with a stolen cookie.
     async fn administering<Q>(&self, request: &Request<Q>) -> Result<(Arc<CachedSession>, Share), Status> {
         let mine = self.current(request).await?.session;
         if mine.sign_in_demand.is_some() {
@@ -67,7 +67,7 @@ impl BrowserApi {
         there(self.browser.sessions.current(headers, Use::Rolls(&device)).await)
     }
 
-    /// One of what the session's person may have at once.
+    /// Takes one of the slots of the session's person.
     fn share(
         &self,
         shares: &Arc<Shares>,
@@ -82,7 +82,7 @@ impl BrowserApi {
         })
     }
 
-    /// Whether a session that cannot be read is in the list of its own person: nothing else tells whose it is.
+    /// Whether an unreadable session is in its person's list: only the list says who owns it.
     async fn is_unreadable_of(&self, mine: &Session, handle: &str) -> Result<bool, Status> {
         let mut list = ListSessionsRequest {
             issuer: mine.issuer.clone(),
@@ -195,7 +195,7 @@ impl BrowserSessionService for BrowserApi {
                 _ => return Err(failed(error)),
             },
         };
-        // Somebody else's session is answered as one that is not there: a handle must not tell who has sessions.
+        // Answer as if another person's session did not exist: a handle must not reveal who has sessions.
         if !is_mine {
             return Ok(Response::new(EndMySessionResponse { ended: false }));
         }
@@ -243,7 +243,7 @@ impl BrowserSessionService for BrowserApi {
     }
 }
 
-/// The session, or the status that says why there is none.
+/// The session, or the error status if it is missing.
 fn there(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentSession, Status> {
     match found {
         Ok(Some(current)) => Ok(current),
@@ -256,7 +256,7 @@ fn there(found: Result<Option<CurrentSession>, SessionError>) -> Result<CurrentS
     }
 }
 
-/// A session as its own person may see it in a browser: of the tokens only scope and expiry.
+/// A session as its own person may see it in a browser: of each token, only scope and expiry.
 fn shown(session: Session, current: Option<&str>) -> Session {
     let is_current = current.is_none_or(|handle| handle == session.handle);
     let device_binding = session.device_binding.map(|binding| DeviceBinding {
@@ -273,7 +273,7 @@ fn shown(session: Session, current: Option<&str>) -> Session {
     }
 }
 
-/// The session service's reason, with words for browsers.
+/// The session service's error code, with a message for browsers.
 pub(super) fn failed(failure: SessionError) -> Status {
     if failure.is_unavailable() {
         tracing::warn!(

@@ -1,12 +1,12 @@
-//! A person's sessions, live: the session service's events with a heartbeat of our own.
+//! A person's sessions, live: the session service's events, plus the edge's own heartbeat.
 //!
-//! Built on [`SessionClient::watch`](session_proto::client::SessionClient::watch), which opens the stream again where it
-//! ended, so that a replica that goes away is no affair of the page's. The stream ends after this browser's session has
-//! ended or expired, and when the session service cannot be heard for a while: the page opens another one and reads again
-//! what it shows.
+//! Built on [`SessionClient::watch`](session_proto::client::SessionClient::watch), which resumes a broken
+//! stream, so the page does not notice when a replica goes away. The stream ends after this browser's session
+//! has ended or expired, and when the session service is unreachable for [`UNHEARD_MAX`]. The page then opens
+//! another stream and reads its data again.
 //!
-//! Invariant: nobody hears of a person's sessions for longer than their own session lasts. What no event tells of is looked
-//! up: an ending before the stream was heard, one among what was missed, and expiry.
+//! Invariant: a stream never outlasts the session that opened it. The edge looks up what no event reports: an
+//! end before the stream was connected, an end among missed events, and expiry.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::sessions::cookies::SessionId;
 /// Proxies close connections that are silent for half a minute or more.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// A restarted replica, or another one, is heard within this.
+/// A restarted replica, or another one, answers within this time.
 const UNHEARD_MAX: Duration = Duration::from_secs(15);
 
 type Events = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
@@ -39,15 +39,15 @@ struct BrowserWatch {
     items: BoxStream<'static, WatchItem>,
     beat: Interval,
     browser: Arc<Browser>,
-    /// The handle of this browser's session, and its secret name.
+    /// The handle and the id of this browser's session.
     own: String,
     id: SessionId,
-    /// From then on it has to be looked up whether the session is still there.
+    /// The next time to check that the session still exists.
     look_at_ms: u64,
     _share: Share,
-    /// Where the page can go on: after the last event of the service, its heartbeats included.
+    /// Where the page can resume: after the last event of the service, heartbeats included.
     resume_token: String,
-    /// Since when nothing is heard.
+    /// Since when the session service is silent.
     unheard_since: Option<Instant>,
     ended: bool,
 }
@@ -55,7 +55,7 @@ struct BrowserWatch {
 /// Opens the stream.
 ///
 /// # Errors
-/// The session service refused, or cannot be reached; the session is not there any more.
+/// The session service rejected the call or is unreachable, or the session has ended.
 pub(super) async fn stream(
     browser: &Arc<Browser>,
     current: CurrentSession,
@@ -78,7 +78,7 @@ pub(super) async fn stream(
             None => return Err(unheard()),
         }
     }
-    // From the first moment on the page can come back for what it missed; but not past what it has not been sent yet.
+    // The page can resume from its first event, but not past an event that it has not received yet.
     let resume_token = match items_so_far.as_slice() {
         [WatchItem::Connected, WatchItem::Event(beat)] if beat.kind() == Kind::Heartbeat => {
             beat.resume_token.clone()
@@ -98,7 +98,7 @@ pub(super) async fn stream(
         ended: false,
     };
     watch.look().await?;
-    // The first beat at once: the page learns that it is connected before anything happens.
+    // The first heartbeat goes out at once: the page learns that it is connected.
     let first = watch.event(Kind::Heartbeat);
     Ok(stream::iter([Ok(first)])
         .chain(stream::unfold(watch, next))
@@ -118,17 +118,17 @@ async fn next(mut watch: BrowserWatch) -> Option<(Result<SessionEvent, Status>, 
 }
 
 impl BrowserWatch {
-    /// Looks up whether the session is still there.
+    /// Checks that the session still exists.
     async fn look(&mut self) -> Result<(), SessionError> {
         let session = self.browser.sessions.get(&self.id).await?;
         self.look_at_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
         Ok(())
     }
 
-    /// The page's next event, or why there are no more.
+    /// The page's next event, or the error that ends the stream.
     async fn next_event(&mut self) -> Result<SessionEvent, SessionError> {
         loop {
-            // The service beats several times a second, so that the time is looked at as often.
+            // The service sends several heartbeats a second, so this check runs as often.
             if self.browser.clock.now_ms() >= self.look_at_ms {
                 self.look().await?;
             }
@@ -144,7 +144,7 @@ impl BrowserWatch {
                     if !event.resume_token.is_empty() {
                         self.resume_token.clone_from(&event.resume_token);
                     }
-                    // The service's own beats only tell that it is there.
+                    // The service's own heartbeats only show that it is reachable.
                     if event.kind() != Kind::Heartbeat {
                         return Ok(event);
                     }
@@ -157,7 +157,7 @@ impl BrowserWatch {
                     self.unheard_since.get_or_insert_with(Instant::now);
                 }
                 Some(WatchItem::Lost(error)) => return Err(error),
-                // How far the stream has come; the others are of single replicas only.
+                // `Current` only reports progress; the other items concern single replicas.
                 Some(WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone) => {}
                 None => return Err(unheard()),
             }

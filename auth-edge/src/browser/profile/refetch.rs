@@ -1,8 +1,8 @@
-//! The profile read again at the provider, seldom for one session.
+//! Reads the profile again at the provider, rarely for one session.
 //!
-//! Invariant: however often a session requests it, its bucket bounds the calls to the provider, also when clients hang up.
+//! Invariant: a bucket per session bounds the calls to the provider, also when clients hang up.
 //!
-//! Deliberately absent: sharing between replicas; the bucket is for each of them.
+//! Deliberately absent: sharing between replicas. Each replica has its own bucket.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::sessions::{CurrentSession, TokenFor};
 use crate::sign_in::user::user;
 
-/// When `me` reads userinfo anew.
+/// When `me` reads userinfo again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProfileRefetch {
     /// Never.
@@ -28,22 +28,22 @@ pub(crate) enum ProfileRefetch {
     Always,
 }
 
-/// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for a client that retries.
+/// Refetches per session in [`REFETCH_WINDOW`]: one, and two retries.
 const REFETCHES: u64 = 3;
 
-/// One refetch in five seconds in the long run: a user who has just changed the profile at the provider sees it on the way back.
+/// On average one refetch in five seconds: a user who changes the profile at the provider sees it on return.
 const REFETCH_WINDOW: Duration = Duration::from_secs(15);
 
-/// How often a merge is tried again when the session changes meanwhile.
+/// How often a merge is retried if the session changes meanwhile.
 const MERGES: usize = 3;
 
-/// A bucket for each session.
+/// One bucket per session.
 pub(crate) fn limiter() -> RateLimiter {
     RateLimiter::within(REFETCH_WINDOW, REFETCHES)
 }
 
-/// The session with what the provider says of the person now: reads userinfo with a valid access token, merges it over the user
-/// and saves the merge, if this edge may.
+/// The session with the provider's current claims: reads userinfo with a valid access token, merges it over
+/// the user, and saves the result if this edge may.
 pub(super) async fn refetch(browser: &Browser, current: &CurrentSession) -> Result<Session, HttpError> {
     let Some(provider) = browser.providers.of_session(&current.session.issuer) else {
         tracing::warn!(

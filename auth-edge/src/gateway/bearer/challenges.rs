@@ -1,4 +1,4 @@
-//! How a client learns why its token does not pass, or how to get one: status, and a challenge for each scheme (RFC 6750 section 3,
+//! Status and challenges that tell a client why its token fails, or how to get a token (RFC 6750 section 3,
 //! RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
 
 use axum::http::header;
@@ -13,17 +13,17 @@ use crate::providers::sites::Site;
 use crate::route_table::bearer::BearerRule;
 use crate::values::reserved::RESOURCE_METADATA_PATH;
 
-/// The longest address of metadata that a challenge names, in bytes: a head with two challenges stays under 4 KiB.
+/// The longest metadata URL in a challenge, in bytes: a head with two challenges stays under 4 KiB.
 const MAX_METADATA_URL_BYTES: usize = 1_024;
 
-/// Where the metadata of the resource at this path of the product is (RFC 9728 section 3.1).
+/// The metadata URL of the resource at this path (RFC 9728 section 3.1).
 pub(in crate::gateway) fn metadata_url(site: &Site, path: &str) -> Option<String> {
     let below = if path == "/" { "" } else { path };
     let url = url_at(site, &format!("{RESOURCE_METADATA_PATH}{below}"));
     (url.len() <= MAX_METADATA_URL_BYTES).then_some(url)
 }
 
-/// The URL of a path as clients write it; that of the whole site has no closing slash.
+/// The URL of a path as clients write it. The URL of the whole site has no trailing slash.
 pub(super) fn url_at(site: &Site, path: &str) -> String {
     let mut url = site.base_url.clone();
     url.set_path(path);
@@ -35,7 +35,7 @@ pub(super) fn url_at(site: &Site, path: &str) -> String {
     whole.to_owned()
 }
 
-/// The answer to a client that used this scheme; one of a standard has challenges.
+/// The answer to a client that used this scheme, with challenges for an error that a standard defines.
 pub(super) fn answer(failure: HttpError, presented: &Presentation<'_>, scheme: Scheme) -> Response {
     let mut response = failure.clone().into_response();
     if let HttpError::AccessToken { code, words, .. } = failure {
@@ -54,12 +54,12 @@ pub(super) fn answer(failure: HttpError, presented: &Presentation<'_>, scheme: S
     response
 }
 
-/// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
+/// Shows a client without a token how to get one. Names no error, as RFC 6750 section 3.1 requires.
 pub(in crate::gateway) fn invite(response: &mut Response, rule: &BearerRule, metadata: Option<String>) {
     challenge_with(response, rule, metadata, None, &[]);
 }
 
-/// Adds a challenge for each scheme that may be used; what went wrong stands in that of the scheme the client used.
+/// Adds a challenge for each accepted scheme. The error goes into the one the client used.
 fn challenge_with(
     response: &mut Response,
     rule: &BearerRule,
@@ -72,7 +72,7 @@ fn challenge_with(
             continue;
         }
         let mut all: Vec<(&str, String)> = Vec::new();
-        // Where the scheme that was used may not be, the other one tells.
+        // If the route does not accept the scheme that the client used, the other challenge has the error.
         if used == Some(scheme) || (used.is_some() && rule.dpop_required) {
             all.extend(parameters.iter().cloned());
         }
@@ -93,7 +93,7 @@ fn challenge_with(
     }
 }
 
-/// The algorithms proofs may be signed with.
+/// The accepted signing algorithms of proofs.
 pub(super) fn proof_algorithms() -> Vec<&'static str> {
     let all = SigningAlgorithm::PUBLIC_KEY.iter();
     all.map(|algorithm| algorithm.name()).collect()

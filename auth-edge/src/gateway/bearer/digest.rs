@@ -1,8 +1,8 @@
-//! Hashes that tokens and proofs are remembered by.
+//! Hashes that identify stored tokens and proofs.
 
 use ring::digest;
 
-/// A hash of texts, each with its length before it, so that no two lists of texts are the same bytes.
+/// A hash of texts, each prefixed with its length, so that no two lists hash the same bytes.
 pub(super) fn digest_of(parts: &[&str]) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in parts {

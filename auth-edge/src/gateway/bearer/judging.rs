@@ -1,5 +1,5 @@
-//! One token judged: whose it is, whether it is for this resource, whether it is presented as it is bound, and whether it is enough
-//! for the route. What costs nothing comes first.
+//! Checks one token: its issuer, its audience, its binding, and the requirements of the route. The cheapest
+//! checks come first.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -25,27 +25,27 @@ use crate::route_table::Route;
 use crate::route_table::bearer::{BearerRule, Introspection};
 use crate::values::path::RequestPath;
 
-/// A request that presents a token, as its client sent it, and what judges it.
+/// A request with a token, as its client sent it, and the context of its checks.
 pub(in crate::gateway) struct Presentation<'a> {
     pub(in crate::gateway) gateway: &'a Gateway,
     pub(in crate::gateway) route: &'a Route,
     pub(in crate::gateway) rule: &'a BearerRule,
     /// The headers, and the client or proxy that opened the connection.
     pub(in crate::gateway) client: (&'a HeaderMap, IpAddr),
-    /// The method; empty if the proxy does not name it, and no proof is for that.
+    /// The method; empty if the proxy does not name it. An empty method matches no proof.
     pub(in crate::gateway) method: &'a str,
-    /// Scheme, host and port that the client requested, which its proof is for.
+    /// Scheme, host and port that the client requested; its proof has to name them.
     pub(in crate::gateway) origin: &'a str,
-    /// The same as the token's audience has to name them.
+    /// The origin that the token's audience has to name.
     pub(in crate::gateway) audience_origin: &'a str,
-    /// The path as it came.
+    /// The path as received.
     pub(in crate::gateway) path: &'a str,
-    /// The address of the product, if the edge publishes the resource's metadata.
+    /// The site, if the edge publishes the resource's metadata.
     pub(in crate::gateway) publisher: Option<&'a Site>,
 }
 
 impl Presentation<'_> {
-    /// The token, if it is one that passes.
+    /// The token, if it passes.
     pub(super) async fn judge(
         &self,
         presented: PresentedToken<'_>,
@@ -67,8 +67,8 @@ impl Presentation<'_> {
         Ok(token)
     }
 
-    /// Whether a token for this audience is for the resource: for the audience of the rule where it has one, else for the URL
-    /// requested, for the address of the route, or for one between them.
+    /// Whether a token for this audience is for the resource. If the rule has an audience, only that one
+    /// counts. Otherwise the audience is the requested URL, the route's address, or a path between them.
     fn is_audience(&self, audience: &str) -> bool {
         if let Some(own) = &self.rule.audience {
             return own == audience;
@@ -86,8 +86,8 @@ impl Presentation<'_> {
         })
     }
 
-    /// The provider that judges it: the one its issuer names, or the only one a token that names none can be of. No token is shown
-    /// to a provider that has not made it.
+    /// The provider that verifies the token: its issuer, or the only provider that an opaque token can come
+    /// from. The edge sends no token to another provider.
     fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, TokenRefusal> {
         let providers = &self.gateway.providers;
         let owner = self.gateway.sites.of(self.client.0).owner.as_ref();
@@ -115,7 +115,7 @@ impl Presentation<'_> {
         Ok(provider)
     }
 
-    /// What the token is, by its signature or by what the provider says of it.
+    /// The verdict on the token, by its signature or by introspection.
     async fn verdict(
         &self,
         provider: &IdentityProvider,
@@ -133,7 +133,7 @@ impl Presentation<'_> {
         };
         let ask = async {
             if by_signature {
-                // A failure is not remembered: anybody can make tokens that fail.
+                // Failures are not cached: any client can create tokens that fail.
                 self.verify(provider, raw, now_ms).await.map(Ok)
             } else {
                 self.introspect(provider, raw, now_ms).await
@@ -159,7 +159,7 @@ impl Presentation<'_> {
             .await;
         let token = validated.map_err(|error| {
             if matches!(error.reason(), "signature" | "unknown_key") {
-                // Where the bucket is empty already, the next token is not looked at.
+                // An empty bucket already rejects the next token.
                 let _ = forged.check(self.network(), now_ms);
             }
             Arc::new(error)
@@ -196,7 +196,7 @@ impl Presentation<'_> {
         network(self.gateway.trusted_proxies.client_address(peer, headers))
     }
 
-    /// Whether it is presented as it is bound, and is enough for the route.
+    /// Checks the token's binding and the requirements of the route.
     fn judge_use(&self, token: &VerifiedAccessToken, scheme: Scheme, raw: &str) -> Result<(), TokenRefusal> {
         let headers = self.client.0;
         let proof = match (&token.binding, scheme) {
@@ -222,14 +222,14 @@ impl Presentation<'_> {
         let requirements = &self.route.requirements;
         requirements.check(token.into(), self.gateway.clock.now_ms())?;
         requirements.check_connection(&token.iss, &self.gateway.providers)?;
-        // Last: only a request that passes uses its proof up.
+        // Last: only a request that passes uses up its proof.
         let (proofs, now_ms) = (&self.gateway.bearer.memory.proofs, self.gateway.clock.now_ms());
         proof.map_or(Ok(()), |(thumbprint, proof)| {
             proofs.take(thumbprint, &proof.jti, now_ms)
         })
     }
 
-    /// The proof, if it is for this request and this token; it may have been used before.
+    /// The proof, if it matches this request and this token. Replay is not checked here.
     fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<VerifiedProof, TokenRefusal> {
         let now_ms = self.gateway.clock.now_ms();
         if self.method.is_empty() {

@@ -1,4 +1,4 @@
-//! What is remembered of tokens and proofs.
+//! The caches of tokens and proofs.
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,16 @@ use super::proofs_seen::ProofsSeen;
 use super::verified_tokens::VerifiedTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 
-/// Signatures of one address in a minute that did not verify: a thousandth of a core, and enough that one mistaken client keeps
-/// nobody out who shares its address.
+/// Invalid signatures per address and minute: a thousandth of a core. High enough that one misconfigured
+/// client does not lock out others at its address.
 const FORGED_PER_MINUTE: u64 = 1_200;
-/// Questions about tokens of one address in a minute that the provider answered with no, or not at all: more than a client that
-/// retries.
+/// Failed or negative introspection calls per address and minute: more than a retrying client makes.
 const UNKNOWN_PER_MINUTE: u64 = 120;
 
-/// What judges access tokens.
+/// Verifies access tokens.
 pub(crate) struct BearerTokens {
     verdicts_counted: IntCounterVec,
-    /// Made by the first token: where none come, it takes no memory.
+    /// Created by the first token, so that it takes no memory without tokens.
     pub(super) memory: LazyLock<TokenMemory>,
 }
 
@@ -30,7 +29,7 @@ pub(super) struct TokenMemory {
 }
 
 impl BearerTokens {
-    /// Has seen no token yet.
+    /// Starts with empty caches.
     #[must_use]
     pub(crate) fn new(verdicts_counted: IntCounterVec) -> Self {
         Self {

@@ -1,13 +1,13 @@
-//! Access tokens of API clients in the place of a session: a command line, a service, an MCP client (RFC 6750, RFC 9068,
-//! RFC 7662, RFC 9449, RFC 9728).
+//! Access tokens of API clients in place of a session: a command line, a service, an MCP client (RFC 6750,
+//! RFC 9068, RFC 7662, RFC 9449, RFC 9728).
 //!
 //! Invariants
-//! - Whoever presents a token is judged by it alone: a wrong one never falls back to a cookie.
-//! - A token counts for the audience of its route, from a provider that counts there, as it was bound, or not at all.
-//! - What cannot be judged (keys that were never had, an introspection endpoint that is down) lets nobody in.
-//! - A wrong token costs bounded work: what is cheap is looked at first, and who sends many that are not is told to wait.
+//! - If a request has a token, only the token decides: an invalid one never falls back to a cookie.
+//! - A token passes only with the route's audience, from an accepted provider, and with its binding proven.
+//! - An unverifiable token (missing keys, introspection endpoint down) does not pass.
+//! - An invalid token costs bounded work: cheap checks first, and a limit of invalid tokens per client.
 //!
-//! Deliberately absent: tokens bound to a client certificate (RFC 8705), which end at a proxy as often as here; they are refused.
+//! Deliberately absent: tokens bound to a client certificate (RFC 8705); TLS often ends at a proxy.
 
 mod challenges;
 mod cross_origin;
@@ -33,7 +33,7 @@ pub(super) use self::judging::Presentation;
 pub(crate) use self::memory::BearerTokens;
 pub(super) use self::presented::PROOF;
 
-/// Authorizes a request by the token it presents, or answers it; `None` where it presents none.
+/// Authorizes a request by its token, or answers it; `None` if the request has no token.
 pub(super) async fn authorize(
     presentation: &Presentation<'_>,
 ) -> Result<Option<Arc<VerifiedAccessToken>>, Response> {
@@ -41,7 +41,7 @@ pub(super) async fn authorize(
         return Ok(None);
     };
     let counts = &presentation.gateway.bearer;
-    // A future of its own: requests that come with a cookie do not carry it.
+    // A future of its own, so that requests with a cookie do not carry its size.
     match Box::pin(presentation.judge(presented)).await {
         Ok(token) => {
             counts.count("accepted");

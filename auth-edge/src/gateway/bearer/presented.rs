@@ -1,6 +1,6 @@
-//! The access token of a request, as it is presented (RFC 6750 section 2.1, RFC 9449 section 7.1).
+//! Reads the access token of a request (RFC 6750 section 2.1, RFC 9449 section 7.1).
 //!
-//! Deliberately absent: tokens in the query or in a form (RFC 6750 sections 2.2 and 2.3): both end up in logs.
+//! Deliberately absent: tokens in query or form (RFC 6750 sections 2.2 and 2.3). Both end up in logs.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -10,22 +10,22 @@ pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
 /// How a token is presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// By itself.
+    /// Without a proof.
     Bearer,
     /// With a proof.
     Dpop,
 }
 
-/// A token that was presented: nothing about it is known.
+/// An unverified token as the client sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PresentedToken<'h> {
-    /// How.
+    /// The scheme of the header.
     pub(super) scheme: Scheme,
-    /// The token; none where the header is not what the scheme says.
+    /// The token; `None` if the header does not follow the scheme.
     pub(super) token: Option<&'h str>,
 }
 
-/// What a request presents, if it presents anything: whoever does is judged by it, whatever else comes with it.
+/// The token of a request, if it has one. Then only the token decides, even if the request also has a cookie.
 pub(crate) fn presented(headers: &HeaderMap) -> Option<PresentedToken<'_>> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let found = lines.find_map(of_line)?;

@@ -1,12 +1,12 @@
-//! Proofs that were used: each counts once, as long as its time could pass (RFC 9449 section 11.1).
+//! Used proofs: each passes once within its validity (RFC 9449 section 11.1).
 //!
 //! Invariants
-//! - A proof is remembered at least for as long as [`oidc::verify_proof`] would take it, and nothing a client does makes room by
-//!   forgetting one: where there is no room, no proof passes.
-//! - No key has more than its share of the room.
+//! - A proof is remembered for at least as long as [`oidc::verify_proof`] accepts it. No client can evict
+//!   one: if the store is full, no proof passes.
+//! - Each key has a bounded share of the store.
 //!
-//! Deliberately absent: sharing between replicas. A proof that was stolen with its token may be used once at each of them, for
-//! the one request it names.
+//! Deliberately absent: sharing between replicas. An attacker can use a stolen proof and token once at each
+//! replica, for the one request the proof names.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -18,13 +18,12 @@ use super::digest::digest_of;
 use super::refusal::TokenRefusal;
 use crate::http::protect::rate_limit::RateLimiter;
 
-/// How long a generation of proofs is added to: from the earliest to the latest a proof may be shown. The one before it is kept
-/// as well, so that each is remembered for at least so long.
-/// The second more is what seconds cut off.
+/// How long a generation collects proofs: from the earliest to the latest time a proof is accepted, plus a
+/// second for rounding. The previous generation is kept too, so each proof is remembered at least that long.
 const GENERATION_MS: u64 = (2 * PROOF_WINDOW_SECS + 1) * 1_000;
-/// Proofs of one generation: 4.5 MiB, for 1,600 a second.
+/// Proofs per generation: 4.5 MiB, for 1,600 a second.
 const MAX_PROOFS: usize = 200_000;
-/// Proofs of one key in a minute: a hundred a second.
+/// Proofs per key and minute: a hundred a second.
 const OF_ONE_KEY: u64 = 6_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -49,7 +48,7 @@ impl ProofsSeen {
         }
     }
 
-    /// Uses up the proof `jti` of the key of this thumbprint.
+    /// Uses up the proof `jti` of the key with this thumbprint.
     pub(super) fn take(&self, thumbprint: &str, jti: &str, now_ms: u64) -> Result<(), TokenRefusal> {
         let name = name(thumbprint, jti);
         let mut seen = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,14 +68,14 @@ impl ProofsSeen {
         if seen.current.len() >= MAX_PROOFS {
             return Err(TokenRefusal::Overloaded);
         }
-        // Only what takes room counts for the share: whoever repeats a proof of somebody's uses none of it up.
+        // Only new entries count for the share: a replayed proof uses up none of the key's share.
         self.of_key.check(thumbprint, now_ms)?;
         seen.current.insert(name);
         Ok(())
     }
 }
 
-/// What a proof is remembered by: `jti` is unique for its key alone.
+/// The stored name of a proof: `jti` is unique for its key only.
 fn name(thumbprint: &str, jti: &str) -> [u8; 16] {
     let mut name = [0; 16];
     name.copy_from_slice(&digest_of(&[thumbprint, jti])[..16]);
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_proof_counts_once_for_as_long_as_it_could_be_shown() {
-        // Whenever in a generation it comes.
+        // At any time within a generation.
         for first in [0, 1, 60_000, GENERATION_MS - 1, GENERATION_MS, GENERATION_MS + 1] {
             let seen = ProofsSeen::new();
             assert!(seen.take("key", "before", START).is_ok());

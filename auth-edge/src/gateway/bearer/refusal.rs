@@ -1,5 +1,5 @@
-//! Why an access token does not pass, and how the client is told: error code, status, and the challenge that leads it to the
-//! resource's metadata (RFC 6750 section 3, RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
+//! Why an access token fails, with the client's answer: error code, status, and a challenge with the metadata
+//! URL (RFC 6750 section 3, RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
 
 use std::sync::Arc;
 
@@ -12,41 +12,41 @@ use crate::http::errors::{HttpError, Limit};
 use crate::http::protect::rate_limit::TooMany;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 
-/// Why a token does not pass.
+/// Why a token fails.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.told().1.words())]
 pub(super) enum TokenRefusal {
-    /// The header is not what its scheme says.
+    /// The header does not follow its scheme.
     Malformed,
-    /// The token itself.
+    /// The token itself is invalid.
     #[error(transparent)]
     Token(#[from] Arc<AccessTokenError>),
-    /// A token that is no JWT, where the provider is not asked about tokens.
+    /// The token is not a JWT, and the provider's introspection is not in use.
     Opaque,
-    /// `iss` is none of the providers, or not the one the host belongs to.
+    /// `iss` names no configured provider, or not the provider of the host.
     Issuer,
     /// A bound token without a proof.
     WithoutProof,
-    /// A token that is bound to nothing, with a proof, or where only bound ones pass.
+    /// An unbound token with a proof, or on a route that accepts only bound tokens.
     NotBound,
-    /// The proof.
+    /// The proof is invalid.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// The proof was seen before.
+    /// The proof was used before.
     Replay,
     /// The token lacks a scope.
     Scope,
     /// `authorization_details` narrow the token, and neither the edge nor the upstream looks at them.
     AuthorizationDetails,
-    /// The token was issued by another provider than the route is for.
+    /// The issuer is not the provider of the route.
     Connection,
-    /// What the route requires of everybody.
+    /// The token does not meet the requirements of the route.
     Missing(HttpError),
-    /// A younger or stronger authentication of the person is required.
+    /// The route requires a more recent or stronger authentication.
     StepUp,
-    /// Too much was refused of late.
+    /// Too many recent failures.
     TooMany(#[from] TooMany),
-    /// More questions to providers are open than may be, or more proofs came than can be remembered.
+    /// Too many introspection calls are open, or the store of proofs is full.
     Overloaded,
 }
 
@@ -57,14 +57,14 @@ impl From<Missing> for TokenRefusal {
             Missing::Organization => Self::Missing(WRONG_ORGANIZATION),
             Missing::Connection => Self::Connection,
             Missing::NotBySignIn(failure) => Self::Missing(failure),
-            // A token is no session and holds no other one.
+            // A token is no session and holds no other token.
             Missing::Session | Missing::Device | Missing::Token(_) => Self::Malformed,
         }
     }
 }
 
 impl TokenRefusal {
-    /// A short name that stays, for logs and metrics; and the answer, an [`HttpError::AccessToken`] where a standard has one.
+    /// A stable short name for logs and metrics, and the answer ([`HttpError::AccessToken`] if standard).
     pub(super) fn told(&self) -> (&'static str, HttpError) {
         let standard = |code, status, words| HttpError::AccessToken { code, status, words };
         let invalid = |words| standard("invalid_token", StatusCode::UNAUTHORIZED, words);

@@ -1,10 +1,10 @@
-//! A protected resource: what clients know a route with `bearer` by, and the metadata by which they find out where to get a
-//! token for it (RFC 9728).
+//! A protected resource: the identifier of a route with `bearer`, and the metadata that tell clients where to
+//! get a token for it (RFC 9728).
 //!
 //! Invariants
-//! - The metadata of a route says nothing a challenge of its guard would not say to a stranger.
-//! - The metadata names the URL that the client requests, for a client uses no other (RFC 9728 section 3.3), and a token for
-//!   that URL passes. Where the rule names an audience, the metadata names that: no other token passes.
+//! - The metadata reveal no more than a challenge of the route's guard reveals to an anonymous client.
+//! - The metadata name the URL that the client requests, as RFC 9728 section 3.3 requires, and a token for it
+//!   passes. If the rule names an audience, the metadata name that: no other token passes.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::route_table::bearer::BearerRule;
 use crate::route_table::{Requested, Route};
 use crate::values::path::RequestPath;
 
-/// How long clients may keep the metadata: a changed route table is told within it.
+/// How long clients may cache the metadata, and thus keep using an outdated route table.
 const METADATA_MAX_AGE: &str = "public, max-age=300";
 
-/// How many segments of a metadata path come before the resource's own.
+/// The segments of a metadata path before the resource's own.
 const METADATA_SEGMENTS: usize = 2;
 
-/// Answers for the metadata of a route with `bearer`; what else lies below the path is the route table's, like every other.
+/// Answers with the metadata of a route with `bearer`. Other paths below the prefix follow the route table.
 pub(crate) async fn metadata(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     match route_of(&gateway, &request) {
         Some((route, path)) => document(&gateway, &route, &path, &request),
@@ -36,7 +36,7 @@ pub(crate) async fn metadata(State(gateway): State<Arc<Gateway>>, request: Reque
     }
 }
 
-/// The route with `bearer` that a metadata path is about, and the path of the resource.
+/// The route with `bearer` that a metadata path names, and the path of the resource.
 fn route_of(gateway: &Gateway, request: &Request) -> Option<(Arc<Route>, String)> {
     let path = RequestPath::parse(request.uri().path()).ok()?;
     let path = path.to_encoded(METADATA_SEGMENTS);
@@ -50,7 +50,7 @@ fn route_of(gateway: &Gateway, request: &Request) -> Option<(Arc<Route>, String)
         let found = gateway.routes.with(|table| table.routes.find(requested));
         found.route().filter(|route| route.bearer.is_some())
     };
-    // Where rules tell methods apart, that of reading; else that of calling.
+    // If rules differ by method, take the rule for GET, else the rule for POST.
     let route = by(&Method::GET).or_else(|| by(&Method::POST))?;
     Some((route, path))
 }
@@ -59,7 +59,7 @@ fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> 
     let Some(rule) = &route.bearer else {
         return HttpError::NotFound.into_response();
     };
-    // It is for everybody's eyes, and a client in a browser is of another origin.
+    // The metadata are public, and a browser client has another origin.
     let any_origin = [(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
     match *request.method() {
         Method::GET | Method::HEAD => {
@@ -73,7 +73,7 @@ fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> 
             )
                 .into_response()
         }
-        // Clients in browsers add headers of their own, and ask before they do.
+        // Browser clients add their own headers, and send a preflight first.
         Method::OPTIONS => {
             let allowed = [
                 (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
@@ -85,7 +85,7 @@ fn document(gateway: &Gateway, route: &Route, path: &str, request: &Request) -> 
     }
 }
 
-/// The members of RFC 9728 section 2 that say something here.
+/// The members of RFC 9728 section 2 that apply here.
 fn members(gateway: &Gateway, route: &Route, rule: &BearerRule, site: &Site, resource: &str) -> Value {
     let counts = |issuer: &str, id: &str| {
         site.owner.as_ref().is_none_or(|owner| owner == issuer)

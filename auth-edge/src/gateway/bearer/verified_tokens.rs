@@ -1,12 +1,12 @@
-//! Access tokens whose verdict is remembered: signatures that verified, and what the provider said of a token.
+//! A cache of verdicts on access tokens: verified signatures, and introspection answers.
 //!
 //! Invariants
-//! - A verdict is found by all it depends on: the token, the provider, and how it was judged. What it is compared with for each
-//!   request (audience, scopes, the time) is no part of it.
-//! - Nothing is remembered beyond the token's own end.
-//! - Memory is bounded in bytes, whatever clients send and whatever a provider says of it.
+//! - The key of a verdict covers all it depends on: the token, the provider, and the kind of check. The
+//!   checks of each request (audience, scopes, time) are not part of it.
+//! - No entry outlives its token.
+//! - Memory is bounded in bytes for any input of clients and providers.
 //!
-//! Keys are hashes: no token is kept.
+//! Keys are hashes: the cache stores no token.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde_json::{Map, Value};
 
-/// Memory of all verdicts together, in bytes: about two thousand tokens with the usual claims.
+/// Memory of all verdicts, in bytes: about two thousand tokens with the usual claims.
 const WEIGHT_MAX: u64 = 16 * 1024 * 1024;
-/// Verdicts expected.
+/// Expected number of verdicts.
 const EXPECTED: usize = 4_096;
-/// What a verdict weighs besides its claims: its place, its key, its fields.
+/// The weight of a verdict without its claims: its slot, its key, its fields.
 const ENTRY_BYTES: usize = 256;
-/// Lists and trees take up to so many times what they hold: half of their places may be free.
+/// Lists and trees take up to this many times the size of their contents: half of the capacity may be free.
 const SPARE_FACTOR: usize = 2;
-/// The heaviest verdict that is remembered, in bytes: many times the usual claims, and 256 of them fit. What is heavier is judged
-/// anew each time.
+/// The heaviest verdict that is cached, in bytes: many times the usual claims, and 256 of them fit. Heavier
+/// ones are verified each time.
 const MAX_VERDICT_BYTES: u64 = 64 * 1024;
-/// How long nobody asks again after a provider could not be asked: those who waited for the answer share it.
+/// How long a failed introspection call blocks the next one: all waiting requests share the failure.
 const FAILURE_PAUSE_MS: u64 = 500;
-/// How long an introspection's answer counts, yes and no alike: a revocation is noticed so much later (RFC 7662, section 4, leaves the
-/// time to the resource server), and a client that calls once a second costs the provider a tenth of its calls.
+/// Lifetime of an introspection answer, positive or negative: the longest delay of a revocation (RFC 7662,
+/// section 4). A client that calls once a second costs the provider a tenth of its calls.
 pub(super) const INTROSPECTION_MAX_AGE_MS: u64 = 10_000;
-/// How long a verified signature counts: a key that was withdrawn is noticed so much later than with every other token.
+/// Lifetime of a verified signature: the longest extra delay until a withdrawn key is noticed.
 pub(super) const SIGNATURE_MAX_AGE_MS: u64 = 60_000;
 
-/// What all of a verdict depends on, hashed: the token, its provider, and how it was judged.
+/// A hash of all a verdict depends on: the token, its provider, and the kind of check.
 pub(super) type VerdictKey = [u8; 32];
 
-/// What a token is, or why it is nothing.
+/// The verified token, or why it is invalid.
 pub(super) type Verdict = Result<Arc<VerifiedAccessToken>, Arc<AccessTokenError>>;
 
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl Weighter<VerdictKey, Remembered> for ByBytes {
     }
 }
 
-/// The verdicts remembered.
+/// The cached verdicts.
 pub(super) struct VerifiedTokens(Cache<VerdictKey, Remembered, ByBytes>);
 
 impl VerifiedTokens {
@@ -64,8 +64,8 @@ impl VerifiedTokens {
         Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes))
     }
 
-    /// The verdict on a token, from memory, from whoever is asking already, or from `ask`; where that gives none, the next one asks
-    /// anew.
+    /// The verdict on a token: from the cache, from a call in flight, or from `ask`. If `ask` fails, the next
+    /// request asks again.
     pub(super) async fn find_or_ask<E>(
         &self,
         key: &VerdictKey,
@@ -81,7 +81,7 @@ impl VerifiedTokens {
             Err(place) => {
                 let verdict = ask.await?;
                 if let Some(remembered) = remembered(&verdict, now_ms, max_age_ms) {
-                    // Refused only where the place was taken meanwhile; the verdict is good all the same.
+                    // The insert fails only if the slot was taken meanwhile; the verdict is still valid.
                     let _ = place.insert(remembered);
                 }
                 Ok(verdict)
@@ -90,7 +90,7 @@ impl VerifiedTokens {
     }
 }
 
-/// What is remembered of a verdict; nothing of one that weighs too much.
+/// The cache entry of a verdict; `None` if the verdict is too heavy.
 fn remembered(verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> Option<Remembered> {
     let until_ms = match verdict {
         Err(error) if matches!(**error, AccessTokenError::Provider(_)) => {
