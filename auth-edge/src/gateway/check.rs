@@ -1,13 +1,13 @@
 //! Forward auth: nginx `auth_request`, Traefik and Caddy ask whether a request may pass.
 //!
 //! Invariants
-//! - The proxy's description of the original request counts only from a trusted proxy. It chooses the rule (`[[check]]`), the
-//!   site whose sessions count, and the return address.
-//! - If there are rules, a request that none of them answers does not pass.
-//! - The session decides whether the request passes, or an access token if the rule takes them.
+//! - Only a trusted proxy can describe the original request. Its description chooses the rule (`[[check]]`),
+//!   the site of the session, and the return address.
+//! - If there are rules, a request without a matching rule does not pass.
+//! - The session decides whether the request passes, or an access token if the rule accepts one.
 //!
-//! The access token is for a proxy that checks a request. A page's own script that requests this route gets none, neither
-//! here nor through a proxy.
+//! Only a proxy that checks a request receives the access token. A page's own script never does, neither here
+//! nor through a proxy.
 
 mod passed;
 mod refused;
@@ -34,11 +34,11 @@ use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 use crate::values::forwarded::{self, OriginalRequest};
 use crate::values::reserved::CHECK_PATH;
 
-/// Response extension: the headers of the answer that are for the application, besides the edge's own, and the names that no
-/// client may send.
+/// Response extension: the headers of the answer that are for the application, besides the edge's own, and
+/// the names that no client may send.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForApplication {
-    /// Whether the client's own access token is not for the application.
+    /// Whether the client's own access token is kept from the application.
     pub(crate) token_ends_here: bool,
     /// Headers of this answer.
     pub(crate) headers: Vec<HeaderName>,
@@ -46,7 +46,7 @@ pub(crate) struct ForApplication {
     pub(crate) names: ToldNames,
 }
 
-/// Answers a proxy that asks whether a request may pass.
+/// Answers a forward-auth check.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let (mut asking, _body) = request.into_parts();
     let original = original(&gateway, &asking);
@@ -65,7 +65,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     no_store(judged.unwrap_or_else(refused))
 }
 
-/// The request that a check is about: what a caller inside this process says, or a trusted proxy.
+/// The request that a check is about, as described by a caller inside this process or by a trusted proxy.
 fn original(gateway: &Gateway, asking: &Parts) -> OriginalRequest {
     let peer = request::peer(&asking.extensions);
     let inside = asking.extensions.get::<OriginalRequest>();
@@ -73,7 +73,7 @@ fn original(gateway: &Gateway, asking: &Parts) -> OriginalRequest {
     inside.cloned().unwrap_or_else(by_proxy)
 }
 
-/// Writes the host of the original address into `Host`, so that the site whose sessions count is that of the address.
+/// Writes the original host into `Host`, so that the site of that host provides the session.
 fn name_original_host(gateway: &Gateway, headers: &mut HeaderMap, original: &OriginalRequest) {
     let parts = original.url.as_deref().and_then(forwarded::parts);
     if gateway.sites.has_hosts()
@@ -84,7 +84,7 @@ fn name_original_host(gateway: &Gateway, headers: &mut HeaderMap, original: &Ori
     }
 }
 
-/// The answer to a check that passes, or the refusal.
+/// The answer to a check: passed or rejected.
 async fn judge(
     gateway: &Gateway,
     asking: &Parts,
@@ -123,7 +123,7 @@ async fn judge(
         return pass(&Authorized::default(), None).map_err(refused);
     }
     let missing = |session, missing| refused::refuse(gateway, (asking, original), route, session, missing);
-    // The proxy sends a cookie with the application's answer: after a body, that is late.
+    // If the request has a body, the cookie of the application's answer reaches the browser late.
     let is_late = gateway.sessions.rotation.is_some() && may_have_a_body(original);
     let rolls = route.is_none_or(|route| route.rolls);
     let current = guard::session(gateway, client, rolls, is_late)
@@ -156,7 +156,7 @@ async fn judge(
     pass(&authorized, cookie).map_err(refused)
 }
 
-/// The access token to hand out: for the API that the rule names, else for the one that the proxy's configuration names.
+/// The access token of the answer: for the rule's API, else for the API the proxy configures.
 async fn access_token(
     gateway: &Gateway,
     asking: &Parts,
@@ -181,13 +181,13 @@ async fn access_token(
     }
 }
 
-/// Whether the caller is inside this process, as Envoy's protocol is.
+/// Whether the caller is inside this process, such as the Envoy service.
 fn is_from_inside(asking: &Parts) -> bool {
     asking.extensions.get::<OriginalRequest>().is_some()
 }
 
-/// Whether the check is about a request to somewhere else: the caller is inside this process, or a trusted proxy that names
-/// the address. A trusted proxy that passes a browser's own request for this route on is neither.
+/// Whether the check is about another request: the caller is inside this process, or a trusted proxy that
+/// names an address. A browser's own request for this route through a trusted proxy is not a check.
 fn is_about_another_request(gateway: &Gateway, asking: &Parts) -> bool {
     if is_from_inside(asking) {
         return true;
@@ -199,7 +199,7 @@ fn is_about_another_request(gateway: &Gateway, asking: &Parts) -> bool {
     path.is_some_and(|path| !path.ends_with(CHECK_PATH.as_bytes()))
 }
 
-/// Whether the original request may have a body; it may if the proxy does not name its method.
+/// Whether the original request may have a body: yes if the proxy does not name its method.
 fn may_have_a_body(original: &OriginalRequest) -> bool {
     !matches!(
         original.method,

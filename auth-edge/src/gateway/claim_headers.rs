@@ -1,10 +1,10 @@
-//! The headers that tell an application who somebody is, under the names it reads, from claims: those of a session or of a
-//! token, which it does not know apart.
+//! Builds the identity headers of an application, under the names it reads, from claims. The application
+//! cannot tell whether they come from a session or from a token.
 //!
 //! Invariants
-//! - A value is the whole of what it stands for or is not sent: nothing is cut off, trimmed or bent into another identity.
+//! - A value is sent whole or not at all: it is never cut, trimmed or altered into another identity.
 //! - No value holds a control character.
-//! - The members of a list are told apart by commas alone.
+//! - Only commas separate the members of a list.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -19,29 +19,29 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::route_table::principal::Principal;
 use crate::route_table::upstream_headers::{HeaderEncoding, HeaderSource, UpstreamHeaders};
 
-/// The longest value, in bytes: a few hundred groups, and half of what servers take for one line (8 KiB).
+/// The longest value, in bytes: a few hundred groups, and half of a server's usual limit per line (8 KiB).
 const MAX_VALUE_BYTES: usize = 4_096;
 
-/// All values of one request together, in bytes: beside them go cookies, a token or an assertion, within the same 8 KiB that
-/// many servers take for all headers.
+/// All values of one request, in bytes. Cookies, a token or an assertion share the usual limit of 8 KiB for
+/// all headers.
 const MAX_TOTAL_BYTES: usize = 6_144;
 
-/// What is percent-encoded besides what is not ASCII.
+/// Percent-encoded characters, besides all that are not ASCII.
 const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b',').add(b'%');
 
-/// How often the log tells of one header of one session: every request leaves it out.
+/// How often the log reports the same header of the same session: every request leaves it out.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
-/// Which headers the log has told of as left out. Clones share it.
+/// The left-out headers that were logged recently. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct LeftOutHeaders(
-    /// Made by the first one: where all are sent, it takes no memory.
+    /// Created by the first left-out header, so that it takes no memory without one.
     Arc<OnceLock<RateLimiter>>,
 );
 
 impl LeftOutHeaders {
-    /// Tells the log and the audit log of a header, or a claim within one, that is left out, unless it was told lately. The log
-    /// names the session by its handle, and a person never.
+    /// Reports a left-out header, or a claim within one, to the log and the audit log, unless it did so
+    /// recently. The log names the session by its handle, and never a person.
     pub(crate) fn tell(
         &self,
         header: &HeaderName,
@@ -100,7 +100,7 @@ pub(crate) enum LeftOut {
 }
 
 impl LeftOut {
-    /// As audit records have it.
+    /// The name in audit records.
     const fn name(self) -> &'static str {
         match self {
             Self::Control => "control",
@@ -113,8 +113,8 @@ impl LeftOut {
     }
 }
 
-/// The headers of a table for somebody. One whose claim is absent, empty or can not be written is left out; the latter is told
-/// in both logs, by the name of the header.
+/// The headers of a table for a principal. A header is left out if its claim is absent, empty or cannot be
+/// written. Both logs report the last case, with the header's name.
 pub(crate) fn of(
     table: &UpstreamHeaders,
     who: Principal<'_>,
@@ -152,7 +152,7 @@ pub(crate) fn of(
     headers
 }
 
-/// A claim as a header says it; nothing if it is null or an empty list.
+/// A claim as a header value; `None` if it is null or an empty list.
 fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, LeftOut> {
     let Value::Array(members) = value else {
         return match scalar(value)? {

@@ -1,7 +1,7 @@
-//! What a page of another site can have a browser send to a guarded route, with the cookie the browser adds.
+//! Rejects requests that a page of another site makes a browser send to a guarded route with its cookie.
 //!
-//! Invariant: only what changes nothing passes without a word on where it comes from; a preflight passes without a session
-//! because it carries nothing. Deliberately absent: `SameSite`; it is settable, and knows sites, not origins.
+//! Invariant: only requests that change nothing pass without a proof of origin. A preflight passes without a
+//! session. Deliberately absent: `SameSite`, which is configurable and compares sites, not origins.
 
 use axum::http::{HeaderMap, Method, header};
 use url::{Url, form_urlencoded};
@@ -12,8 +12,8 @@ use crate::http::protect::csrf::{self, Provenance, provenance_or_referer};
 use crate::route_table::{Csrf, Route};
 use crate::values::header_name::folded;
 
-/// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no
-/// body. What calls itself one and carries more is judged like any other request.
+/// A preflight: whether a script of another origin may send a request (Fetch, section 4.8). A preflight has
+/// no credentials and no body; one that has is checked like any other request.
 pub(super) fn is_preflight(route: &Route, request: &RequestHead<'_>) -> bool {
     is_preflight_head(&request.parts.method, &request.parts.headers)
         && !request.has_body
@@ -39,7 +39,7 @@ fn is_preflight_head(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether no page of another origin can have sent it, as far as the route requires.
+/// Whether the request cannot come from a page of another origin, as far as the route requires.
 pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bool {
     let required = route.csrf;
     if required == Csrf::None || !changes_something(route, request) {
@@ -51,13 +51,13 @@ pub(super) fn is_own(route: &Route, request: &RequestHead<'_>, base: &Url) -> bo
     proves && provenance_or_referer(&request.parts.headers, base) != Provenance::Foreign
 }
 
-/// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
-/// by a WebSocket, which no other rule of browsers stops.
+/// Whether a page of another origin could do harm with the browser's cookie: by an unsafe method, or by a
+/// WebSocket, which no other browser rule stops.
 fn changes_something(route: &Route, request: &RequestHead<'_>) -> bool {
     !request.parts.method.is_safe() || request.is_websocket || is_overridden(route, request)
 }
 
-/// Whether the request names a second method, by which the application of this route could change something.
+/// Whether the request names a second method that the application of this route could obey.
 fn is_overridden(route: &Route, request: &RequestHead<'_>) -> bool {
     route.guards_method_override
         && names_other_method(
@@ -74,7 +74,7 @@ fn names_other_method(headers: &HeaderMap, query: &str) -> bool {
     by_header || parameters.any(|(name, value)| is_method_parameter(&name) && names_change(&value))
 }
 
-/// Whether frameworks take this for `_method`: PHP makes one of `.method` and ` method` too.
+/// Whether frameworks read this name as `_method`: PHP also accepts `.method` and ` method`.
 fn is_method_parameter(name: &str) -> bool {
     let name = name.trim_start();
     name.len() == METHOD_PARAMETER.len() && folded(&name.to_ascii_lowercase()) == folded(METHOD_PARAMETER)

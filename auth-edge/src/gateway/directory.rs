@@ -1,13 +1,13 @@
-//! Serving a folder: a single-page app as its build left it.
+//! Serves a folder: a single-page app as its build left it.
 //!
 //! Invariants
-//! - The path was normalised before it comes here.
-//! - A file whose name carries its hash is kept by browsers for good, everything else is revalidated.
-//! - A missing asset is 404, never the app.
-//! - No part of a file continues what a client has of another.
+//! - The path is normalised before it comes here.
+//! - Browsers cache a file with a hash in its name permanently, and revalidate every other file.
+//! - A missing asset answers 404, never the app.
+//! - A range never continues another file that the client has a part of.
 //!
-//! Compressed neighbours (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out
-//! of the folder.
+//! Compressed files next to the original (`.br`, `.gz`) are served to browsers that accept them. Symbolic
+//! links never lead out of the folder.
 
 mod folder_backend;
 mod ranges;
@@ -26,19 +26,19 @@ use self::folder_backend::FolderBackend;
 use crate::http::errors::HttpError;
 use crate::values::path::RequestPath;
 
-/// A name with a hash never changes its content (RFC 8246).
+/// The content of a file with a hash in its name never changes (RFC 8246).
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// Everything else is checked with the server each time.
+/// Browsers revalidate every other file each time.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// Where the build puts files with a hash in their name.
+/// The folder where the build puts files with a hash in their name.
 const HASHED: &str = "assets";
 
-/// How many characters of a hash the build puts into a name at least.
+/// The minimum length of a hash in a file name.
 const HASH_CHARS: usize = 8;
 
-/// Bytes of a file that are read at once. Twice as many are held for each answer that its client does not take.
+/// Bytes read at once from a file. Each answer to a slow client holds twice as many.
 const PIECE: usize = 16 * 1024;
 
 /// Answers a request from a folder.
@@ -46,7 +46,7 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, mut h
     if !matches!(head.method, Method::GET | Method::HEAD) {
         return HttpError::MethodNotAllowed("GET, HEAD".into()).into_response();
     }
-    // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is meant to be seen.
+    // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is public.
     if path
         .segments()
         .iter()
@@ -84,7 +84,7 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, mut h
     response
 }
 
-/// Whether a file name looks like `name-HASH.ext`, HASH being eight or more characters that are no plain word.
+/// Whether a file name has the form `name-HASH.ext`. HASH: eight or more characters, not a plain word.
 fn carries_hash(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     // The hash itself may hold a hyphen.

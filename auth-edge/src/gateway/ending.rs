@@ -1,12 +1,12 @@
-//! Answers and uploads of a session that end with it, and streams that end with the edge.
+//! Ends the answers and uploads of a session with the session, and streams when the edge stops.
 //!
 //! | Answer | Ends |
 //! |---|---|
-//! | event stream | as a whole: browsers drop the event that is not complete, and connect again |
-//! | gRPC | with a status in its trailers: `UNAUTHENTICATED` with the session, `UNAVAILABLE` when the edge stops |
-//! | any other | is cut: HTTP/1.1 gets no last chunk or too few bytes, HTTP/2 a RST_STREAM, so that no client takes a part for the whole (RFC 9112, section 8; RFC 9113, section 8.1) |
+//! | event stream | as a whole: browsers drop an incomplete event, and reconnect |
+//! | gRPC | with a status in its trailers: `UNAUTHENTICATED` for the session, `UNAVAILABLE` for the edge |
+//! | other | cut: missing last chunk or bytes (RFC 9112, section 8), RST_STREAM (RFC 9113, section 8.1) |
 //!
-//! Small bodies are left alone: they are over before anybody could look.
+//! Small bodies are not watched: they end before a check could run.
 
 use std::future::Future as _;
 use std::io;
@@ -22,19 +22,19 @@ use tonic::Status;
 use crate::http::mapped_body::map_polls;
 use crate::sessions::{CurrentSession, OpenStream, OpenStreams};
 
-/// A body of at most this many bytes leaves in one piece.
+/// A body of at most this many bytes is sent in one piece.
 const SMALL_BYTES: u64 = 64 * 1024;
 
-/// Whether a body may take long to pass.
+/// Whether a body may take long to send.
 fn is_long(body: &impl HttpBody) -> bool {
     body.size_hint().upper().is_none_or(|bytes| bytes > SMALL_BYTES)
 }
 
-/// A kind of answer that has an end of its own.
+/// A kind of answer that has its own way to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamKind {
     Events,
-    /// gRPC-Web has its status in its body, so it is none.
+    /// Not gRPC-Web: its status is in its body.
     Grpc,
 }
 
@@ -51,7 +51,7 @@ impl StreamKind {
     }
 }
 
-/// An answer that ends with the session it is made for, and a stream that ends when the edge is `overdue` to stop.
+/// An answer that ends with its session, and a stream that ends when the edge is `overdue` to stop.
 pub(super) fn until_ended(
     answer: Response,
     streams: &OpenStreams,
@@ -98,7 +98,7 @@ pub(super) fn until_ended(
     })
 }
 
-/// The stream of a request whose body may take long, on behalf of its session if it has one.
+/// Registers the upload of a request with a long body as a stream of its session, if the request has one.
 pub(super) fn upload(
     body: &Body,
     streams: &OpenStreams,
@@ -108,7 +108,7 @@ pub(super) fn upload(
     Some(streams.open(&session.session.handle))
 }
 
-/// Is over once the session of a stream has ended: never without one.
+/// Completes when the session of a stream has ended; never without a session.
 pub(super) async fn ended(open: Option<&OpenStream>) {
     match open {
         Some(open) => open.ended().await,

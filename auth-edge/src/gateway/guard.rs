@@ -1,9 +1,9 @@
-//! Which requests are authorized.
+//! Decides which requests are authorized.
 //!
 //! Invariants
-//! - A guarded route never answers from its upstream before its guard has said yes.
-//! - A session service that cannot be reached is 503 and changes no cookie.
-//! - Nothing but the session decides, or on routes that take them an access token; no header ever skips a guard.
+//! - A guarded route contacts its upstream only after its guard has approved the request.
+//! - If the session service is unreachable, the edge answers 503 and changes no cookie.
+//! - Only the session decides, or an access token on routes that accept one. No header ever skips a guard.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) async fn authorize(
     }
     let base = &gateway.sites.of(&request.parts.headers).base_url;
     if !cross_site::is_own(route, request, base) {
-        // A program without a token needs the challenge, and there is no cookie that a page could misuse.
+        // A program without a token needs the challenge. There is no cookie that a page could misuse.
         if bearer::other_origins_may_read(gateway, route, &request.parts.headers) {
             return Err(refusal::refuse(gateway, route, request, None, Missing::Session));
         }
@@ -76,7 +76,7 @@ pub(super) async fn authorize(
     })
 }
 
-/// The session of a request, and whether this counts as its use. An answer that is late for the cookie rotates none.
+/// The session of a request, and whether the request counts as use. A late answer never rotates the cookie.
 pub(super) async fn session(
     gateway: &Gateway,
     (headers, peer): (&HeaderMap, IpAddr),
@@ -93,7 +93,7 @@ pub(super) async fn session(
     current.map_err(|error| HttpError::session_service_down(&error, "a guard cannot ask for the session"))
 }
 
-/// What a session misses of what a route requires; if nothing, the access token that the route requires.
+/// Checks a session against the requirements of a route. Returns the access token if the route requires one.
 pub(super) async fn met_by(
     gateway: &Gateway,
     route: &Route,
@@ -111,7 +111,7 @@ pub(super) async fn met_by(
     }
 }
 
-/// Whether a session owes no sign-in and meets requirements. What a sign-in was requested for and did not bring is not asked for again.
+/// Whether a session needs no new sign-in and meets the requirements. A failed sign-in is not repeated.
 pub(super) fn meets(
     gateway: &Gateway,
     requirements: &Requirements,
@@ -157,9 +157,9 @@ pub(super) async fn token(
         | ErrorReason::ErrMissingRefreshToken
         | ErrorReason::ErrInvalidArgument => HttpError::by_session_service(&error),
         _ if error.is_unavailable() => HttpError::SessionServiceDown,
-        // It ended just now.
+        // The session ended meanwhile.
         ErrorReason::ErrMissingSession => return Err(Missing::Session),
-        // Missing, expired, refused: signing in again brings one.
+        // Missing, expired or rejected: a new sign-in brings a token.
         _ => return Err(Missing::Token(reason)),
     };
     if reason != ErrorReason::ErrInsufficientScope {

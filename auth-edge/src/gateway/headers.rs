@@ -1,12 +1,13 @@
-//! What headers cross the edge, in both directions.
+//! Filters the headers that cross the edge, in both directions.
 //!
 //! Invariants
-//! - The upstream sees no identity header but ours, in whatever spelling.
-//! - No cookie of ours leaves.
-//! - No upstream sets a cookie of ours.
-//! - Hop-by-hop headers, also those a client names in `Connection`, are removed before ours are added, so that no client can
-//!   have ours removed (RFC 9110, section 7.6.1).
-//! - No header of a client's says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
+//! - The upstream receives only the edge's identity headers, in any spelling.
+//! - Our cookies never reach an upstream.
+//! - No upstream sets one of our cookies.
+//! - Hop-by-hop headers, including names in the client's `Connection`, are removed before ours are added. So
+//!   no client can remove ours (RFC 9110, section 7.6.1).
+//! - The body length never comes from a client's header, only from the body that is sent (RFC 9112, section
+//!   6).
 
 mod addresses;
 mod upstream_response;
@@ -29,24 +30,24 @@ pub(super) use self::addresses::AddressMap;
 use self::upstream_response::OF_BINDINGS;
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
 
-/// By these some frameworks take another method than the one the request line names, and by which its guard has judged.
+/// Some frameworks take the method from these headers, not from the request line that the guard has checked.
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// Headers of the edge's own, besides those that describe where a request comes from.
+/// The edge's own headers, besides those that describe the origin of a request.
 const OWN: [&str; 3] = ["x-request-id", "x-csrf", NO_ROLL];
 
 const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
 const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
 const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
 const X_AUTH_CLIENT: HeaderName = HeaderName::from_static("x-auth-client");
-/// `bound` where the request has proved to come from the device its session is bound to.
+/// `bound` if the request has proved that it comes from the session's device.
 const X_AUTH_DEVICE: HeaderName = HeaderName::from_static("x-auth-device");
 const BOUND: HeaderValue = HeaderValue::from_static("bound");
 
-/// About as many headers of ours a request gets.
+/// About how many headers the edge adds to a request.
 const OURS: usize = 8;
 
-/// Identity headers that other proxies use and upstreams may still believe.
+/// Identity headers of other proxies that upstreams may still trust.
 const IDENTITY: [&str; 5] = [
     "x-forwarded-user",
     "x-forwarded-email",
@@ -55,7 +56,7 @@ const IDENTITY: [&str; 5] = [
     "x-forwarded-access-token",
 ];
 
-/// Whether a header names another method than the request line, in whatever spelling.
+/// Whether a header names another method than the request line, in any spelling.
 pub(super) fn overrides_method(headers: &HeaderMap) -> bool {
     headers
         .keys()
@@ -67,19 +68,19 @@ pub(super) fn is_method_override(folded: &str) -> bool {
     METHOD_OVERRIDES.contains(&folded)
 }
 
-/// Whether a header says who somebody is, in whatever spelling.
+/// Whether a header names a user's identity, in any spelling.
 pub(crate) fn is_identity(name: &HeaderName) -> bool {
     let folded = folded(name.as_str());
     folded.starts_with("x-auth-") || IDENTITY.contains(&folded.as_ref())
 }
 
-/// Whether only a proxy may send a header of this name, in whatever spelling. `X-Envoy-…` is for Envoy to judge.
+/// Whether only a proxy may send a header of this name, in any spelling. Envoy itself checks `X-Envoy-…`.
 pub(crate) fn is_for_proxies(name: &HeaderName) -> bool {
     let folded = folded(name.as_str());
     !folded.starts_with("x-envoy-") && proxy_headers::is_withheld(&folded, true, false)
 }
 
-/// Whether a client may not send a header of this name on, in whatever spelling.
+/// Whether a client's header of this name is removed, in any spelling.
 fn is_ours_to_tell(
     name: &HeaderName,
     told: &ToldNames,
@@ -94,18 +95,18 @@ fn is_ours_to_tell(
         || proxy_headers::is_withheld(&folded, is_exact, is_from_trusted)
         || told.contain(&folded)
         || (!may_override_method && is_method_override(&folded))
-        // Nothing was folded away: it is what it is.
+        // Folding changed nothing, so the name is no alias.
         || (!is_exact && is_alias(&folded, name))
 }
 
-/// Whether a name becomes one that frames the message once it is folded.
+/// Whether folding turns a name into a framing header.
 fn is_alias(folded: &str, name: &HeaderName) -> bool {
     let frames = |framing: &HeaderName| framing.as_str() == folded && framing != name;
     frames(&header::CONTENT_LENGTH) || HOP_BY_HOP.iter().any(frames)
 }
 
-/// The headers a message names in `Connection` and has, each once: who names the same ten thousand times makes no work with
-/// it.
+/// The headers that a message names in `Connection` and has, each once: a name repeated ten thousand times
+/// costs no more work.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let names = members(headers, header::CONNECTION).filter_map(|name| HeaderName::from_bytes(name).ok());
     let mut named = Vec::new();
@@ -117,7 +118,7 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     named
 }
 
-/// Whether a header ends at this hop, where the message names these in `Connection`.
+/// Whether a header is hop-by-hop, given the names in `Connection`.
 fn ends_here(name: &HeaderName, named: &[HeaderName]) -> bool {
     HOP_BY_HOP.contains(name) || named.contains(name)
 }
@@ -135,9 +136,9 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     remove(headers, |name| ends_here(name, &named));
 }
 
-/// What an upstream gets of a client's headers, with room for some of ours: nothing of this hop, of ours, or of somebody's
-/// identity is among them, none that is `also` to stay here, and what only proxies may tell if a trusted one sent it. Its host the upstream has from us, and the length of the
-/// body from the body.
+/// The client's headers for an upstream, with room for some of ours. Without hop-by-hop, own and identity
+/// headers, and without those in `also`; proxy headers only from a trusted proxy. The edge sets `Host`, and
+/// the body its length.
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
@@ -164,7 +165,7 @@ pub(super) fn for_upstream(
     kept_headers
 }
 
-/// Headers that mean something to whoever reads a message, and may not come after its body (RFC 9110, section 6.5.1).
+/// Headers that affect how a message is read; they may not follow the body (RFC 9110, section 6.5.1).
 const NEVER_TRAILERS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     header::COOKIE,
@@ -174,7 +175,7 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
     header::HOST,
 ];
 
-/// Makes trailers of either direction fit: they may not say what headers may not.
+/// Removes forbidden trailers in either direction: the rules for headers apply.
 fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
@@ -184,7 +185,7 @@ fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
     });
 }
 
-/// What a body gives; if it is the trailers, as [`strip_trailers`] leaves them.
+/// A frame of a body; trailers pass through [`strip_trailers`].
 pub(super) fn fit_frame<E>(polled: PolledFrame<E>, told: &ToldNames) -> PolledFrame<E> {
     polled.map_ok(|frame| match frame.into_trailers() {
         Ok(mut trailers) => {
@@ -209,14 +210,14 @@ pub(crate) fn other_cookies(
     Some(value)
 }
 
-/// The value that lists these; none where nothing is left.
+/// The value that lists these members; `None` if the list is empty.
 fn list<'a>(members: impl Iterator<Item = &'a [u8]>, separator: &[u8]) -> Option<HeaderValue> {
     let members: Vec<&[u8]> = members.collect();
     let value = HeaderValue::from_bytes(&members.join(separator)).ok();
     value.filter(|value| !value.is_empty())
 }
 
-/// The name of a pair as a browser would send it back: a cookie without a name is sent as its bare value, which may
+/// The cookie name as a browser would send it back: a nameless cookie is sent as its bare value, which may
 /// look like a pair.
 fn cookie_name(pair: &[u8]) -> String {
     let pair = pair.trim_ascii();
@@ -225,9 +226,8 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
-/// Adds the identity headers for an upstream, or for a proxy that uses forward auth. A subject is a person only together
-/// with its issuer (OpenID Connect Core 1.0,
-/// section 5.7), also where a second provider is added later.
+/// Adds the identity headers for an upstream, or for a forward-auth proxy. A subject is unique only together
+/// with its issuer (OpenID Connect Core, section 5.7), also if a second provider is added later.
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     let Some(who) = authorized.principal() else {
         return;
@@ -239,7 +239,7 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
         (X_AUTH_CLIENT, who.client_id),
     ];
     for (name, text) in pairs {
-        // What cannot be a header value is left out rather than bent.
+        // A value that no header can hold is left out, not altered.
         if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
             headers.insert(name, value);
         }
@@ -250,7 +250,7 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     }
 }
 
-/// Whether a request speaks gRPC, whose answers end with trailers.
+/// Whether a request uses gRPC, so that its answer ends with trailers.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)

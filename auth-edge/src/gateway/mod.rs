@@ -1,7 +1,7 @@
-//! What lies behind the edge: guards, upstreams, folders, forward auth.
+//! The guarded side of the edge: guards, upstreams, folders, forward auth.
 //!
-//! Each request: normalise the path → find the route → guard → folder or server. Invariants: nothing else leads to an
-//! upstream; the host a rule is chosen by is that of the site whose sessions count and whose name the upstream is told.
+//! Each request: normalise the path → find the route → guard → folder or server. Invariants: no other way
+//! leads to an upstream. One host chooses the rule, the session's site, and the upstream's `Host`.
 
 pub(crate) mod assertion;
 mod authorized;
@@ -39,7 +39,7 @@ use crate::values::reserved::is_reserved;
 pub(crate) use self::proxy::{Proxy, UpstreamDurations, UpstreamSettings, UpstreamTlsError};
 pub(crate) use self::state::Gateway;
 
-/// The keys that verify assertions. They are for every upstream's eyes, and caches'.
+/// The keys that verify assertions. Public: every upstream may read them, and caches may store them.
 pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
     let Some(assertions) = &gateway.assertions else {
         return HttpError::NotFound.into_response();
@@ -54,7 +54,7 @@ pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
         .into_response()
 }
 
-/// Answers what is none of the edge's own routes.
+/// Answers requests for paths outside the edge's own routes.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let path = match RequestPath::read(request.uri().path()) {
         Ok(path) => path,
@@ -62,7 +62,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
     };
-    // Compared decoded, so that no spelling of our own routes reaches an upstream.
+    // Compares decoded paths, so that no spelling of our own routes reaches an upstream.
     if path.readings().any(is_reserved) {
         return HttpError::NotFound.into_response();
     }
@@ -129,7 +129,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
             };
             gateway.proxy.forward(outgoing, body).await
         }
-        // What another proxy passes on is nothing to ask the edge for.
+        // The other proxy forwards these requests itself; the edge does not serve them.
         Upstream::OtherProxy => HttpError::NotFound.into_response(),
     };
     let (streams, session) = (&gateway.sessions.streams, authorized.current.as_ref());
@@ -137,9 +137,9 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
     with_session(gateway, response, authorized, person).await
 }
 
-/// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
-/// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says. The `person` is
-/// remembered unless they signed out meanwhile.
+/// Adds the guard's result: the session's name for the log, and the cookie's new expiry if the session
+/// rolled. An answer to a session ends with it, and no cache may store it, regardless of the upstream's
+/// headers. The `person` is remembered unless they signed out meanwhile.
 async fn with_session(
     gateway: &Gateway,
     mut response: Response,
@@ -159,7 +159,7 @@ async fn with_session(
     response
 }
 
-/// No cache may keep it, nor give it to whoever sends something else in this header.
+/// Forbids caching, and sharing with requests that send another value of this header.
 fn forbid_sharing(response: &mut Response, by: &'static str) {
     headers::forbid_caching(response.headers_mut());
     response

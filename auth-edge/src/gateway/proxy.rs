@@ -1,12 +1,12 @@
-//! Passing requests on to another server, streaming both ways.
+//! Forwards requests to another server, streaming both ways.
 //!
 //! Invariants
-//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client cannot make ours end here too.
-//! - The length of what is sent follows from the body that is sent, never from a header.
-//! - Our cookies stay ours, in both directions.
-//! - Who somebody is, and where they come from, the upstream learns from us alone.
-//! - No redirect is followed.
-//! - A request is sent again only as [`Proxy::exchange`] says.
+//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client cannot make ours end here.
+//! - The length of a message follows from its body, never from a header.
+//! - Our cookies do not cross the edge, in either direction.
+//! - Identity and origin headers come only from the edge.
+//! - Redirects are not followed.
+//! - A request is sent again only as [`Proxy::exchange`] allows.
 
 mod answer_framing;
 mod clients;
@@ -54,18 +54,18 @@ use crate::http::protect::slow_client::MayBeSilent;
 use crate::route_table::Server;
 use crate::sessions::CachedToken;
 
-/// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
+/// The methods named in `Allow`. Others are forwarded too, except [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section
-/// 9.1), and not every upstream knows.
+/// A tunnel to any address, and echoes of headers that are only for the upstream. Compared without letter
+/// case: methods have one (RFC 9110, section 9.1), but some upstreams ignore it.
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
-/// How often a request is sent again that was not processed: each time on another connection, and a server that closes ten
-/// times as often as nginx does still serves.
+/// How often an unprocessed request is sent again, each time on another connection. Enough for a server that
+/// closes connections ten times as often as nginx.
 const UNPROCESSED_MAX: u8 = 5;
 
-/// Whether requests of this method are never passed on.
+/// Whether requests of this method are never forwarded.
 fn is_never_passed_on(method: &str) -> bool {
     NEVER_PASSED_ON
         .iter()
@@ -73,7 +73,7 @@ fn is_never_passed_on(method: &str) -> bool {
 }
 
 impl Proxy {
-    /// Passes a request on and the answer back.
+    /// Forwards a request, and returns the answer.
     pub(super) async fn forward(&self, mut outgoing: OutgoingRequest<'_>, body: Body) -> Response {
         let (route, head) = (outgoing.route, &outgoing.head);
         let Some(uri) = outgoing.target() else {
@@ -98,7 +98,7 @@ impl Proxy {
             outgoing.authorized.current.as_ref(),
         );
         let open_upload = ending::upload(&body, streams, session);
-        // What can say that it has not processed a request, or wants a nonce repeated.
+        // The upstream can report an unprocessed request, or request a nonce.
         let is_kept = takes_streams || proof::is_needed(&outgoing);
         let upload = Upload::new(body, limit, &route.table.told, is_kept);
         let began = Instant::now();
@@ -113,14 +113,14 @@ impl Proxy {
         }
     }
 
-    /// Sends a request, and again where that helps, for every protocol and method alike:
+    /// Sends a request, and repeats it if that can help (RFC 9113, sections 6.8 and 8.7):
     ///
     /// | The upstream | Sent again |
     /// |---|---|
-    /// | processed nothing: GOAWAY or REFUSED_STREAM (RFC 9113, sections 6.8 and 8.7), a request that was never written | any, while its whole body is at hand |
+    /// | processed nothing (GOAWAY, REFUSED_STREAM, never written) | any, while its whole body is at hand |
     /// | failed in any other way | once, if the request is safe (RFC 9110, section 9.2.1) and has no body |
     /// | wants its nonce repeated (RFC 9449): nothing is done yet | once, while its whole body is at hand |
-    /// | refuses the access token | once with another token, if the request is safe and has no body |
+    /// | rejects the access token | once with another token, if the request is safe and has no body |
     /// | answers anything else | never |
     async fn exchange(
         &self,
@@ -156,7 +156,7 @@ impl Proxy {
         }
     }
 
-    /// Sends a request once, and waits for the answer as long as the body moves.
+    /// Sends once, and waits for the answer while the body makes progress.
     async fn send(
         &self,
         outgoing: &OutgoingRequest<'_>,
@@ -165,7 +165,7 @@ impl Proxy {
     ) -> Result<UpstreamResponse, Unanswered> {
         let mut head = outgoing.upstream_head(granted);
         proof::prove(&mut head, outgoing).map_err(Unanswered::Ours)?;
-        // Each with an assertion of its own: an upstream may refuse one that comes twice.
+        // Each attempt has its own assertion: an upstream may reject a repeated one.
         outgoing.sign(&mut head).map_err(Unanswered::Ours)?;
         let body = upload.send();
         frame(&mut head, &body);
@@ -186,7 +186,7 @@ impl Proxy {
         answer.map_err(Unanswered::Broken)
     }
 
-    /// Another access token, if the upstream has refused this one for a reason another one does away with.
+    /// Another access token, if the upstream rejected this one for a reason that a new token removes.
     async fn other_token(
         &self,
         outgoing: &OutgoingRequest<'_>,
@@ -202,7 +202,7 @@ impl Proxy {
     }
 }
 
-/// The answer as the client gets it, whose connection may switch protocols.
+/// The answer for the client; the connection may switch protocols.
 fn client_response(
     outgoing: &OutgoingRequest<'_>,
     mut answer: UpstreamResponse,
@@ -239,13 +239,13 @@ fn client_response(
     answer.extensions_mut().insert(FromUpstream);
     let has_length = answer.headers().contains_key(header::CONTENT_LENGTH);
     if head.method == Method::HEAD && !has_length {
-        // Of an empty body the router would say a length of zero, which is not the one of a GET.
+        // For an empty body the router would send a length of zero, which is wrong for HEAD.
         return answer.map(|_| upstream_body::of_unknown_length());
     }
     upstream_body::bounded(answer)
 }
 
-/// Makes an upstream's headers fit for the browser.
+/// Filters an upstream's headers for the browser.
 fn strip(gateway: &Gateway, headers: &mut HeaderMap) {
     headers::strip_response(headers, gateway.sessions.binds_devices(), |name| {
         gateway.owns_cookie(name)

@@ -1,8 +1,8 @@
-//! The answers to requests that are not authorized: people are led to where they get what is missing, programs read what it is.
+//! The answers to unauthorized requests: a login or a page for people, an error for programs.
 //!
 //! Invariants
-//! - Only what a person looks at is sent elsewhere; a form, a script or a prefetch never is.
-//! - No answer is kept by a cache.
+//! - Only page navigations are redirected, never a form, a script or a prefetch.
+//! - No cache stores an answer.
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -26,7 +26,7 @@ use crate::values::allowed_parameters::CONNECTION;
 use crate::values::reserved::device_page;
 use crate::values::return_to::MAX_BYTES;
 
-/// Answers what a guard misses: people are sent to sign in where that helps, programs get an answer they can read.
+/// Answers an unmet requirement: sends people to the login if a sign-in helps, and programs an error.
 pub(super) fn refuse(
     gateway: &Gateway,
     route: &Route,
@@ -41,7 +41,7 @@ pub(super) fn refuse(
         .path_and_query()
         .map_or("/", |target| target.as_str());
     let here = site.at(back);
-    // A longer one has no room in the head of a page, beside its policy.
+    // A longer address does not fit into the head of a page with its policy.
     let fits = here.len() <= MAX_BYTES;
     let connection = same_provider(gateway, &missing, session);
     let sign_in = |back: &str| sign_in(&gateway.login_path, back, &route.requirements, connection);
@@ -55,7 +55,7 @@ pub(super) fn refuse(
         let retries = failure.is_provider_away() && navigates(request) && fits;
         let login = remedy();
         let refused = refusal(Some(route), session, missing, &login);
-        // A grant that is dead there may be answered so for as long as the session lives: a sign-in begins another one.
+        // A revoked grant may cause this answer for the session's lifetime: a sign-in starts another grant.
         return match retries {
             true => NextStep::RetryOrSignIn(here, login).of(refused),
             false => refused,
@@ -102,7 +102,7 @@ pub(super) fn refuse(
     response
 }
 
-/// The provider to authenticate at again whoever is signed in: the same one.
+/// The provider of a signed-in user's next sign-in: the same one.
 pub(super) fn same_provider<'a>(
     gateway: &'a Gateway,
     missing: &Missing,
@@ -120,9 +120,9 @@ pub(super) fn same_provider<'a>(
     gateway.providers.connection_of(&again?.issuer)
 }
 
-/// The answer that says what is missing; at `login` people sign in for this route.
+/// The answer that names the unmet requirement; `login` is the login URL for this route.
 ///
-/// Where no rule is, nothing can be missing but a session, or a sign-in that it owes.
+/// Without a rule, only a session or a required new sign-in can be missing.
 pub(super) fn refusal(
     route: Option<&Route>,
     session: Option<&Session>,
@@ -157,7 +157,7 @@ pub(super) fn refusal(
             let has_other_account = matches!(failure, HttpError::MissingClaims { .. }) && !login.is_empty();
             let refused = explained(failure, route).into_response();
             match has_other_account {
-                // OpenID Connect Core, section 3.1.2.1: whoever is signed in at the provider is asked all the same.
+                // OpenID Connect Core, section 3.1.2.1: the provider asks even a signed-in user.
                 true => NextStep::OtherAccount(format!("{login}&prompt=login")).of(refused),
                 false => refused,
             }
@@ -165,7 +165,7 @@ pub(super) fn refusal(
     })
 }
 
-/// A failure with what the rule has to say of it.
+/// An error with the rule's own message.
 fn explained(failure: HttpError, route: Option<&Route>) -> HttpError {
     match failure {
         HttpError::MissingClaims { claims, .. } => HttpError::MissingClaims {
@@ -183,12 +183,12 @@ fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Respons
     response
 }
 
-/// Anything else than a navigation would lose what it carries, or could not follow to another origin.
+/// Other requests would lose their content, or could not follow a redirect to another origin.
 fn navigates(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && matches!(request.parts.method, Method::GET | Method::HEAD)
 }
 
-/// A person has sent a form and looks at the window for an answer.
+/// A person has submitted a form and waits for a page.
 fn sends_form(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && wants_page(&request.parts.headers)
 }
@@ -197,7 +197,7 @@ fn is_whole_page(request: &RequestHead<'_>) -> bool {
     request::is_navigation(&request.parts.headers) && !is_script(&request.parts.headers)
 }
 
-/// Where a sign-in out of a frame leads back to: the page with the frame, as far as the browser names it.
+/// Where a sign-in from a frame returns to: the page with the frame, as far as the browser names it.
 fn window(site: &Site, request: &RequestHead<'_>, back: &str) -> String {
     let page = request::text(&request.parts.headers, header::REFERER.as_str())
         .and_then(|referer| site.return_to(referer))
@@ -205,7 +205,7 @@ fn window(site: &Site, request: &RequestHead<'_>, back: &str) -> String {
     page.unwrap_or_else(|| back.to_owned())
 }
 
-/// Where to sign in in another tab, at the provider of this page.
+/// The URL to sign in at in another tab, at the provider of this page.
 fn elsewhere(gateway: &Gateway, route: &Route, site: &Site) -> String {
     let named = ProviderHint {
         by_route: route.connection(),
@@ -216,8 +216,8 @@ fn elsewhere(gateway: &Gateway, route: &Route, site: &Site) -> String {
     site.login_url(None, connection)
 }
 
-/// An address of ours that holds a return address, or does not where the head of a redirect has no room for it: the login
-/// route would drop one that is so long.
+/// The URL with the return address, or without it if a redirect's head has no room: the login route would
+/// drop a return address of that length.
 pub(super) fn within_head(back: Option<&str>, address: impl Fn(Option<&str>) -> String) -> String {
     let whole = address(back);
     if whole.len() <= answer_head::room(&HeaderMap::new()) {
@@ -227,8 +227,8 @@ pub(super) fn within_head(back: Option<&str>, address: impl Fn(Option<&str>) -> 
     }
 }
 
-/// The login route at `login`, with the return address and all the route requires of a sign-in: what one sign-in brought the
-/// next would lose again.
+/// The login URL with the return address and all sign-in requirements of the route, so that one sign-in meets
+/// all of them.
 pub(super) fn sign_in(
     login: &str,
     back: &str,

@@ -1,4 +1,4 @@
-//! What the gateway works with.
+//! The gateway's state.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use crate::kept_form::KeptForms;
 use crate::route_table::Routes;
 use crate::sign_in::pending::PendingSignIns;
 
-/// What lies behind the edge, and what leads there.
+/// The state that all guards and upstreams share.
 #[derive(Clone)]
 pub(crate) struct Gateway {
-    /// What other rooms use too.
+    /// State shared with the other parts of the edge.
     pub(crate) shared: Arc<Shared>,
     /// Path of the login route.
     pub(crate) login_path: String,
     /// Whether browsers reach the edge by https.
     pub(crate) https: bool,
-    /// Whether forward auth hands out the access token.
+    /// Whether forward auth returns the access token.
     pub(crate) check_authorization: bool,
-    /// The longest head of forward auth's answers by HTTP, in bytes.
+    /// The longest head of a forward-auth answer over HTTP, in bytes.
     pub(crate) check_head_bytes: usize,
-    /// Which path is guarded how, and where it leads.
+    /// The guard and the upstream of each path.
     pub(crate) routes: Routes,
-    /// Passes requests on to upstreams.
+    /// Forwards requests to upstreams.
     pub(crate) proxy: Arc<Proxy>,
     /// How far the edge has stopped.
     pub(crate) stopping: Stopping,
-    /// What tells upstreams who somebody is, if anything is signed for them.
+    /// Signs the identity for upstreams, if keys are configured.
     pub(crate) assertions: Option<Assertions>,
-    /// Which headers for applications the log has told of as left out.
+    /// Left-out identity headers that were logged recently.
     pub(crate) left_out_headers: LeftOutHeaders,
-    /// What judges access tokens of API clients.
+    /// Verifies access tokens of API clients.
     pub(crate) bearer: Arc<BearerTokens>,
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
-    /// What forms are kept with.
+    /// Keeps forms during a sign-in.
     pub(crate) kept_forms: Arc<KeptForms>,
 }
 

@@ -1,4 +1,4 @@
-//! What an application is told of the user.
+//! Adds the user's identity for an application.
 
 use axum::http::{HeaderMap, HeaderValue};
 
@@ -10,7 +10,7 @@ use crate::http::errors::HttpError;
 use crate::route_table::Route;
 use crate::route_table::principal::Principal;
 
-/// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
+/// Adds the identity headers of a rule, under the names that its application reads.
 pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route, authorized: &Authorized) {
     let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
     let Some(principal) = principal else {
@@ -21,11 +21,11 @@ pub(super) fn add_told(headers: &mut HeaderMap, gateway: &Gateway, route: &Route
     headers.extend(claim_headers::of(&route.headers, principal, left_out, now_ms));
 }
 
-/// Adds the assertion that a request acts for this session, for the application at `audience`, with these claims of the
-/// provider in at most so many bytes; the log names those that are left out.
+/// Adds the assertion that a request acts for this session, for the application at `audience`, with claims
+/// within the size limit. The log names the claims that are left out.
 ///
 /// # Errors
-/// It cannot be signed: without it the request may not go on.
+/// The edge cannot sign it: the request must not be forwarded without it.
 pub(super) fn add_assertion(
     headers: &mut HeaderMap,
     gateway: &Gateway,

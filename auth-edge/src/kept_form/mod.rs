@@ -1,17 +1,19 @@
-//! A form that meets a dead session is kept while its person signs in, and offered to them again (`keep_form` of a route).
+//! Keeps a form whose session has ended while its user signs in, and offers it again (`keep_form` of a
+//! route).
 //!
-//! The guard refuses the form as ever. Where it can be kept, the answer holds it sealed, for the tab to keep; after the sign-in
-//! the tab hands it back to [`handle`], which shows it to its person. A press sends it, as a plain form of a page does, and
-//! the guard judges it like any other.
+//! The guard rejects the form as usual. The answer then holds the sealed form, and the browser tab stores it.
+//! After the sign-in the tab posts it to [`handle`], which shows it to its user. The user sends it with a
+//! button, as a plain form of a page, and the guard checks it like any other request.
 //!
 //! Invariants
-//! - Nothing of a form is kept here: any replica can take it up.
-//! - It is kept for the person of the session, or of the [`PersonCookies`] where the session is gone; for nobody without
-//!   either, and it is offered to nobody else.
-//! - It is kept only if one of our own pages has sent it, and leads nowhere but there.
-//! - A body is read only on behalf of a person who was here.
+//! - The edge stores nothing of a form: any replica can continue.
+//! - A form belongs to the user of the session, or of the [`PersonCookies`] if the session is gone. Without
+//!   either it is not kept. Only that user can see it.
+//! - A form is kept only if one of our own pages sent it, and is only sent to its original address.
+//! - The edge reads a body only for a user who was signed in here.
 //!
-//! Deliberately absent: files (`multipart/form-data`), whose bytes no page can send again; sending by itself; forms of scripts.
+//! Deliberately absent: files (`multipart/form-data`), which no page can resend; automatic sending; script
+//! forms.
 
 mod pages;
 pub(crate) mod person_cookie;
@@ -43,19 +45,19 @@ use crate::sessions::Use;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
 
-/// The field that the sealed form comes back in.
+/// The field of the sealed form.
 const SEALED_FIELD: &str = "sealed";
 /// Room for the field's name before the sealed form.
 const FIELD_BYTES: usize = 16;
 
-/// What forms are kept with.
+/// Keeps forms during a sign-in.
 #[derive(Clone)]
 pub(crate) struct KeptForms {
-    /// What other rooms use too.
+    /// State shared with the other parts of the edge.
     pub(crate) shared: Arc<Shared>,
-    /// Who was here last.
+    /// The cookies that name the last user.
     pub(crate) people: PersonCookies,
-    /// How long one is kept, in seconds: as long as a sign-in may take.
+    /// How long a form is kept, in seconds: the longest duration of a sign-in.
     pub(crate) duration_secs: u64,
 }
 
@@ -67,36 +69,36 @@ impl Deref for KeptForms {
     }
 }
 
-/// Extension of a refusal: the form could be kept.
+/// Extension of an error answer: the form could be kept.
 #[derive(Clone)]
 struct Keepable {
-    /// Where its person signs in and comes back to it.
+    /// The login URL, which returns to the form.
     login: String,
-    /// Whose it is, where the session still says so.
+    /// The form's user, if the session is still known.
     person: Option<PersonTag>,
 }
 
-/// Where a sign-in leads back to for a form that was sent to this path. The path is told for the sign-in alone, which may
-/// depend on the route.
+/// The return address of a sign-in for a form that was sent to this path. The path is only for the sign-in,
+/// whose parameters may depend on the route.
 pub(crate) fn way_back(path: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair(FORM_ROUTE_PARAMETER, path);
     format!("{FORM_PATH}?{}", query.finish())
 }
 
-/// Whether a refusal is of a form that could be kept.
+/// Whether the form of a rejected request could be kept.
 pub(crate) fn is_marked(refused: &Response) -> bool {
     refused.extensions().get::<Keepable>().is_some()
 }
 
 impl KeptForms {
-    /// Marks the refusal of a form on a route that keeps forms.
+    /// Marks a rejected form on a route that keeps forms.
     pub(crate) fn mark(&self, refused: &mut Response, login: String, session: Option<&Session>) {
         let person = session.map(|session| tag(&session.issuer, &session.subject));
         refused.extensions_mut().insert(Keepable { login, person });
     }
 
-    /// The refusal of a form, with the form sealed in it where it can be kept.
+    /// The answer to a rejected form, with the sealed form if it can be kept.
     pub(crate) async fn keep(&self, request: Request, mut refused: Response) -> Response {
         let extensions = refused.extensions_mut();
         let (Some(keepable), Some(failure), Some(next)) = (
@@ -124,10 +126,10 @@ impl KeptForms {
         }
     }
 
-    /// The form sealed, if it is one of ours, somebody's, and one that a page can send again.
+    /// The sealed form, if our own page sent it, its user is known, and a page can send it again.
     ///
     /// # Errors
-    /// [`HttpError::NotSent`] if it has files or is too long; another one if it did not come in time or could not be read.
+    /// [`HttpError::NotSent`] if it has files or is too long; another error if it was late or unreadable.
     async fn seal(&self, person: Option<PersonTag>, request: Request) -> Result<Option<String>, HttpError> {
         const TOO_MUCH: HttpError = HttpError::NotSent(NOT_KEPT);
         let (head, body) = request.into_parts();
@@ -145,7 +147,7 @@ impl KeptForms {
         }
         let sent_to = head.uri.path_and_query().map_or("/", |target| target.as_str());
         let target = ReturnTo::parse(base, sent_to).ok_or(TOO_MUCH)?;
-        // The sign-in leads back to the form only if its own address is not too long for that either.
+        // The sign-in can return to the form only if its address fits within that limit too.
         ReturnTo::parse(base, &way_back(head.uri.path())).ok_or(TOO_MUCH)?;
         let body = match read(body, MAX_BODY_BYTES).await {
             Err(HttpError::TooLarge) => return Err(TOO_MUCH),
@@ -160,9 +162,9 @@ impl KeptForms {
         Ok(form.and_then(|form| form.seal(&self.keys, base)))
     }
 
-    /// The cookie by which a form of this person will be known as theirs when their session is gone; none where the browser
-    /// says so already. A page and the address its form goes to may have rules of their own, so every guarded page of a table
-    /// that keeps forms sets it.
+    /// The cookie that names this user as the owner of later forms once the session is gone; `None` if the
+    /// browser has it. A page and its form's address may have different rules. So every guarded page sets the
+    /// cookie if any rule of the table keeps forms.
     pub(crate) fn remember(&self, headers: &HeaderMap, session: &Session) -> Option<HeaderValue> {
         if !request::is_navigation(headers) {
             return None;
@@ -172,7 +174,7 @@ impl KeptForms {
     }
 }
 
-/// A body of at most so many bytes.
+/// A body of at most `limit` bytes.
 async fn read(body: Body, limit: usize) -> Result<Bytes, HttpError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(HttpError::TooLarge);
@@ -181,7 +183,7 @@ async fn read(body: Body, limit: usize) -> Result<Bytes, HttpError> {
     read.map_err(|error| slow_client::unread(&error))
 }
 
-/// The type a body says it has: without parameters, of which browsers send none with a form.
+/// The media type of a body, without parameters.
 fn media_type(headers: &HeaderMap) -> Option<&str> {
     request::text(headers, header::CONTENT_TYPE.as_str())?
         .split(';')
@@ -189,7 +191,7 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
         .map(str::trim)
 }
 
-/// GET fetches the form out of the tab; a POST of our own page brings it, and offers it to its person.
+/// GET loads the form from the tab. POST from our own page brings it, and offers it to its user.
 pub(crate) async fn handle(
     State(forms): State<Arc<KeptForms>>,
     request: Request,

@@ -1,11 +1,11 @@
-//! The pages of a form that met a dead session: kept while its person signs in, handed back, offered again.
+//! The pages of a kept form: kept during the sign-in, posted back, offered again.
 //!
-//! The sealed form waits in the tab's own storage (`sessionStorage`), where it needs no cookie's room, is gone with the tab,
-//! and no other tab sees it. Without scripts nothing is kept, and the pages say what they always said.
+//! The tab's own `sessionStorage` holds the sealed form: it needs no cookie, ends with the tab, and other
+//! tabs cannot read it. Without scripts nothing is kept, and the pages show the usual text.
 //!
 //! Invariants
-//! - A form is sent by its person's press alone: no script here sends one to an upstream.
-//! - Names of fields are shown, values are not: a screen has more readers than its person, and one of the fields may be a
+//! - Only the user's click sends a form: no script here sends one to an upstream.
+//! - Pages show the names of fields, never values: others may see the screen, and a field may hold a
 //!   password.
 
 use axum::http::StatusCode;
@@ -19,44 +19,44 @@ use crate::values::reserved::FORM_PATH;
 
 /// The most fields named on the page.
 const MAX_NAMES: usize = 24;
-/// Longest part of a name that is shown, in characters.
+/// Longest displayed part of a name, in characters.
 const MAX_NAME_CHARS: usize = 60;
 
-/// Puts the sealed form into the tab's storage and goes to sign in; where that cannot be, the page stays.
+/// Stores the sealed form in the tab and goes to the login. If that fails, the page stays.
 const KEEP: &str = r#"(()=>{const kept=document.getElementById("kept").dataset;try{sessionStorage.setItem("vestibule.form",kept.sealed);location.replace(kept.login)}catch{}})()"#;
 
-/// Hands the sealed form to the edge. The form's own members may be hidden by its fields, here only by one of ours.
+/// Posts the sealed form to the edge. Fields can hide a form's own members; this form has only our field.
 const HAND_OVER: &str = r#"(()=>{let sealed=null;try{sealed=sessionStorage.getItem("vestibule.form")}catch{}if(sealed===null)return;const form=document.getElementById("handover");form.elements.sealed.value=sealed;document.querySelector("main").hidden=true;form.submit()})()"#;
 
-/// Forgets the sealed form: the page that says what became of it is there.
+/// Removes the sealed form: this page already reports the result.
 const FORGET: &str = r#"try{sessionStorage.removeItem("vestibule.form")}catch{}"#;
 
-/// Why a form is not offered: the status, the title and the words of the page.
+/// Why a form is not offered: the status, the title and the text of the page.
 type NotOffered = (StatusCode, &'static str, &'static str);
 
-/// It is another person's.
+/// The form belongs to another user.
 pub(super) const OTHER_PERSON: NotOffered = (
     StatusCode::FORBIDDEN,
     "This form is not yours",
     "Somebody who was signed in with another account filled it in. It was discarded, and nothing was sent.",
 );
 
-/// It was kept for too long.
+/// The form is too old.
 pub(super) const TOO_OLD: NotOffered = (
     StatusCode::BAD_REQUEST,
     "This form was kept for too long",
     "It was discarded, and nothing was sent. Please fill it in again.",
 );
 
-/// It does not open.
+/// The seal does not open.
 pub(super) const UNREADABLE: NotOffered = (
     StatusCode::BAD_REQUEST,
     "This form cannot be read",
     "Nothing was sent. Please fill it in again.",
 );
 
-/// The page that keeps a sealed form and goes to sign in. Without scripts it says that nothing was passed on, with a way to sign
-/// in elsewhere.
+/// The page that keeps a sealed form and goes to the login. Without scripts it says that nothing was sent,
+/// with a link to sign in in another tab.
 pub(super) fn keep(
     pages: &Pages,
     language: Language,
@@ -77,7 +77,7 @@ pub(super) fn keep(
     )
 }
 
-/// The page that hands a kept form to the edge by itself, and says so where there is none.
+/// The page that posts a kept form to the edge by script. Says so if there is no form.
 pub(super) fn hand_over(pages: &Pages, language: Language) -> Response {
     let words = "There is no form here that waits to be sent. It may have been sent or discarded already.";
     let main = format!(
@@ -88,7 +88,7 @@ pub(super) fn hand_over(pages: &Pages, language: Language) -> Response {
     pages.page(language, title, &main, "'self'", Some(HAND_OVER))
 }
 
-/// The page that offers a form to its person. A press sends it, as a plain form of a page does.
+/// The page that offers a form to its user. A click sends it, as a plain form of a page.
 pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Response {
     let title = language.say("Send your form again?");
     let words = "You are signed in again. What you entered was kept in this browser while you signed in, and has not been sent yet.";
@@ -110,11 +110,11 @@ pub(super) fn offer(pages: &Pages, language: Language, form: &KeptForm) -> Respo
         escape(language.say("Send again")),
         escape(language.say("Discard it")),
     );
-    // Browsers apply form-action to the redirects that follow the form, and an application may lead to its own provider.
+    // Browsers apply form-action to redirects too, and an application may redirect to its own provider.
     pages.page(language, title, &main, "'self' https:", Some(FORGET))
 }
 
-/// The page that says why a form is dropped, and drops it.
+/// The page that discards a form and says why.
 pub(super) fn drop_form(pages: &Pages, language: Language, (status, title, words): NotOffered) -> Response {
     tracing::info!(why = title, "a kept form is dropped");
     let main = message_main(language, (title, words), &NextStep::Home, None);
@@ -122,7 +122,7 @@ pub(super) fn drop_form(pages: &Pages, language: Language, (status, title, words
     with_status(status, pages.page(language, title, &main, NO_FORMS, Some(FORGET)))
 }
 
-/// The page for a form whose person is signed out again: it stays in the tab.
+/// The page if the form's user is signed out again: the form stays in the tab.
 pub(super) fn sign_in(pages: &Pages, language: Language, login: String) -> Response {
     let (title, words) = (
         "You are signed out",

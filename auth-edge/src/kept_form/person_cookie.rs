@@ -1,12 +1,12 @@
-//! A cookie that outlives the session: who saw a guarded page here last, so that a form which meets a dead session is kept for
-//! that person and for nobody else.
+//! A cookie that outlives the session and names the last user of a guarded page. So a form whose session has
+//! ended is kept only for that user.
 //!
 //! Invariants
-//! - It holds a hash of issuer and subject, sealed: it names nobody, and nobody can make one.
-//! - It gives access to nothing: a person is compared with it, never taken from it.
-//! - Signing out in this browser takes it away.
+//! - It holds a sealed hash of issuer and subject: it reveals no identity, and only the edge can create it.
+//! - It grants no access: the edge compares users with it, and never takes the user from it.
+//! - Signing out in this browser deletes it.
 //!
-//! Deliberately absent: `Domain`; a form belongs to the host it was sent to.
+//! Deliberately absent: `Domain`. A form belongs to the host it was sent to.
 
 use axum::http::{HeaderMap, HeaderValue};
 use ring::digest;
@@ -14,21 +14,21 @@ use ring::digest;
 use crate::sessions::cookies::{CookieSettings, only_value, pairs, set_cookie};
 use crate::sessions::keys::DerivedKeys;
 
-/// What is put behind the session cookie's name.
+/// Appended to the session cookie's name.
 const SUFFIX: &str = "_person";
 /// Bytes of the hash: SHA-256.
 const TAG_BYTES: usize = 32;
-/// How long it is kept, in seconds: a page with a form may stay open for as long as a session lasts, and longer.
+/// Lifetime in seconds: a page with a form may stay open for as long as a session lasts, and longer.
 const MAX_AGE_SECS: u64 = 30 * 24 * 3600;
-/// After this many milliseconds it is written anew, so that its time begins again for who comes every day.
+/// After this many milliseconds the cookie is renewed, so that daily users never lose it.
 const RENEWED_AFTER_MS: u64 = 24 * 3_600_000;
 /// Separates this AAD from any other use of the seal.
 const AAD_LABEL: &[u8] = b"vestibule person cookie v1";
 
-/// A person, as a hash.
+/// A user, as a hash.
 pub(crate) type PersonTag = [u8; TAG_BYTES];
 
-/// The hash of a person. It leaves the edge sealed alone. No issuer holds a line end.
+/// The hash of a user. It leaves the edge only sealed. No issuer contains a line break.
 pub(crate) fn tag(issuer: &str, subject: &str) -> PersonTag {
     let hash = digest::digest(&digest::SHA256, format!("{issuer}\n{subject}").as_bytes());
     let mut tag = [0; TAG_BYTES];
@@ -45,7 +45,7 @@ pub(crate) struct PersonCookies {
 }
 
 impl PersonCookies {
-    /// Named after the session cookie: `__Host-` before it on https.
+    /// Named after the session cookie, with `__Host-` in front on https.
     #[must_use]
     pub(crate) fn new(settings: &CookieSettings, keys: DerivedKeys) -> Self {
         let prefix = if settings.secure { "__Host-" } else { "" };
@@ -56,19 +56,19 @@ impl PersonCookies {
         }
     }
 
-    /// Whether a cookie of this name is this one. Some frameworks compare names without regard to case.
+    /// Whether this is the cookie's name. Ignores case, as some frameworks do.
     #[must_use]
     pub(crate) fn owns(&self, name: &str) -> bool {
         name.eq_ignore_ascii_case(&self.name)
     }
 
-    /// The person of a request's one such cookie.
+    /// The user in a request's cookie; `None` if the cookie is repeated.
     #[must_use]
     pub(crate) fn read(&self, headers: &HeaderMap, now_ms: u64) -> Option<PersonTag> {
         self.open(headers, now_ms, MAX_AGE_SECS * 1000)
     }
 
-    /// The `Set-Cookie` value that makes this person the last one here; none while the browser says so already.
+    /// The `Set-Cookie` value that names this user as the last one; `None` if the browser has it already.
     #[must_use]
     pub(crate) fn remember(
         &self,
@@ -85,14 +85,14 @@ impl PersonCookies {
         set_cookie(&self.name, &value.ok()?, self.attributes(), MAX_AGE_SECS)
     }
 
-    /// The `Set-Cookie` value that takes the cookie away; none where there is none.
+    /// The `Set-Cookie` value that deletes the cookie; `None` if the browser sent none.
     #[must_use]
     pub(crate) fn forget(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         pairs(headers).find(|(name, _)| *name == self.name)?;
         set_cookie(&self.name, "", self.attributes(), 0)
     }
 
-    /// The person, if the cookie was written less than so many milliseconds ago.
+    /// The user, if the cookie is younger than `max_age_ms`.
     fn open(&self, headers: &HeaderMap, now_ms: u64, max_age_ms: u64) -> Option<PersonTag> {
         let sealed = only_value(headers, &self.name)?;
         let plain = self.keys.open(&[AAD_LABEL, self.name.as_bytes()], sealed)?;
@@ -101,7 +101,7 @@ impl PersonCookies {
         tag.try_into().ok().filter(|_| now_ms < ends_ms)
     }
 
-    /// A form is sent by our own pages alone, so no other site's navigation has to bring it.
+    /// Only our own pages send a form, so the cookie is not needed on navigations from other sites.
     fn attributes(&self) -> &'static str {
         if self.secure {
             "; Path=/; HttpOnly; Secure; SameSite=Strict"

@@ -1,9 +1,9 @@
-//! A form that was not passed on, sealed for the browser that sent it.
+//! A form that was not forwarded, sealed for the browser that sent it.
 //!
 //! Invariants
-//! - Only the edge opens it, and only as the form of the person it was sealed for.
-//! - It leads to our own origin alone.
-//! - What is kept is what a plain form of a page sends again, byte for byte; a body that could not be is not kept.
+//! - Only the edge opens it, and only as the form of the user it was sealed for.
+//! - Its target is on our own origin.
+//! - A plain form can repeat the kept body byte for byte; other bodies are not kept.
 
 use url::Url;
 use url::form_urlencoded;
@@ -14,29 +14,29 @@ use crate::values::return_to::ReturnTo;
 
 /// Largest body kept, in bytes.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
-/// Longest sealed form as text: the largest body with everything else, in base64.
+/// Longest sealed form as text: the largest body and all else, in base64.
 pub(super) const MAX_SEALED_BYTES: usize =
     (MAX_BODY_BYTES + SEAL_OVERHEAD + crate::values::return_to::MAX_BYTES + 64) * 4 / 3 + 4;
 /// Separates this AAD from any other use of the seal.
 const AAD_LABEL: &[u8] = b"vestibule kept form v1";
-/// How far ahead of ours the clock of the replica that sealed a form may be, in milliseconds.
+/// Allowed clock lead of the replica that sealed a form, in milliseconds.
 const CLOCK_LEAD_MS: u64 = 60_000;
 
-/// A form that waits for its person.
+/// A form that waits for its user.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct KeptForm {
     /// When it was kept, in milliseconds since the Unix epoch.
     pub(super) kept_at_ms: u64,
-    /// Whose it is.
+    /// The user of the form.
     pub(super) person: PersonTag,
-    /// Where it was sent to.
+    /// The form's target.
     pub(super) target: ReturnTo,
     /// The body, `application/x-www-form-urlencoded`.
     pub(super) body: String,
 }
 
 impl KeptForm {
-    /// Seals it for this origin, as text.
+    /// Seals the form for this origin, as text.
     pub(super) fn seal(&self, keys: &DerivedKeys, base: &Url) -> Option<String> {
         let target = self.target.as_str().as_bytes();
         let length = u16::try_from(target.len()).ok()?;
@@ -49,7 +49,7 @@ impl KeptForm {
         keys.seal(&aad(base), &plain).ok()
     }
 
-    /// Opens what [`KeptForm::seal`] made for this origin.
+    /// Opens the result of [`KeptForm::seal`] for this origin.
     pub(super) fn open(keys: &DerivedKeys, base: &Url, sealed: &str) -> Option<Self> {
         let plain = keys.open(&aad(base), sealed)?;
         let (kept_at_ms, rest) = plain.split_first_chunk()?;
@@ -64,13 +64,13 @@ impl KeptForm {
         })
     }
 
-    /// Whether its time is over, or it claims to be from the future.
+    /// Whether the form has expired, or its time is in the future.
     pub(super) fn expired(&self, now_ms: u64, duration_secs: u64) -> bool {
         let ends = self.kept_at_ms.saturating_add(duration_secs.saturating_mul(1000));
         now_ms >= ends || self.kept_at_ms > now_ms.saturating_add(CLOCK_LEAD_MS)
     }
 
-    /// Names and values, in the order in which they came.
+    /// Names and values, in their original order.
     pub(super) fn fields(&self) -> Vec<(String, String)> {
         form_urlencoded::parse(self.body.as_bytes())
             .into_owned()
@@ -82,11 +82,11 @@ fn aad(base: &Url) -> [&[u8]; 2] {
     [AAD_LABEL, base.as_str().as_bytes()]
 }
 
-/// The hidden field that browsers fill in themselves, with the name of the encoding they send.
+/// The hidden field that browsers fill with the name of their encoding.
 const CHARSET_FIELD: &str = "_charset_";
 
-/// The body as text, if a page with a hidden field for each pair sends the very same bytes (HTML, section 4.10.22): UTF-8,
-/// encoded as browsers encode, line ends as browsers send them, no pair without a name, which browsers leave out.
+/// The body as text, if a page with a hidden field per pair sends the same bytes (HTML, section 4.10.22):
+/// UTF-8 with the encoding and line breaks of browsers, and no pair without a name, which browsers omit.
 pub(super) fn repeatable(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?;
     let mut again = form_urlencoded::Serializer::new(String::with_capacity(text.len()));

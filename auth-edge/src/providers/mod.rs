@@ -1,10 +1,10 @@
-//! The identity providers, and which of them a sign-in, a session or a message belongs to.
+//! The identity providers, and the choice of one for a sign-in, a session or a message.
 //!
 //! Invariants
-//! - No two share an issuer, and each has a callback of its own, so that no answer can be taken for another provider's.
-//! - What belongs to a session is shown to the session's own issuer alone.
+//! - No two providers share an issuer or a callback, so that no answer passes for another provider's.
+//! - The edge sends the data of a session only to the session's own issuer.
 //!
-//! Where plain variables describe the one provider there is nothing to choose.
+//! With plain variables there is one provider and no choice.
 
 mod name;
 pub(crate) mod sites;
@@ -22,26 +22,27 @@ use crate::values::refusal::RefusalReason;
 
 /// One provider.
 pub(crate) struct IdentityProvider {
-    /// What it is called here.
+    /// Its id in the configuration.
     pub(crate) id: String,
-    /// Speaks to it.
+    /// The client of the provider.
     pub(crate) relying_party: RelyingParty,
     /// The path of its callback.
     pub(crate) callback_path: String,
-    /// Places for questions about access tokens that are open at once (RFC 7662): one slow provider takes none of another's.
+    /// Slots for concurrent introspection calls (RFC 7662): a slow provider takes no slots of another one.
     pub(crate) open_questions: Semaphore,
-    /// What people call it; `None` where nothing is known that would tell them anything.
+    /// Its display name; `None` if no useful name is known.
     pub(crate) name: Option<String>,
 }
 
-/// Longest list of the providers' origins in a policy, in bytes: with it the head of a page still fits a proxy's buffer.
+/// Longest list of the providers' origins in a policy, in bytes: a page's head still fits into a proxy's
+/// buffer.
 const MAX_SOURCES_BYTES: usize = 1_024;
 
-/// Questions to one provider that are open at once: more wait nowhere, they are told to come again.
+/// Concurrent introspection calls per provider. Further clients have to retry: there is no queue.
 const MAX_OPEN_QUESTIONS: usize = 64;
 
 impl IdentityProvider {
-    /// Whether sessions and messages of this issuer are its own: it is configured, or that of an allowed tenant.
+    /// Whether this issuer is the provider's: the configured one, or that of an allowed tenant.
     #[must_use]
     pub(crate) fn is_issuer(&self, issuer: &str) -> bool {
         self.relying_party.settings().is_issuer(issuer)
@@ -53,7 +54,7 @@ impl IdentityProvider {
         &self.relying_party.settings().issuer
     }
 
-    /// How it hands its answers back.
+    /// How the provider returns its answers.
     #[must_use]
     pub(crate) fn response_mode(&self) -> ResponseMode {
         self.relying_party.settings().response_mode
@@ -67,31 +68,31 @@ impl IdentityProvider {
     }
 }
 
-/// All of them, in the order they were configured.
+/// All providers, in the configured order.
 pub(crate) struct IdentityProviders {
-    /// Each of them.
+    /// The providers.
     pub(crate) all: Vec<Arc<IdentityProvider>>,
     default: usize,
-    /// Whether a file lists them, so that one has to be chosen.
+    /// Whether a file lists the providers, so that a login has to choose.
     pub(crate) several: bool,
 }
 
-/// What a login names a provider by.
+/// How a login names a provider.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProviderHint<'a> {
-    /// The issuer a third party names.
+    /// The issuer that a third party names.
     pub(crate) issuer: Option<&'a str>,
-    /// The id its `connection` parameter names.
+    /// The id in the `connection` parameter.
     pub(crate) connection: Option<&'a str>,
-    /// The id the route demands that it leads to.
+    /// The id that the route requires.
     pub(crate) by_route: Option<&'a str>,
 }
 
 impl IdentityProviders {
-    /// The configured ones, each with the path of its callback. Does no IO but reading certificates.
+    /// The configured providers, each with its callback path. Does no IO except reading certificates.
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// Unusable settings.
     pub(crate) fn new(
         configured: &provider_settings::ConfiguredProviders,
         callback_path: impl Fn(&provider_settings::ConfiguredProvider) -> String,
@@ -116,14 +117,14 @@ impl IdentityProviders {
         })
     }
 
-    /// The one of this issuer.
+    /// The provider of this issuer.
     #[must_use]
     pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&IdentityProvider> {
         let mut all = self.all.iter().map(Arc::as_ref);
         all.find(|provider| provider.is_issuer(issuer))
     }
 
-    /// The one a session of this issuer came from; `None` when it is not configured any more.
+    /// The provider of a session with this issuer; `None` if it is no longer configured.
     #[must_use]
     pub(crate) fn of_session(&self, issuer: &str) -> Option<&IdentityProvider> {
         if self.several {
@@ -133,7 +134,7 @@ impl IdentityProviders {
         }
     }
 
-    /// The id to sign in with again whoever has a session of this issuer; `None` where there is nothing to choose.
+    /// The id for the next sign-in of a user with a session of this issuer; `None` if there is no choice.
     #[must_use]
     pub(crate) fn connection_of(&self, issuer: &str) -> Option<&str> {
         let mut all = self.all.iter().filter(|_| self.several);
@@ -141,10 +142,10 @@ impl IdentityProviders {
         Some(&provider.id)
     }
 
-    /// The one to sign in at: the one named; at a provider's own host that provider; the default.
+    /// The provider to sign in at: the named one; at a provider's own host that provider; else the default.
     ///
     /// # Errors
-    /// The one named is unknown, or may not be taken here.
+    /// The named provider is unknown, or not allowed here.
     pub(crate) fn choose(
         &self,
         named: ProviderHint<'_>,
@@ -189,7 +190,7 @@ impl IdentityProviders {
         }
     }
 
-    /// The response mode whose cookies have the attributes that any pending sign-in's can be cleared with.
+    /// The response mode whose cookie attributes can clear the cookie of any pending sign-in.
     #[must_use]
     pub(crate) fn pending_mode(&self) -> ResponseMode {
         let by_form = |provider: &Arc<IdentityProvider>| provider.response_mode() == ResponseMode::FormPost;
@@ -200,8 +201,8 @@ impl IdentityProviders {
         }
     }
 
-    /// Scheme, host and port of every issuer, separated by spaces, for a content security policy; all of https where that list
-    /// is too long for the head of a page.
+    /// The origins of all issuers, separated by spaces, for a content security policy; all of https if the
+    /// list is too long for the head of a page.
     #[must_use]
     pub(crate) fn origins(&self) -> String {
         let origins: BTreeSet<String> = self.all.iter().map(|provider| provider.origin()).collect();
@@ -213,7 +214,7 @@ impl IdentityProviders {
         }
     }
 
-    /// The public keys of this client at all providers, to be registered there; `None` when it signs nothing.
+    /// The public keys of this client at all providers, to register there; `None` if it signs nothing.
     #[must_use]
     pub(crate) fn client_jwks(&self) -> Option<Value> {
         let mut keys: Vec<Value> = Vec::new();
@@ -232,7 +233,7 @@ impl IdentityProviders {
     }
 }
 
-/// The addresses of the product: further `hosts`, and those that belong to a provider.
+/// The addresses of the product: the configured `hosts`, and hosts of single providers.
 #[must_use]
 pub(crate) fn sites(
     providers: &provider_settings::ConfiguredProviders,

@@ -1,11 +1,12 @@
-//! What people call a provider: the name that was configured, or the host of its issuer, which is where they typed their password.
+//! The display name of a provider: the configured name, or the host of its issuer, where users typed their
+//! password.
 //!
-//! Provider metadata has no member for a name (OpenID Connect Discovery 3, RFC 8414): `organization_name` belongs to entity
-//! statements of OpenID Federation, and what a provider says of itself in any other member is nobody's promise.
+//! Provider metadata has no member for a name (OpenID Connect Discovery 3, RFC 8414). `organization_name` is
+//! for OpenID Federation, and other members are not reliable.
 
 use url::{Host, Url};
 
-/// The name, if there is one that tells people anything: an address in numbers, and `localhost`, do not.
+/// The name, unless it says nothing to users, such as an IP address or `localhost`.
 #[must_use]
 pub(super) fn name(configured: Option<&str>, issuer: &str) -> Option<String> {
     if let Some(name) = configured {

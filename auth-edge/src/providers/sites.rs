@@ -1,12 +1,12 @@
-//! The addresses under which browsers know the product: the base URL, further hosts, and hosts that belong to one provider
-//! each.
+//! The addresses under which browsers know the product: the base URL, further hosts, and the hosts of single
+//! providers.
 //!
 //! Invariants
-//! - An address is one of the configured ones, whatever a request says.
-//! - At a provider's own host nobody but that provider signs people in, and a session made elsewhere counts for nothing
+//! - An address is always a configured one, whatever the request names.
+//! - At a provider's own host only that provider signs users in, and sessions of other hosts are not valid
 //!   there.
 //!
-//! Without such hosts every request is at the base URL and nothing is looked at.
+//! Without such hosts every request is at the base URL, without a check of `Host`.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ pub(crate) struct Site {
     authority: Box<str>,
     login_path: Arc<str>,
     own_paths: Arc<[String]>,
-    /// The issuer of the provider the host belongs to, if it belongs to one: sessions are bound to the host by it.
+    /// The issuer of the provider that owns the host, if any: it binds sessions to the host.
     pub(crate) owner: Option<String>,
 }
 
 impl Site {
-    /// Host and port of the address, as headers name them.
+    /// Host and port of the address, as in headers.
     #[must_use]
     pub(crate) fn authority(&self) -> Option<HeaderValue> {
-        // A copy of its own: one that is shared is counted by all cores.
+        // A copy of its own: all cores would contend for a shared reference count.
         HeaderValue::from_str(&self.authority).ok()
     }
 
-    /// The host of the address, without its port, as rules are chosen by it.
+    /// The host of the address without its port, for the choice of rules.
     #[must_use]
     pub(crate) fn host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
@@ -50,8 +50,8 @@ impl Site {
         format!("{}{path}", self.base_url.origin().ascii_serialization())
     }
 
-    /// Where a visitor wants to go, if it may be honoured: a page of this origin, and none of the edge's own routes but the one
-    /// that offers a kept form again. A link must not sign people out, or in again, once they have signed in.
+    /// The requested return address, if allowed: a page of this origin, and no route of the edge except the
+    /// one that offers a kept form. A link must not sign users out, or in again, after their sign-in.
     #[must_use]
     pub(crate) fn return_to(&self, raw: &str) -> Option<ReturnTo> {
         ReturnTo::parse(&self.base_url, raw).filter(|to| !self.owns(to))
@@ -63,7 +63,7 @@ impl Site {
         address.url().origin() == self.base_url.origin() && self.is_own_route(address.url().path())
     }
 
-    /// Whether a path is one of the edge's own routes, however a program decodes or folds it.
+    /// Whether a path is one of the edge's own routes, in any encoding or letter case.
     #[must_use]
     pub(crate) fn is_own_route(&self, path: &str) -> bool {
         if path == FORM_PATH {
@@ -79,7 +79,7 @@ impl Site {
         is_reserved(&folded) || moved.any(is)
     }
 
-    /// The absolute URL of the login route, with the return address and the provider to sign in at, where one is named.
+    /// The login URL, with the return address and the provider, if named.
     #[must_use]
     pub(crate) fn login_url(&self, return_to: Option<&str>, connection: Option<&str>) -> String {
         let login = self.at(&self.login_path);
@@ -92,7 +92,7 @@ impl Site {
         format!("{login}?{}", query.finish())
     }
 
-    /// An address of ours as it is at this site; one of somebody else as it is.
+    /// One of our addresses as it is at this site; other addresses unchanged.
     #[must_use]
     pub(crate) fn here(&self, main: &Site, url: &Url) -> String {
         let is_ours = url.origin() == main.base_url.origin();
@@ -105,13 +105,13 @@ impl Site {
 #[derive(Clone, Debug)]
 pub(crate) struct Sites {
     main: Arc<Site>,
-    /// Those beside the base URL.
+    /// The sites other than the base URL.
     own: Arc<[Site]>,
 }
 
 impl Sites {
-    /// The base URL, and the hosts given, with the issuer of their provider where they belong to one; a host without a port has the
-    /// base URL's.
+    /// The base URL and the given hosts, each with the issuer of its provider if it has one. A host without a
+    /// port has the base URL's port.
     #[must_use]
     pub(crate) fn new(
         base_url: &Url,
@@ -148,14 +148,14 @@ impl Sites {
         &self.main
     }
 
-    /// The addresses where people sign in at the provider of this issuer: the base URL, and the hosts that are its own or nobody's own.
+    /// The sites for the provider of this issuer: the base URL, its own hosts, and hosts without a provider.
     pub(crate) fn of_provider(&self, issuer: &str) -> Vec<&Site> {
         let counts = |site: &&Site| site.owner.as_ref().is_none_or(|owner| owner == issuer);
         let own = self.own.iter().filter(counts);
         std::iter::once(self.main()).chain(own).collect()
     }
 
-    /// Where a request was sent to, by its `Host`; the base URL if that is none of ours.
+    /// The site of a request, by its `Host`; the base URL if `Host` is not one of ours.
     #[must_use]
     pub(crate) fn of(&self, headers: &HeaderMap) -> &Site {
         match headers.get(header::HOST) {
@@ -164,16 +164,16 @@ impl Sites {
         }
     }
 
-    /// Whether a URL is one of these addresses or lies below it: scheme, host and port are the same.
+    /// Whether a URL is at one of these sites: scheme, host and port are equal.
     #[must_use]
     pub(crate) fn include(&self, url: &Url) -> bool {
-        // `blob:` URLs report the origin of what is inside.
+        // `blob:` URLs report the origin of the URL inside.
         let is =
             |site: &Site| url.scheme() == site.base_url.scheme() && url.origin() == site.base_url.origin();
         std::iter::once(self.main()).chain(self.own.iter()).any(is)
     }
 
-    /// Whether there are hosts beside the base URL's.
+    /// Whether other hosts than the base URL's are configured.
     #[must_use]
     pub(crate) fn has_hosts(&self) -> bool {
         !self.own.is_empty()
@@ -181,15 +181,15 @@ impl Sites {
 
     fn named(&self, host: &HeaderValue) -> Option<&Site> {
         let authority = Authority::try_from(host.as_bytes()).ok()?;
-        // Browsers send neither a user nor an empty port.
+        // Browsers send neither userinfo nor an empty port.
         if authority.as_str().contains('@') || authority.as_str().ends_with(':') {
             return None;
         }
-        // A name that ends with a dot is the same one (RFC 1034, section 3.1).
+        // A name with a trailing dot is the same name (RFC 1034, section 3.1).
         let name = authority.host();
         let name = name.strip_suffix('.').unwrap_or(name);
         let is_port = |url: &Url| match authority.port_u16() {
-            // Browsers leave out the port of the scheme.
+            // Browsers omit the scheme's default port.
             None => url.port().is_none(),
             port => url.port_or_known_default() == port,
         };
@@ -198,7 +198,7 @@ impl Sites {
     }
 }
 
-/// The base URL under another host.
+/// The base URL with another host.
 fn address(base_url: &Url, host: &str) -> Option<Url> {
     let mut url = Url::parse(&format!("{}://{host}/", base_url.scheme())).ok()?;
     if !host.contains(':') {

@@ -1,7 +1,7 @@
-//! The answer to a check that passes: who it is, and what the application reads.
+//! The answer to a check that passes: the user's identity and the application's headers.
 //!
-//! Invariant: the head of an answer by HTTP stays within `EDGE_CHECK_HEAD_BYTES`, since nginx answers 500 to the person where
-//! it is longer than one buffer. The longest headers are left out first, each whole, and the log names them.
+//! Invariant: the head of an HTTP answer stays within `EDGE_CHECK_HEAD_BYTES`. If it exceeds one buffer,
+//! nginx answers 500. The longest headers are left out first, each whole, and the log names them.
 
 use axum::Extension;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -18,14 +18,14 @@ use crate::http::answer_head;
 use crate::http::errors::HttpError;
 use crate::route_table::principal::Principal;
 
-/// The part of a head that the claims of an assertion may take: signed and encoded they are longer by half.
+/// The fraction of a head that the claims of an assertion may take: signing and encoding add half.
 const ASSERTION_SHARE: usize = 4;
 
-/// The answer, with who it is for, the headers of the rule, the access token and the session's renewed cookie. For a caller
-/// inside this process it lists the application's headers.
+/// The answer with identity, the rule's headers, the access token and the renewed cookie. For a caller inside
+/// this process, it also lists the application's headers.
 ///
 /// # Errors
-/// An assertion that the rule requires cannot be signed.
+/// The edge cannot sign an assertion that the rule requires.
 pub(super) fn answer(
     gateway: &Gateway,
     from_inside: bool,
@@ -33,7 +33,7 @@ pub(super) fn answer(
     authorized: &Authorized,
     cookie: Option<HeaderValue>,
 ) -> Result<Response, HttpError> {
-    // An answer to a caller inside is no message of HTTP.
+    // An answer inside this process is not sent over HTTP, so no limit applies.
     let most = (!from_inside).then_some(gateway.check_head_bytes);
     let mut headers: HeaderMap = cookie
         .map(|cookie| (header::SET_COOKIE, cookie))
@@ -66,7 +66,7 @@ pub(super) fn answer(
     Ok(response)
 }
 
-/// Adds headers while a head of at most so many bytes has room, the shortest first.
+/// Adds headers within the size limit of the head, the shortest first.
 fn add_what_fits(
     headers: &mut HeaderMap,
     gateway: &Gateway,

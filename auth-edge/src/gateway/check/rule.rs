@@ -1,8 +1,8 @@
-//! Which rule (`[[check]]`) is for the request that another proxy asks about.
+//! Finds the rule (`[[check]]`) for the request that another proxy asks about.
 //!
 //! Invariants
-//! - If there are such rules, a request that none of them answers does not pass, nor one that no trusted proxy describes.
-//! - If rules name methods, a request with another method in a header does not pass: the application may act by it.
+//! - If there are rules, a request passes only if a trusted proxy describes it and a rule matches.
+//! - If rules name methods, a request with a method-override header does not pass.
 
 use std::sync::Arc;
 
@@ -15,40 +15,40 @@ use crate::route_table::{Route, RouteTable};
 use crate::values::forwarded::{self, OriginalRequest};
 use crate::values::path::RequestPath;
 
-/// The request is not known, or no rule is for it.
+/// The request is unknown, or no rule matches.
 const UNKNOWN_REQUEST: HttpError = HttpError::Forbidden {
     code: "no_check",
     words: "No rule of this site says who may come to this address.",
 };
 
-/// The application could act by another method than the one that is judged.
+/// The application could use another method than the one the edge has checked.
 const OTHER_METHOD: HttpError = HttpError::Forbidden {
     code: "method_override",
     words: "A header of this request names another method. Send the request by that method.",
 };
 
-/// A rule, and where the request it is for goes.
+/// A rule, with the target of the request.
 pub(super) struct CheckRule {
     /// The rule.
     pub(super) route: Arc<Route>,
-    /// Scheme, host and port that the browser requested: the application, to which assertions are addressed.
+    /// Scheme, host and port that the browser requested: the audience of assertions.
     pub(super) origin: String,
-    /// What clients with tokens of their own know the application by: its scheme, and the host as the rule names it. What a
-    /// request says of host and port is its client's to choose, and with it would be the audience.
+    /// The application as clients with their own tokens know it: its scheme, and the host of the rule. The
+    /// client chooses the host and port of a request, and must not choose the audience with them.
     pub(super) resource_origin: String,
-    /// The path the browser requested, as it came.
+    /// The path that the browser requested, as received.
     pub(super) path: String,
 }
 
 impl CheckRule {
-    /// Whether a client's own access token is not for the application.
+    /// Whether a client's own access token is kept from the application.
     pub(super) fn ends_tokens(&self) -> bool {
         let bearer = self.route.bearer.as_ref();
         bearer.is_some_and(|rule| !rule.pass_authorization)
     }
 }
 
-/// The rule for the request that is asked about; `None` where there are no such rules.
+/// The rule for the original request; `None` if no rules are configured.
 pub(super) fn find(
     gateway: &Gateway,
     headers: &HeaderMap,
@@ -95,7 +95,7 @@ fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<Check
     })
 }
 
-/// As browsers write it: in lower case, without the scheme's own port.
+/// The origin in the spelling of browsers: lower case, without the scheme's default port.
 fn origin(scheme: &str, authority: &str) -> String {
     let plain = format!("{scheme}://{authority}");
     url::Url::parse(&plain).map_or(plain, |url| url.origin().ascii_serialization())

@@ -1,7 +1,7 @@
-//! The files of a folder, and none that a symbolic link brings in from elsewhere.
+//! The files of a folder, without files that a symbolic link adds from elsewhere.
 //!
-//! Invariant: what is opened lies, all links followed, below the folder; so it does if somebody swaps a link meanwhile.
-//! Links that stay inside are followed: mounted ConfigMaps are made of them.
+//! Invariant: every opened file, with all links followed, is below the folder, even if a link is swapped
+//! meanwhile. Links that stay inside are followed: mounted ConfigMaps consist of them.
 
 use std::fs::File;
 use std::io;
@@ -12,34 +12,34 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tower_http::services::fs::{Backend, TokioBackend, TokioFile};
 
-/// Where the kernel has each open file; on Linux it tells there what the file really is.
+/// The kernel's list of open files. On Linux its links show the real path of each file.
 const OPEN_FILES: &str = if cfg!(target_os = "linux") {
     "/proc/self/fd"
 } else {
     "/dev/fd"
 };
 
-/// Opens what lies in one folder.
+/// Opens the files of one folder.
 #[derive(Clone, Debug)]
 pub(super) struct FolderBackend(Arc<Path>);
 
 impl FolderBackend {
-    /// Nothing but what is below `folder`.
+    /// Opens only files below `folder`.
     pub(super) fn of(folder: &Path) -> Self {
         Self(folder.into())
     }
 
-    /// The root without links, and the path without links below it.
+    /// The folder's path and the file's path, both without links.
     fn resolved(&self, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
-        // Each time anew: a deployment may swap the folder itself.
+        // Resolved each time: a deployment may swap the folder itself.
         let root = self.0.canonicalize()?;
-        // What leads nowhere, round in circles or out of the folder is not there.
+        // A broken link, a loop, or a link out of the folder counts as not found.
         let real = path.canonicalize().ok().filter(|real| real.starts_with(&root));
         real.map(|real| (root, real))
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// An open file of the folder, and the path by which the kernel opens it again.
+    /// An open file of the folder, and a path by which the kernel opens it again.
     fn opened(&self, path: &Path) -> io::Result<(File, PathBuf)> {
         let (root, real) = self.resolved(path)?;
         let file = File::open(real)?;
@@ -48,7 +48,7 @@ impl FolderBackend {
     }
 }
 
-/// Judges the open file itself: a link may have replaced it since its path was resolved.
+/// Checks the open file itself: a link may have replaced it after its path was resolved.
 fn descriptor_below(root: &Path, file: &File) -> io::Result<PathBuf> {
     let descriptor = Path::new(OPEN_FILES).join(file.as_raw_fd().to_string());
     if cfg!(not(target_os = "linux")) || std::fs::read_link(&descriptor)?.starts_with(root) {

@@ -1,14 +1,14 @@
-//! Parts of files: which are asked for, and when the whole file is due instead (RFC 9110, sections 13.1.5 and 14.2).
+//! Range requests, and when the whole file is sent instead (RFC 9110, sections 13.1.5 and 14.2).
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
-/// How the entity tag of a file ends whose time has no fraction of a second, before its length.
+/// Ends the time in the entity tag if it is a whole second; the file's length follows.
 const WHOLE_SECOND: &str = ".00000000-";
 
-/// Leaves one range of bytes, in the one spelling that `ServeDir` reads. Removes a `Range` that a server ignores: of another method
-/// than GET, in another unit, malformed, or of several parts.
+/// Keeps a single range of bytes, in the one spelling that `ServeDir` reads. Removes a `Range` that a server
+/// ignores: for a method other than GET, in another unit, malformed, or multipart.
 pub(super) fn normalize(head: &mut Parts) {
     let mut values = head.headers.get_all(header::RANGE).iter();
     let range = match (values.next(), values.next()) {
@@ -43,7 +43,7 @@ fn without_zeros(position: &str) -> &str {
     }
 }
 
-/// Whether the whole file is due instead of this answer to `range`.
+/// Whether to send the whole file instead of this answer to `range`.
 pub(super) fn wants_whole(
     answer: (StatusCode, &HeaderMap),
     range: &HeaderValue,
@@ -52,7 +52,7 @@ pub(super) fn wants_whole(
     let (status, headers) = answer;
     let is_part = status == StatusCode::PARTIAL_CONTENT;
     let is_beyond = status == StatusCode::RANGE_NOT_SATISFIABLE;
-    // A suffix that is longer than the file is the file, and an empty file has no part.
+    // A suffix longer than the file means the whole file, and an empty file has no part.
     let is_suffix = range.as_bytes().starts_with(b"bytes=-") && range != "bytes=-0";
     let is_empty = headers
         .get(header::CONTENT_LENGTH)
@@ -61,10 +61,10 @@ pub(super) fn wants_whole(
     (is_beyond && is_suffix) || (is_part && is_empty) || ((is_part || is_beyond) && of_another)
 }
 
-/// Whether a file is the one that the client has a part of.
+/// Whether a file is the same one that the client has a part of.
 ///
-/// A date is no strong validator: two releases may have the same. Neither is the tag of a file whose time is a whole second,
-/// as archives and images set it, often the same for each release.
+/// A date is not a strong validator: two releases may share it. Neither is the tag of a file with a whole
+/// second as its time: archives and images often set the same time for each release.
 fn is_of_same(headers: &HeaderMap, validator: &HeaderValue) -> bool {
     let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok());
     tag.is_some_and(|tag| validator == tag && tag.starts_with('"') && !tag.contains(WHOLE_SECOND))

@@ -1,4 +1,4 @@
-//! The forward-auth route's answer in Envoy's words.
+//! Translates the forward-auth route's answer for Envoy.
 
 use axum::body::to_bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -14,7 +14,7 @@ use crate::gateway::check::ForApplication;
 use crate::gateway::headers::{is_for_proxies, is_identity, other_cookies};
 use crate::values::header_name::folded;
 
-/// The longest body passed on; the edge's own pages are a few KiB.
+/// The longest body that is forwarded; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Translates an answer to a client that sent these headers.
@@ -82,7 +82,7 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
                 || told.names.contain(&folded(name.as_str()))
                 || (is_token && told.token_ends_here)
         })
-        // Envoy removes after it has set. What could not be set is removed where a client sent it.
+        // Envoy removes headers after it sets them. A header that is not set is removed.
         .filter(|name| {
             let mut set = headers.iter().filter_map(|option| option.header.as_ref());
             !set.any(|header| header.key == name.as_str())
@@ -112,7 +112,7 @@ fn set(name: &HeaderName, value: &HeaderValue, action: HeaderAppendAction) -> Op
             key: name.as_str().to_owned(),
             value: std::str::from_utf8(value.as_bytes()).ok()?.to_owned(),
         }),
-        // Deprecated; where it is there, Envoy heeds it instead and joins cookies by commas.
+        // Deprecated; if it is present, Envoy obeys it instead and joins cookies with commas.
         append: None,
         append_action: action.into(),
     })

@@ -1,13 +1,13 @@
 //! Envoy's external authorization over gRPC: the forward-auth route for a proxy that asks by RPC.
 //!
-//! Each check becomes a request to `/api/auth/check` inside this process, so that both protocols decide, limit, measure and
-//! word their answers alike.
+//! Each check becomes a request to `/api/auth/check` inside this process. So both protocols share decisions,
+//! limits, metrics and messages.
 //!
 //! Invariants
-//! - A header the edge sets for the upstream replaces whatever a client sent under that name, every other identity header is
-//!   removed, and the edge's own cookies do not go on.
-//! - Host, scheme, path, method and client address come from Envoy's attributes alone. They choose the rule (`[[check]]`), the
-//!   site whose sessions count, and the return address. No header of the client describes any of them.
+//! - A header that the edge sets replaces the client's header of that name. The edge removes every other
+//!   identity header, and its own cookies.
+//! - Host, scheme, path, method and client address come only from Envoy's attributes, never from a header of
+//!   the client. They choose the rule (`[[check]]`), the site of the session, and the return address.
 
 mod check_response;
 #[expect(
@@ -39,7 +39,7 @@ use crate::gateway::Gateway;
 use crate::values::forwarded::{self, OriginalRequest, describes_origin};
 use crate::values::header_name::folded;
 
-/// What Envoy speaks, for clients in tests.
+/// Envoy's API, for clients in tests.
 pub mod api {
     pub use super::generated::envoy::config::core::v3 as core;
     pub use super::generated::envoy::service::auth::v3::*;
@@ -50,13 +50,13 @@ pub mod api {
 use self::api::authorization_server::{Authorization, AuthorizationServer};
 use self::api::{AttributeContext, CheckRequest, CheckResponse};
 
-/// The largest check read, in bytes, unpacked if it is compressed: 64 KiB of headers, and what Envoy adds.
+/// The largest check in bytes, after decompression: 64 KiB of headers, and Envoy's additions.
 const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
-/// What a route's `context_extensions` may ask for: a redirect to sign in, and which access token is handed out.
+/// The allowed `context_extensions` of a route: a redirect to the login, and the requested access token.
 const PARAMETERS: [&str; 4] = ["redirect", "audience", "resource", "scope"];
 
-/// The service, over the edge's own router.
+/// The service, on top of the edge's own router.
 pub(crate) fn routes(gateway: Arc<Gateway>, router: Router) -> Router {
     let service = AuthorizationServer::new(ExtAuthz { gateway, router })
         .accept_compressed(CompressionEncoding::Gzip)
@@ -87,12 +87,12 @@ impl Authorization for ExtAuthz {
     }
 }
 
-/// The request to the forward-auth route, and the headers the client sent.
+/// The request to the forward-auth route, and the client's headers.
 fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     let http = attributes.request?.http?;
     let mut headers = HeaderMap::new();
     for (name, value) in &http.headers {
-        // HTTP/2's own fields are among them.
+        // HTTP/2 pseudo-headers are among them.
         if name.starts_with(':') {
             continue;
         }
@@ -130,14 +130,14 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
         .extensions_mut()
         .insert(PeerAddress(SocketAddr::new(peer, 0)));
     request.extensions_mut().insert(OriginalRequest {
-        // An address that can be read in two ways is none: no rule is for it, and it is no return address.
+        // An ambiguous address gives `None`: it matches no rule and is no return address.
         url: forwarded::absolute(&http.scheme, &http.host, &http.path),
         method: Method::try_from(http.method.as_str()).ok(),
     });
     Some((request, headers))
 }
 
-/// A client's headers without those that frame its body, and without those that describe what Envoy's attributes do.
+/// A client's headers, without body framing and without headers that Envoy's attributes replace.
 fn without_origin(headers: &HeaderMap) -> HeaderMap {
     let is_left_out = |name: &HeaderName| {
         [

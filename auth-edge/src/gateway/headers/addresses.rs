@@ -1,32 +1,32 @@
-//! Addresses of an upstream's own in its answer, as clients reach them.
+//! Maps an upstream's own addresses in its answer to the addresses that clients use.
 //!
-//! Applications make addresses of the name they were asked by, or listen on, and of the path they see. What begins with the
-//! upstream's address, or with our host and the upstream's port, becomes ours, as with nginx's `proxy_redirect default`; below
-//! a stripped prefix it gets that prefix back. Deliberately absent: bodies, and addresses of other servers.
+//! Applications build addresses from the requested name or their own, and from the path they receive. An
+//! address with the upstream's host, or our host and the upstream's port, becomes ours (nginx:
+//! `proxy_redirect default`). A stripped prefix is added back. Deliberately absent: bodies, other servers.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::providers::sites::Site;
 
-/// Headers that are one address.
+/// Headers that hold one address.
 const ADDRESSES: [HeaderName; 2] = [header::LOCATION, header::CONTENT_LOCATION];
 
-/// Cookies that browsers take for the whole site alone (RFC 6265bis, section 4.1.3.2).
+/// Browsers accept these cookies only for the whole site (RFC 6265bis, section 4.1.3.2).
 const WHOLE_SITE: &str = "__host-";
 
-/// Which addresses become which.
+/// The mapping of upstream addresses to ours.
 pub(in crate::gateway) struct AddressMap<'a> {
-    /// Ours.
+    /// Our site.
     pub(in crate::gateway) site: &'a Site,
-    /// The upstream's.
+    /// The upstream's address.
     pub(in crate::gateway) upstream: &'a Url,
-    /// The path of ours below which the upstream lies, without a closing slash.
+    /// Our path of the upstream, without a trailing slash.
     pub(in crate::gateway) prefix: &'a str,
 }
 
 impl AddressMap<'_> {
-    /// Maps all headers of an answer that browsers go by.
+    /// Maps all addresses in the headers that browsers follow.
     pub(in crate::gateway) fn map_headers(&self, headers: &mut HeaderMap) {
         for name in ADDRESSES {
             map_values(headers, &name, |address| self.map(address));
@@ -54,7 +54,7 @@ impl AddressMap<'_> {
         }
     }
 
-    /// An address as it is here; nothing if it stays.
+    /// The mapped address; `None` if it stays.
     fn map(&self, address: &str) -> Option<String> {
         match split(address) {
             Some((scheme, authority, path)) => self
@@ -67,7 +67,7 @@ impl AddressMap<'_> {
         }
     }
 
-    /// Whether this is the upstream's address, or our host with its port or the one of plain HTTP.
+    /// Whether this is the upstream's address, or our host with the upstream's port or with plain HTTP.
     fn is_upstreams(&self, scheme: &str, authority: &str) -> bool {
         let scheme = if scheme.is_empty() {
             self.upstream.scheme()
@@ -83,11 +83,11 @@ impl AddressMap<'_> {
         let is_our_port = is_plain || ours.port_or_known_default() == port || is_upstreams_port;
         let is_upstreams = named.host() == self.upstream.host() && is_upstreams_port;
         let is_ours = named.host() == ours.host() && is_our_port;
-        // Neither a user nor what browsers read as the beginning of a path.
+        // Rejects userinfo, and backslashes that browsers read as the start of a path.
         !authority.contains(['@', '\\']) && (is_upstreams || is_ours)
     }
 
-    /// A path as the upstream knows it, below our prefix unless it is there already, or is a route of the edge's own.
+    /// The upstream's path below our prefix, unless it is there already, or is one of the edge's own routes.
     fn map_path(&self, path: &str) -> String {
         let root = if path.starts_with('/') { "" } else { "/" };
         let end = path.find(['?', '#']).unwrap_or(path.len());
@@ -109,7 +109,7 @@ impl AddressMap<'_> {
                 .split_once('=')
                 .filter(|(name, _)| at > 0 && is_path(name));
             match path.map(|(_, path)| path.trim()) {
-                // Matches the prefix itself as well (RFC 6265, section 5.1.4).
+                // The cookie path matches the prefix itself as well (RFC 6265, section 5.1.4).
                 Some("/") => format!(" Path={}", self.prefix),
                 Some(path) if path.starts_with('/') => format!(" Path={}", self.map_path(path)),
                 _ => attribute.to_owned(),
@@ -133,7 +133,7 @@ fn split(address: &str) -> Option<(&str, &str, &str)> {
     Some((scheme_name, authority, rest))
 }
 
-/// Replaces the values of a header that `map` gives others for.
+/// Replaces the values of a header for which `map` returns another one.
 fn map_values(headers: &mut HeaderMap, name: &HeaderName, map: impl Fn(&str) -> Option<String>) {
     if let header::Entry::Occupied(mut entry) = headers.entry(name) {
         for value in entry.iter_mut() {

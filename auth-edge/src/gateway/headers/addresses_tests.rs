@@ -1,4 +1,4 @@
-//! Which addresses of an upstream's answer become ours.
+//! Tests which addresses in an upstream's answer are mapped.
 
 use http::HeaderMap;
 use url::Url;
@@ -7,7 +7,7 @@ use super::AddressMap;
 use crate::gateway::headers::tests::headers;
 use crate::providers::sites::Sites;
 
-/// The headers of an answer as this edge passes them on.
+/// The headers of an answer as this edge forwards them.
 fn mapped(base: &str, upstream: &str, prefix: &str, sent: &[(&str, &str)]) -> HeaderMap {
     let sites = Sites::new(&Url::parse(base).unwrap(), ("/api/auth/login", Vec::new()), []);
     let mut sent = headers(sent);
@@ -27,11 +27,11 @@ fn what_begins_with_the_upstreams_address_becomes_ours() {
         ("HTTP://10.0.0.7:8080", "https://app.example/"),
         ("http://10.0.0.7:8080?a=b#c", "https://app.example/?a=b#c"),
         ("//10.0.0.7:8080/docs/", "https://app.example/docs/"),
-        // By our host, with a port or a scheme that only the upstream knows.
+        // Our host, with a port or a scheme that only the upstream knows.
         ("http://app.example:8080/docs/", "https://app.example/docs/"),
         ("http://APP.example/docs/", "https://app.example/docs/"),
         ("https://app.example/docs/", "https://app.example/docs/"),
-        // Others' addresses, and what only looks like the upstream's.
+        // Addresses of other servers, and lookalikes of the upstream's.
         ("http://10.0.0.7/docs/", "http://10.0.0.7/docs/"),
         ("http://10.0.0.7:8081/", "http://10.0.0.7:8081/"),
         ("http://10.0.0.7:80800/", "http://10.0.0.7:80800/"),

@@ -1,4 +1,4 @@
-//! What of a client's headers, cookies and trailers goes on.
+//! Tests which headers, cookies and trailers of a client are forwarded.
 
 use super::{ToldNames, for_upstream, strip_trailers};
 use crate::route_table::file;

@@ -1,18 +1,18 @@
-//! What of an upstream's answer reaches the browser, and whoever stands between it and us.
+//! Filters an upstream's answer for the browser and for the proxies and caches in between.
 //!
 //! Invariants
-//! - No upstream sets, or clears, a cookie of ours.
-//! - Where sessions are bound to devices, none binds a browser in our place, and none clears the key a session is bound to.
-//! - None tells a proxy before us to answer with something else.
-//! - What a session has opened is kept by no cache, whatever its kind.
+//! - No upstream sets or clears one of our cookies.
+//! - If sessions are bound to devices, no upstream binds a browser itself or clears the key of a session.
+//! - No upstream makes a proxy in front of us replace the answer.
+//! - No cache stores an answer to a session, of whatever kind.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::{cookie_name, list, remove, strip_hop_by_hop};
 use crate::values::header_name::members;
 
-/// Orders to a proxy before us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) to answer with a file or an address of its own
-/// instead: what an upstream names by them no guard has judged.
+/// Headers that make a proxy in front of us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) answer with a file
+/// or address of its own. No guard has checked that target.
 const INSTEAD: [HeaderName; 6] = [
     HeaderName::from_static("x-accel-redirect"),
     HeaderName::from_static("x-sendfile"),
@@ -22,7 +22,7 @@ const INSTEAD: [HeaderName; 6] = [
     HeaderName::from_static("x-reproxy-url"),
 ];
 
-/// What tells caches how long to keep an answer, beside `Cache-Control` and its namesakes (RFC 9111, RFC 9213, Edge
+/// Cache lifetimes in other headers than `Cache-Control` and its variants (RFC 9111, RFC 9213, Edge
 /// Architecture Specification, nginx, Akamai).
 const FOR_CACHES: [HeaderName; 6] = [
     header::EXPIRES,
@@ -33,13 +33,13 @@ const FOR_CACHES: [HeaderName; 6] = [
     HeaderName::from_static("edge-control"),
 ];
 
-/// `Cache-Control`, and those for caches of one kind or maker: `CDN-Cache-Control` (RFC 9213),
+/// `Cache-Control` and its variants for some caches: `CDN-Cache-Control` (RFC 9213),
 /// `Cloudflare-CDN-Cache-Control`.
 const CACHE_CONTROLS: &str = "cache-control";
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
-/// What an upstream may clear (Clear Site Data, section 3.1): none of it is a cookie. An unknown directive is none of these.
+/// What an upstream may clear (Clear Site Data, section 3.1): no cookies, and no unknown directives.
 const CLEARABLE: [&[u8]; 6] = [
     b"\"cache\"",
     b"\"storage\"",
@@ -49,21 +49,21 @@ const CLEARABLE: [&[u8]; 6] = [
     b"\"prerenderCache\"",
 ];
 
-/// What is left of a directive to clear everything: all that holds what a person has seen or left here.
+/// Replaces the directive to clear everything: clears all but cookies.
 const ALL_BUT_COOKIES: &[u8] = b"\"cache\", \"storage\"";
 
-/// With it goes the key a session is bound to (W3C Device Bound Session Credentials, section "Clear-Site-Data"), and with that the session.
+/// Also clears a bound session's key, which ends it (W3C DBSC, section "Clear-Site-Data").
 const STORAGE: &[u8] = b"\"storage\"";
 
-/// What binds a session to a browser's device and asks it for proofs (the same specification, sections "Secure-Session-Registration" and
-/// "Secure-Session-Challenge"). An upstream is of the same origin: its binding would take the place of ours, its challenges the browser's few signatures.
+/// Headers that bind a session to a device and request proofs (W3C DBSC). An upstream has our origin: its
+/// binding would replace ours, and its challenges use up the browser's few signatures.
 pub(super) const OF_BINDINGS: [HeaderName; 2] = [
     HeaderName::from_static("secure-session-registration"),
     HeaderName::from_static("secure-session-challenge"),
 ];
 
-/// Makes an upstream's headers fit for the browser. Whether this one has bound a session its request does not tell: where a page of another site has
-/// caused it, cookies are left out.
+/// Filters an upstream's headers for the browser. Its request does not show whether this browser's session is
+/// bound: a request caused by another site's page has no cookies.
 pub(in crate::gateway) fn strip_response(
     headers: &mut HeaderMap,
     binds_devices: bool,
@@ -88,7 +88,7 @@ pub(in crate::gateway) fn strip_response(
     }
 }
 
-/// Has no cache keep an answer: `no-store` alone decides.
+/// Forbids caching of an answer: `no-store` alone decides.
 pub(in crate::gateway) fn forbid_caching(headers: &mut HeaderMap) {
     remove(headers, |name| {
         name.as_str().ends_with(CACHE_CONTROLS) || FOR_CACHES.contains(name)
@@ -96,7 +96,7 @@ pub(in crate::gateway) fn forbid_caching(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// Leaves of `Clear-Site-Data` what does not take cookies, or the key a session is bound to, and with them the session, from the browser.
+/// Removes `Clear-Site-Data` directives that clear cookies or a bound session's key, and so end the session.
 fn keep_session(headers: &mut HeaderMap, binds_devices: bool) {
     let cleared = members(headers, CLEAR_SITE_DATA).filter_map(|word| match word {
         b"\"*\"" if binds_devices => Some(CLEARABLE[0]),

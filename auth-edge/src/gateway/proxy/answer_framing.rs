@@ -1,8 +1,8 @@
-//! How an upstream's answer is framed for the client: by the body that was read, never by what the upstream said of it.
+//! Frames an upstream's answer for the client: by the body that was read, never by the upstream's headers.
 //!
-//! RFC 9112, section 6.3, names the cases; hyper judges those in which there is no length to read by. What is left:
-//! - a length next to `Transfer-Encoding` is wrong, and an answer without a body has no length (RFC 9110, section 8.6);
-//! - a body in another coding than `chunked`, which is ours to take off and which nothing asked for, cannot be passed on;
+//! RFC 9112, section 6.3, names the cases; hyper checks those without a length. The rest:
+//! - a length next to `Transfer-Encoding`, or without a body, is wrong (RFC 9110, section 8.6);
+//! - a transfer coding other than `chunked` was not requested and cannot be decoded;
 //! - the version is the one of this hop (section 2.3).
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
@@ -24,7 +24,7 @@ pub(super) fn frame_answer(
     *answer.version_mut() = Version::HTTP_11;
     let status = answer.status();
     if *method == Method::HEAD {
-        // The length of the body that a GET would get.
+        // The length of the body that a GET would receive.
         let length = stated_length(answer.headers());
         set_length(answer.headers_mut(), length);
         return Ok(());
@@ -52,7 +52,7 @@ pub(super) fn frame_answer(
     Ok(())
 }
 
-/// The one length that an answer without a body names, however often.
+/// The one length that an answer without a body names, possibly repeated.
 fn stated_length(headers: &HeaderMap) -> Option<u64> {
     let mut lengths = members(headers, header::CONTENT_LENGTH);
     let first = lengths.next()?;

@@ -1,8 +1,8 @@
-//! Connections to upstreams, kept and shared by the requests of one worker.
+//! Connections to upstreams, pooled and shared by the requests of one worker.
 //!
-//! A server behind `https` says by ALPN whether it speaks HTTP/2; one behind `h2c` is known to; one behind `http` speaks
-//! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks, and a connection of their own:
-//! whether or not the server has switched, nobody else's request follows on it.
+//! A server behind `https` negotiates HTTP/2 by ALPN; `h2c` always means HTTP/2, and `http` means HTTP/1.1.
+//! Protocol switches (WebSocket) always use HTTP/1.1 and a connection of their own: no other request follows
+//! on it, whether or not the server switched.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,44 +24,44 @@ use crate::route_table::Server;
 /// An upstream's answer.
 pub(super) type UpstreamResponse = Response<Incoming>;
 
-/// How requests are passed on.
+/// Settings of the connections to upstreams.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamSettings {
-    /// Authorities that certificates of upstreams may come from besides the public ones.
+    /// A file of certificate authorities for upstreams, besides the public ones.
     pub(crate) ca: Option<PathBuf>,
     /// Time until an answer's head, counted from the last byte of the request.
     pub(crate) head_timeout: Duration,
-    /// The largest request body in bytes, where the route says nothing; 0 is no limit.
+    /// The largest request body in bytes, if the route sets no limit; 0 means no limit.
     pub(crate) max_body_bytes: u64,
 }
 
-/// A connection to an upstream has to stand within this: a lost SYN is repeated after one second, and once more two seconds later
-/// (RFC 6298, section 2).
+/// Limit to connect to an upstream: a lost SYN is repeated after one second, and again two seconds later (RFC
+/// 6298, section 2).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Idle connections kept for each upstream, by each worker.
+/// Idle connections per upstream and worker.
 const IDLE_MAX: usize = 64;
 
-/// Bytes that a connection to an upstream reads ahead of a slow client, and again that it writes behind; the head of an answer has to fit.
+/// Bytes of a connection's read buffer, and of its write buffer. The head of an answer has to fit.
 const BUFFER_BYTES: usize = 32 * 1024;
 
-/// Bytes of an answer over HTTP/2 that its client has not taken: 2.5 MB/s over a round trip of 100 ms.
+/// Unread bytes of an HTTP/2 answer: 2.5 MB/s over a round trip of 100 ms.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
-/// The same of all answers of one connection.
+/// Unread bytes of all answers of one connection.
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// An idle connection is closed before the upstream closes it, so that no request meets a closed one: one with a body cannot be
-/// sent again. Servers wait no less than five seconds (Node.js and Apache by default).
+/// The edge closes idle connections before the upstream does, so that no request meets a closed one: one with
+/// a body cannot be sent again. Servers wait at least five seconds (Node.js and Apache by default).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A peer that has vanished without a word is noticed by the kernel's probes, also below a stream that may be silent.
+/// The kernel's probes detect a vanished peer, also below a silent stream.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// An HTTP/2 connection with requests on it is pinged this often.
+/// How often an HTTP/2 connection with open requests is pinged.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// An HTTP/2 connection that does not answer for so long is dead.
+/// An HTTP/2 connection without an answer to a ping for this long is dead.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) type Client = PooledClient<HttpsConnector<PatientConnector>, Body>;
@@ -69,10 +69,10 @@ pub(super) type Client = PooledClient<HttpsConnector<PatientConnector>, Body>;
 /// TLS towards upstreams cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamTlsError {
-    /// The file of authorities.
+    /// The file of authorities is unusable.
     #[error("EDGE_UPSTREAM_CA_FILE cannot be used")]
     Authorities(#[source] PemError),
-    /// The TLS library.
+    /// The TLS library failed.
     #[error("TLS towards upstreams cannot be set up")]
     Tls(#[from] rustls::Error),
 }
@@ -80,7 +80,7 @@ pub enum UpstreamTlsError {
 /// The clients of one worker: one for each protocol.
 pub(super) struct Clients {
     connector: PatientConnector,
-    /// Clones share the TLS sessions that may be resumed.
+    /// Clones share the TLS sessions, for resumption.
     tls: ClientConfig,
     http1: Client,
     switching: Client,
@@ -89,13 +89,13 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Clients without connections. Does no IO but reading the authorities.
+    /// Clients without connections. Does no IO except reading the authorities.
     pub(super) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_keepalive(Some(TCP_KEEPALIVE));
         connector.set_nodelay(true);
-        // An upstream that takes nothing of a request or of a WebSocket is as good as one that does not answer.
+        // An upstream that reads nothing of a request or a WebSocket counts as unresponsive.
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);
@@ -132,9 +132,8 @@ impl Clients {
         }
     }
 
-    /// The client for a server. HTTP/1.1 names the host among the headers, which a client that only speaks that leaves to
-    /// us; it is spoken where another host is named than that of the address, for over HTTP/2 the two are one (RFC 9113,
-    /// section 8.3.1).
+    /// The client for a server. An HTTP/1.1-only client leaves the `Host` header to the caller. HTTP/1.1 is
+    /// also used if `Host` differs from the address: over HTTP/2 the two are one (RFC 9113, section 8.3.1).
     pub(super) fn speaking_to(&self, server: &Server, switches: bool, headers: &mut HeaderMap) -> &Client {
         let by_address = !switches && !headers.contains_key(header::HOST);
         match server.url.scheme() {
@@ -156,7 +155,7 @@ fn client() -> Builder {
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http1_max_buf_size(BUFFER_BYTES)
-        // Both are taken out, as a proxy has to (RFC 9112, sections 5.1 and 5.2).
+        // The edge removes both, as a proxy has to (RFC 9112, sections 5.1 and 5.2).
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)

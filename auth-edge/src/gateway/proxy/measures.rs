@@ -1,4 +1,4 @@
-//! How long upstreams take, by route.
+//! Metrics of upstream durations, by route.
 
 use std::time::Instant;
 
@@ -7,15 +7,15 @@ use prometheus::{HistogramOpts, HistogramVec, Registry};
 use super::clients::UpstreamResponse;
 use crate::http::errors::HttpError;
 
-/// How long upstreams take until an answer's head.
+/// The time until the head of an upstream's answer.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamDurations(HistogramVec);
 
 impl UpstreamDurations {
-    /// Makes the metric and registers it.
+    /// Creates and registers the metric.
     ///
     /// # Errors
-    /// It is registered already.
+    /// The metric is already registered.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let durations = HistogramVec::new(
             HistogramOpts::new(
@@ -28,7 +28,7 @@ impl UpstreamDurations {
         Ok(Self(durations))
     }
 
-    /// Counts an exchange of a route of the table that began then.
+    /// Records an exchange of a configured route that began at `began`.
     pub(super) fn observe(&self, route: &str, began: Instant, answer: &Result<UpstreamResponse, HttpError>) {
         let outcome = match answer {
             Ok(answer) => match answer.status().as_u16() {
@@ -40,7 +40,7 @@ impl UpstreamDurations {
             },
             Err(HttpError::UpstreamSlow) => "timeout",
             Err(HttpError::UpstreamDown) => "unreachable",
-            // A body that did not come, or is too large; a session that ended meanwhile.
+            // The body is late or too large, or the session ended meanwhile.
             Err(_) => "given_up",
         };
         self.0

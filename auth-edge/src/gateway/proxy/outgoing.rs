@@ -1,10 +1,10 @@
-//! A client's request made the upstream's.
+//! Turns a client's request into the upstream's request.
 //!
 //! Invariants
-//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is that
-//!   of the body that is sent.
-//! - Who somebody is, and where they come from, the upstream learns from us alone.
-//! - The request goes to the configured address, whatever the client says.
+//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and so do all length headers. The length is that
+//!   of the sent body.
+//! - Identity and origin headers come only from the edge.
+//! - The request goes to the configured address, regardless of the client's headers.
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
@@ -27,33 +27,33 @@ use crate::sessions::CachedToken;
 use crate::values::forwarded::X_FORWARDED_FOR;
 use crate::values::path::RequestPath;
 
-/// What carries an access token, and the proof that it is presented by its owner.
+/// The headers of an access token and of its proof of possession.
 const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, PROOF];
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
-/// A client's request to an upstream: its head is made anew for each sending.
+/// A client's request to an upstream: each attempt builds a new head.
 pub(in crate::gateway) struct OutgoingRequest<'a> {
-    /// What the gateway is made of.
+    /// The gateway's state.
     pub(in crate::gateway) gateway: &'a Gateway,
     /// The upstream.
     pub(in crate::gateway) server: &'a Server,
-    /// The rule that leads there.
+    /// The rule of the route.
     pub(in crate::gateway) route: &'a Route,
-    /// The path as it was read.
+    /// The parsed path.
     pub(in crate::gateway) path: &'a RequestPath,
-    /// What the guard authorized it with.
+    /// The guard's result.
     pub(in crate::gateway) authorized: &'a Authorized,
-    /// Whether it is a WebSocket handshake.
+    /// Whether the request is a WebSocket handshake.
     pub(in crate::gateway) is_websocket: bool,
     /// The client's head.
     pub(in crate::gateway) head: Parts,
 }
 
 impl OutgoingRequest<'_> {
-    /// Where it goes: the path, as it was read and without what the rule strips, at the server; nothing if that is no address.
+    /// The URL at the server: the parsed path without the stripped prefix; `None` if the URL is invalid.
     pub(super) fn target(&self) -> Option<Uri> {
         target(
             self.server,
@@ -63,19 +63,19 @@ impl OutgoingRequest<'_> {
         )
     }
 
-    /// Whether it may be spoken to by HTTP/2: over HTTP/1.1 goes where another host is named than that of the address.
+    /// Whether HTTP/2 may be used: a preserved `Host` that differs from the address needs HTTP/1.1.
     pub(super) fn takes_streams(&self) -> bool {
         self.server.takes_streams() && !self.route.preserve_host
     }
 
-    /// The path of ours below which the upstream lies.
+    /// Our path of the upstream.
     fn prefix(&self) -> String {
         let peer = request::peer(&self.head.extensions);
         let ours = self.gateway.trusted_proxies.prefix(peer, &self.head.headers);
         format!("{ours}{}", self.path.leading(self.route.stripped()))
     }
 
-    /// Makes addresses of the upstream ours in its answer.
+    /// Maps the upstream's addresses in its answer to ours.
     pub(super) fn map_addresses(&self, answer: &mut HeaderMap) {
         let addresses = AddressMap {
             site: self.gateway.sites.of(&self.head.headers),
@@ -85,20 +85,20 @@ impl OutgoingRequest<'_> {
         addresses.map_headers(answer);
     }
 
-    /// The head as the upstream gets it: nothing of this hop and no forged header is left; identity and origin are added.
+    /// The head for the upstream: without hop-by-hop and forged headers, with identity and origin added.
     pub(super) fn upstream_head(&self, access_token: Option<&CachedToken>) -> Parts {
         let (gateway, client) = (self.gateway, &self.head.headers);
         let peer = request::peer(&self.head.extensions);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         head.uri = self.head.uri.clone();
-        // Whatever a client sent under these names is not the token this upstream trusts.
+        // A client's header under these names is not the token that this upstream trusts.
         let ends_here = match (&self.authorized.bearer, &self.route.bearer) {
             (Some(_), Some(rule)) => !rule.pass_authorization,
             _ => self.route.requirements.access_token,
         };
         let ours: &[HeaderName] = if ends_here { &TOKENS } else { &[] };
-        // A preflight passes guards: what it carries must not turn it into something else.
+        // A preflight passes guards, so its headers must not turn it into another request.
         let table = &self.route.table;
         let may_override_method =
             self.route.csrf == Csrf::None && head.method != Method::OPTIONS && !table.by_method;
@@ -127,7 +127,7 @@ impl OutgoingRequest<'_> {
             (X_FORWARDED_FOR, HeaderValue::try_from(address.to_string()).ok()),
             (X_FORWARDED_PROTO, Some(HeaderValue::from_static(scheme))),
             (X_FORWARDED_HOST, host.clone()),
-            // The host that browsers know, whatever the client says: applications make links of it.
+            // The public host, regardless of the client's headers: applications build links with it.
             (header::HOST, host.filter(|_| self.route.preserve_host)),
             (
                 X_FORWARDED_PREFIX,
@@ -140,7 +140,7 @@ impl OutgoingRequest<'_> {
             }
         }
         if self.takes_streams() && headers::is_grpc(client) {
-            // gRPC needs it to be said, hop by hop.
+            // gRPC requires this header on each hop.
             head.headers
                 .insert(header::TE, HeaderValue::from_static("trailers"));
         }
@@ -150,7 +150,7 @@ impl OutgoingRequest<'_> {
         head
     }
 
-    /// Adds the signed assertion where the rule requires it. Without it the request does not go out.
+    /// Adds the signed assertion if the rule requires it. Without it the request is not sent.
     pub(super) fn sign(&self, head: &mut Parts) -> Result<(), HttpError> {
         let (Some(who), Some(claims)) = (self.authorized.principal(), &self.route.upstream_jwt) else {
             return Ok(());
@@ -160,8 +160,8 @@ impl OutgoingRequest<'_> {
     }
 }
 
-/// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section
-/// 8.6), and that one of unknown length comes where none is expected, which it would leave out.
+/// Adds the body length if the HTTP client would not: zero if the method expects a body (RFC 9110, section
+/// 8.6), and chunked if it does not expect one.
 pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
     let expects_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     if body.is_end_stream() {
@@ -178,7 +178,7 @@ pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
 fn target(server: &Server, path: &RequestPath, strip: usize, query: Option<&str>) -> Option<Uri> {
     let mut target = path.to_encoded(strip);
     if let Some(query) = query {
-        // No delimiter to us, but to somebody who reads the request line loosely.
+        // Not a delimiter for the edge, but for an upstream that parses the request line loosely.
         if query.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
             return None;
         }

@@ -1,8 +1,8 @@
-//! Connections to upstreams on which a failed write is no verdict: what the upstream has sent is read first.
+//! Connections to upstreams that read the upstream's answer even after a write failed.
 //!
-//! A server that refuses an upload answers and closes. The next write fails while the answer is still unread, and HTTP clients
-//! stop there (RFC 9112, section 9.5, asks them to watch for the answer). Here such writes go nowhere, and reading goes on
-//! until the answer, the end, or the failure itself is read.
+//! A server that rejects an upload answers and closes. The next write fails before the answer is read, and
+//! HTTP clients stop there, although RFC 9112, section 9.5, asks them to watch for it. Here such writes are
+//! discarded, and reading continues until the answer, the end, or the failure itself.
 
 use std::io;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower::util::MapResponse;
 
-/// Makes such connections.
+/// Creates such connections.
 pub(super) type PatientConnector = MapResponse<HttpConnector, MakePatient>;
 
-/// Makes a connection patient.
+/// Wraps a connection.
 type MakePatient = fn(TokioIo<TcpStream>) -> TokioIo<PatientStream>;
 
-/// Makes the connections of `connector` patient.
+/// Wraps the connections of `connector`.
 pub(super) fn patient(connector: HttpConnector) -> PatientConnector {
     MapResponse::new(connector, |stream| {
         TokioIo::new(PatientStream {
@@ -33,12 +33,12 @@ pub(super) fn patient(connector: HttpConnector) -> PatientConnector {
 /// A connection to an upstream.
 pub(super) struct PatientStream {
     stream: TcpStream,
-    /// Why the upstream takes nothing more.
+    /// Why the upstream accepts no more writes.
     write_failure: Option<io::ErrorKind>,
 }
 
 impl PatientStream {
-    /// Takes a write that the upstream has closed the door to as written; other failures stand.
+    /// Reports a write to a closed upstream as successful; other failures stay errors.
     fn judge_write(&mut self, written: Poll<io::Result<usize>>, bytes: usize) -> Poll<io::Result<usize>> {
         match ready!(written) {
             Err(error)
@@ -65,7 +65,7 @@ impl AsyncRead for PatientStream {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let is_end = buffer.filled().len() == before && buffer.remaining() > 0;
         match self.write_failure {
-            // The failed write consumed the reset that this read would have returned, so the answer may be cut off.
+            // The failed write consumed the reset for this read, so the answer may be cut off.
             Some(reset @ io::ErrorKind::ConnectionReset) if is_end => Poll::Ready(Err(reset.into())),
             _ => Poll::Ready(Ok(())),
         }

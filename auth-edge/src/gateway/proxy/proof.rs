@@ -1,11 +1,11 @@
-//! Proofs for upstreams that a bound access token comes from whoever holds its key (RFC 9449, section 7).
+//! Proofs for upstreams that the sender of a bound access token holds its key (RFC 9449, section 7).
 //!
 //! Invariants
-//! - A proof is made for each sending, for the upstream's own address.
-//! - A client's proof never stands beside our token.
+//! - Each attempt has its own proof, for the upstream's own address.
+//! - A client's proof is never sent with our token.
 //!
-//! An upstream that only wants its nonce repeated has done nothing yet, so that any request it can still be given may be
-//! repeated.
+//! An upstream that requests its nonce has processed nothing, so a request may be repeated if it can still be
+//! sent.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -19,7 +19,7 @@ use crate::http::errors::HttpError;
 
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// Whether this request's access token is worth nothing without a proof.
+/// Whether this request's access token is unusable without a proof.
 pub(super) fn is_needed(outgoing: &OutgoingRequest<'_>) -> bool {
     outgoing
         .authorized
@@ -28,7 +28,7 @@ pub(super) fn is_needed(outgoing: &OutgoingRequest<'_>) -> bool {
         .is_some_and(|granted| granted.is_bound())
 }
 
-/// Adds the proof for the token the request carries.
+/// Adds the proof for the request's token.
 pub(super) fn prove(head: &mut Parts, outgoing: &OutgoingRequest<'_>) -> Result<(), HttpError> {
     if !is_needed(outgoing) {
         return Ok(());
@@ -61,7 +61,7 @@ pub(super) fn prove(head: &mut Parts, outgoing: &OutgoingRequest<'_>) -> Result<
     }
 }
 
-/// Keeps the nonce an upstream gave; tells whether it refused the request for the lack of it.
+/// Stores the upstream's nonce. Returns whether the upstream rejected the request for a missing nonce.
 pub(super) fn wants_nonce(outgoing: &OutgoingRequest<'_>, answer: &UpstreamResponse) -> bool {
     if !is_needed(outgoing) {
         return false;
@@ -77,7 +77,7 @@ pub(super) fn wants_nonce(outgoing: &OutgoingRequest<'_>, answer: &UpstreamRespo
         && challenges.any(|value| value.to_str().is_ok_and(|text| text.contains("use_dpop_nonce")))
 }
 
-/// Who holds the key: the relying party of the provider that bound the token.
+/// The holder of the key: the relying party of the provider that bound the token.
 fn party<'a>(outgoing: &'a OutgoingRequest<'_>) -> Option<&'a RelyingParty> {
     let current = outgoing.authorized.current.as_ref()?;
     let provider = outgoing.gateway.providers.of_session(&current.session.issuer)?;

@@ -1,12 +1,13 @@
-//! One repetition for a request whose access token the upstream refused.
+//! Repeats a request once if the upstream rejected its access token.
 //!
-//! A token may be dead before its time: revoked, or judged by a clock ahead of ours. One refresh may help, a second one
-//! would not. Requests of one session that are refused at once wait for each other and share the new token.
+//! A token may be unusable before it expires: revoked, or checked by a clock ahead of ours. One refresh may
+//! help, a second one would not. Rejected requests of one session wait for each other and share the new
+//! token.
 //!
 //! Invariants
-//! - One request is repeated once at most for its token.
-//! - A token, a session's own or one for an API, is renewed by force at most once in [`PAUSE_MS`], however many requests an upstream refuses, so
-//!   that an upstream which trusts nothing cannot make the edge hammer the provider.
+//! - A request is repeated at most once for its token.
+//! - Each token of a session is force-refreshed at most once in [`PAUSE_MS`]. An upstream that rejects every
+//!   token thus cannot make the edge flood the provider.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -17,16 +18,16 @@ use tokio::sync::Mutex;
 use crate::http::shared::Shared;
 use crate::sessions::{CachedToken, CurrentSession, TokenFor};
 
-/// Tokens distinguished at once; two that share a slot only wait for each other.
+/// Tokens distinguished at once. Two that share a slot only wait for each other.
 const SLOTS: usize = 1_024;
 
-/// Between two renewals by force of one token, in milliseconds.
+/// Minimum time between two forced refreshes of a token, in milliseconds.
 const PAUSE_MS: u64 = 30_000;
 
-/// Remembers whose token was refreshed by force just now.
+/// Remembers which tokens were force-refreshed recently.
 #[derive(Clone)]
 pub(super) struct Renewals {
-    /// The session that a slot holds as a hash, and when its token was refreshed, in milliseconds.
+    /// Per slot: a hash of the session, and when its token was refreshed, in milliseconds.
     slots: Arc<[Mutex<(u64, u64)>]>,
     hasher: RandomState,
 }
@@ -41,7 +42,7 @@ impl Default for Renewals {
 }
 
 impl Renewals {
-    /// Another token than the refused one, if there is one to be had.
+    /// Another token than the rejected one, if available.
     pub(super) async fn renew(
         &self,
         shared: &Shared,
@@ -49,12 +50,12 @@ impl Renewals {
         wanted: &TokenFor,
         refused: &CachedToken,
     ) -> Option<Arc<CachedToken>> {
-        // Whatever scopes are required, the session's own token is one.
+        // The session's own token is the same for all required scopes.
         let api = wanted.names_api().then_some(wanted);
         let session = self.hasher.hash_one((&current.session.handle, api));
         let slot = usize::try_from(session % SLOTS as u64).ok()?;
         let mut last = self.slots.get(slot)?.lock().await;
-        // Somebody may have refreshed it since.
+        // Another request may have refreshed it since.
         let other =
             async |force_refresh| match shared.sessions.granted(&current.id, wanted, force_refresh).await {
                 Ok(granted) => Some(granted).filter(|granted| granted.authorization != refused.authorization),
@@ -79,7 +80,7 @@ impl Renewals {
     }
 }
 
-/// Whether an answer refuses the token itself: it says so (RFC 6750, section 3.1), or the token has expired by now.
+/// Whether an answer rejects the token itself (RFC 6750, section 3.1), or the token has expired by now.
 pub(super) fn refuses<B>(answer: &Response<B>, granted: &CachedToken, now_ms: u64) -> bool {
     let says_so = || {
         answer

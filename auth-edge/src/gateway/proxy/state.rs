@@ -1,4 +1,4 @@
-//! What the proxy keeps between requests.
+//! The proxy's state between requests.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::clients::{Clients, UpstreamSettings, UpstreamTlsError};
 use super::measures::UpstreamDurations;
 use super::renewal::Renewals;
 
-/// Passes requests on.
+/// Forwards requests.
 pub(crate) struct Proxy {
     pub(super) clients: Clients,
     pub(super) durations: UpstreamDurations,
@@ -16,7 +16,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy with its own connections. Does no IO but reading authorities.
+    /// A proxy with its own connections. Does no IO except reading the authorities.
     pub(crate) fn new(
         settings: &UpstreamSettings,
         durations: UpstreamDurations,

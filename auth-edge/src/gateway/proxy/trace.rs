@@ -1,7 +1,7 @@
-//! The names by which records of one request are found at every hop: the request ID, and the trace (W3C Trace Context).
+//! Adds the identifiers of a request for all hops: the request ID, and the trace (W3C Trace Context).
 //!
-//! A trace that somebody has begun goes on: through a span of our own where traces are recorded here, unchanged where they are
-//! not. Where nobody has, one begins that nobody records yet; it is named by the request ID.
+//! The edge continues the client's trace: with its own span if traces are recorded here, unchanged otherwise.
+//! If the request has no trace, the edge starts an unsampled one, named after the request ID.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -15,7 +15,7 @@ use crate::http::observe::{X_REQUEST_ID, id_header, known_method, original, span
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Writes both into a request for an upstream, whose headers are otherwise the client's.
+/// Writes both into the headers of a request for an upstream.
 pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<RequestId>) {
     if let Some(id) = id {
         headers.insert(X_REQUEST_ID, id_header(id));
@@ -34,7 +34,7 @@ pub(super) fn continue_trace(headers: &mut HeaderMap, id: Option<RequestId>) {
     headers.extend(ours);
 }
 
-/// The span of a request to an upstream, where traces are recorded. It names no query: that is the application's.
+/// The span of a request to an upstream, if traces are recorded. Leaves out the application's query.
 pub(super) fn of_request(request: &Request) -> Span {
     if !chassis::traces::are_recorded() {
         return Span::none();
@@ -56,7 +56,7 @@ pub(super) fn of_request(request: &Request) -> Span {
     )
 }
 
-/// The port, which is the scheme's own where the address names none.
+/// The port, or the scheme's default if the address names none.
 fn port(url: &Uri) -> Option<i64> {
     let of_scheme = match url.scheme_str() {
         Some("http") => Some(80),
@@ -66,13 +66,13 @@ fn port(url: &Uri) -> Option<i64> {
     url.port_u16().or(of_scheme).map(i64::from)
 }
 
-/// An upstream's address without the query. It never names a user: the route table takes no such address.
+/// An upstream's address without the query. It has no userinfo: the route table rejects such addresses.
 fn shown(url: &Uri) -> Option<String> {
     let (scheme, authority) = (url.scheme_str()?, url.authority()?);
     Some(format!("{scheme}://{authority}{}", url.path()))
 }
 
-/// Says in it what came of the request; `None` is a connection that broke.
+/// Records the outcome in the span; `None` means a broken connection.
 pub(super) fn answered(span: &Span, status: Option<StatusCode>) {
     if let Some(status) = status {
         tracing::record_all!(span, http.response.status_code = i64::from(status.as_u16()));
@@ -83,9 +83,9 @@ pub(super) fn answered(span: &Span, status: Option<StatusCode>) {
     }
 }
 
-/// A trace of this request's ID that is not recorded (W3C Trace Context, section 3.2).
+/// A new unsampled trace with this request's ID (W3C Trace Context, section 3.2).
 fn begin(id: RequestId) -> Option<HeaderValue> {
-    // All zeros would be no span.
+    // A span ID of all zeros is invalid.
     let span = rand::random::<u64>().max(1);
     HeaderValue::try_from(format!("00-{}-{span:016x}-00", id.as_str())).ok()
 }

@@ -1,4 +1,4 @@
-//! Why an upstream gave no answer, and the client's answer in that case.
+//! Why an upstream sent no answer, and the client's answer in that case.
 
 use std::error::Error;
 
@@ -8,19 +8,19 @@ use super::upload;
 use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
 
-/// Why there is no answer.
+/// Why no answer arrived.
 pub(super) enum Unanswered {
     /// The upstream took too long.
     TooLate,
-    /// The connection could not be made or broke.
+    /// The connection failed or broke.
     Broken(hyper_util::client::legacy::Error),
-    /// The fault is ours.
+    /// The edge itself failed.
     Ours(HttpError),
 }
 
 impl Unanswered {
-    /// Whether the upstream did not process the request. h2 reports the upstream's GOAWAY to streams above the last one that it
-    /// names, and a broken pipe to the others.
+    /// Whether the upstream did not process the request. After a GOAWAY, h2 reports it to the streams above
+    /// the last one it names, and a broken pipe to the others.
     pub(super) fn is_unprocessed(&self) -> bool {
         let Self::Broken(error) = self else {
             return false;
@@ -68,7 +68,7 @@ impl Unanswered {
     }
 }
 
-/// An error, and what caused it.
+/// An error and its causes.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }

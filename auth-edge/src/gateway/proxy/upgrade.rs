@@ -1,11 +1,11 @@
 //! Connections that become WebSockets (RFC 6455, section 4).
 //!
-//! Deliberately absent: WebSockets over HTTP/2 (RFC 8441), because browsers open a connection of HTTP/1.1 for one where the server
-//! does not offer that; and every other protocol. `h2c` above all would open a connection to the upstream past the guards.
-//! A handshake has no body. The upstream gets it by HTTP/1.1 on a connection of its own and decides: only its 101 joins the
-//! two connections, which then carry bytes both ways until one side ends, the session ends, or the edge stops. The kernel ends a side
-//! that takes nothing for too long.
-//! The client gets a close frame in the last two cases, unless the upstream is in the middle of a frame or has sent its own.
+//! Deliberately absent: WebSockets over HTTP/2 (RFC 8441), because browsers then open an HTTP/1.1 connection;
+//! and all other protocols. Above all `h2c`, which would open a connection to the upstream past the guards. A
+//! handshake has no body. The upstream receives it by HTTP/1.1 on a connection of its own. Only its 101 joins
+//! the two connections, until one side ends, the session ends, or the edge stops. The kernel ends a side that
+//! stops reading. In the last two cases the client receives a close frame, unless the upstream is within a
+//! frame or has sent its own.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use crate::values::header_name::members;
 /// A client answers a close frame within a round trip; a connection that is closed sooner may lose the frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether these headers request a switch to a protocol that may be switched to.
+/// Whether these headers request a switch to WebSocket.
 fn is_wanted(headers: &HeaderMap) -> bool {
     let lists_upgrade = || {
         let mut tokens = members(headers, header::CONNECTION);
@@ -38,17 +38,17 @@ fn is_wanted(headers: &HeaderMap) -> bool {
     is_to_websocket(headers) && lists_upgrade()
 }
 
-/// Whether a request or an answer names the protocol that may be switched to.
+/// Whether a request or an answer names WebSocket in `Upgrade`.
 pub(super) fn is_to_websocket(headers: &HeaderMap) -> bool {
     headers
         .get(header::UPGRADE)
         .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Whether a request is a WebSocket handshake. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
+/// Whether a request is a WebSocket handshake. HTTP/1.0 has no upgrade (RFC 9110, section 7.8).
 ///
 /// # Errors
-/// Its method is not GET, or it has a body: upstreams disagree on where such a request ends.
+/// The method is not GET, or the request has a body: upstreams disagree on where such a request ends.
 pub(in crate::gateway) fn is_handshake(request: &Request) -> Result<bool, HttpError> {
     if request.version() != Version::HTTP_11 || !is_wanted(request.headers()) {
         return Ok(false);
@@ -62,14 +62,14 @@ pub(in crate::gateway) fn is_handshake(request: &Request) -> Result<bool, HttpEr
     }
 }
 
-/// Writes the switch into a request for the upstream, or into its answer, which has lost its hop-by-hop headers.
+/// Adds the upgrade headers to a request or an answer that has lost its hop-by-hop headers.
 pub(super) fn write_switch(headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
 }
 
-/// Joins the two sides once both have switched, until one of them ends, until the session ends that `open` is for, or until
-/// the edge is `stopping`.
+/// Joins both sides once they have switched, until one side ends, the session of `open` ends, or the edge is
+/// `stopping`.
 pub(super) fn join(
     (client, upstream): (OnUpgrade, OnUpgrade),
     open: Option<OpenStream>,
@@ -77,7 +77,7 @@ pub(super) fn join(
     counted: Option<Share>,
 ) {
     tokio::spawn(async move {
-        // For its visitor it is a request that goes on.
+        // The connection counts as an open request of its visitor.
         let _counted = counted;
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
@@ -93,7 +93,7 @@ pub(super) fn join(
         let mut client = InspectWriter::new(TokioIo::new(client), |bytes| sent.advance(bytes));
         let mut upstream = TokioIo::new(upstream);
         let frame = tokio::select! {
-            // Either side hanging up is how such connections end.
+            // Such connections normally end when a side hangs up.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => return,
             () = ending::ended(open.as_ref()) => POLICY_VIOLATION,
             () = stopping.cancelled() => GOING_AWAY,
@@ -111,7 +111,7 @@ async fn close(mut client: TokioIo<Upgraded>, frame: [u8; 4]) {
     let closing = async {
         client.write_all(&frame).await?;
         client.shutdown().await?;
-        // The kernel resets a connection that is closed with bytes unread, and the client would lose the frame.
+        // The kernel resets a closed connection with unread bytes, and the client would lose the frame.
         tokio::io::copy(&mut client, &mut tokio::io::sink()).await
     };
     let _ = timeout(CLOSE_TIMEOUT, closing).await;

@@ -1,11 +1,11 @@
-//! The body of a request to an upstream, which may be sent again, and waiting for the answer meanwhile.
+//! The repeatable body of a request to an upstream, and the wait for the answer meanwhile.
 //!
 //! A large upload takes as long as the client's network takes; only silence counts as slow.
 //!
 //! Invariants
-//! - A body never becomes longer than its route allows.
-//! - Trailers obey the rules of headers, since some servers add them to those.
-//! - One sending at a time reads the body. An earlier one gets an error, never an end that would make a part the whole.
+//! - A body never exceeds the limit of its route.
+//! - Trailers obey the rules of headers, since some servers merge them.
+//! - One attempt at a time reads the body. Earlier ones end with an error: a part never passes as the whole.
 
 use std::future::Future;
 use std::io;
@@ -22,33 +22,34 @@ use crate::gateway::headers;
 use crate::http::mapped_body::{PolledFrame, map_polls};
 use crate::route_table::upstream_headers::ToldNames;
 
-/// Longest part of a body that is kept to be sent again, in bytes: forms and calls of APIs, no files.
+/// Longest part of a body kept for a repetition, in bytes: enough for forms and API calls.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
-/// The client's body broke off, or its framing makes no sense (RFC 9112, section 7.1).
+/// The client's body broke off, or its framing is invalid (RFC 9112, section 7.1).
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body cannot be read")]
 pub(super) struct Unreadable(#[source] axum::Error);
 
-/// A request's body, for one sending after another.
+/// A request's body, for one attempt after another.
 pub(super) struct Upload(Option<Arc<Mutex<Reading>>>);
 
 /// How far a body has been read.
 struct Reading {
     body: Body,
-    /// What was read first, from its beginning.
+    /// The first pieces of the body.
     kept: Vec<Bytes>,
     kept_bytes: usize,
     is_keeping: bool,
     has_ended: bool,
     frames: u64,
-    /// Which sending reads it, counted from 1.
+    /// The attempt that reads the body, counted from 1.
     sending: u64,
 }
 
 impl Upload {
-    /// Wraps a body of at most `limit` bytes (0 is no limit). A longer one ends with [`http_body_util::LengthLimitError`].
-    /// Trailers of the names in `told` are removed. With `is_keeping` a small body can be sent again.
+    /// Wraps a body of at most `limit` bytes (0: no limit); a longer one ends with
+    /// [`http_body_util::LengthLimitError`]. Removes trailers named in `told`. With `is_keeping` a small body
+    /// is repeatable.
     pub(super) fn new(body: Body, limit: u64, told: &ToldNames, is_keeping: bool) -> Self {
         if body.is_end_stream() {
             return Self(None);
@@ -72,7 +73,7 @@ impl Upload {
         }))))
     }
 
-    /// The body from its beginning, for a sending of its own.
+    /// The body from its start, for a new attempt.
     pub(super) fn send(&self) -> Body {
         let Some(reading) = &self.0 else {
             return Body::empty();
@@ -86,7 +87,7 @@ impl Upload {
         })
     }
 
-    /// Whether [`Self::send`] still gives the whole body.
+    /// Whether [`Self::send`] still returns the whole body.
     pub(super) fn is_whole(&self) -> bool {
         self.0.as_ref().is_none_or(|reading| {
             let reading = lock(reading);
@@ -94,7 +95,7 @@ impl Upload {
         })
     }
 
-    /// Keeps nothing more: the request is not sent again.
+    /// Stops keeping pieces: the request is not sent again.
     pub(super) fn forget(&self) {
         if let Some(reading) = &self.0 {
             lock(reading).is_keeping = false;
@@ -105,7 +106,7 @@ impl Upload {
         self.0.as_ref().map_or(0, |reading| lock(reading).frames)
     }
 
-    /// Waits for `answer`, and longer as long as the body moves; `None` if nothing moved for too long.
+    /// Waits for `answer`, and longer while the body makes progress; `None` after too long a silence.
     pub(super) async fn within<F: Future>(&self, limit: Duration, answer: F) -> Option<F::Output> {
         let mut answer = std::pin::pin!(answer);
         let mut seen = self.frames();
@@ -151,11 +152,11 @@ impl Reading {
     }
 }
 
-/// A body as one sending reads it.
+/// A body as one attempt reads it.
 struct SentBody {
     reading: Arc<Mutex<Reading>>,
     sending: u64,
-    /// How many of the kept pieces it has passed.
+    /// How many of the kept pieces this attempt has read.
     position: usize,
 }
 

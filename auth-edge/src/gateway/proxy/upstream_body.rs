@@ -1,11 +1,11 @@
 //! The body of an upstream's answer to the client.
 //!
 //! Invariants
-//! - Nothing is kept, each piece goes on as it comes.
+//! - Each piece is forwarded as it arrives; nothing is stored.
 //! - Trailers obey the rules of headers.
-//! - A body that stays silent for too long ends with an error instead of holding its connection for ever.
+//! - A body that is silent for too long ends with an error, so that it does not hold its connection forever.
 //!
-//! Only waiting for the upstream counts as silence: no data is read for a client that reads slowly.
+//! Only waiting for the upstream counts as silence: a slow client delays the reads.
 
 use std::convert::Infallible;
 use std::future::Future as _;
@@ -27,11 +27,11 @@ use crate::route_table::upstream_headers::ToldNames;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The longest silence within an answer that is no stream: five times nginx's `proxy_read_timeout`, for answers that are computed
-/// while they are sent.
+/// The longest silence within an answer that is no stream: five times nginx's `proxy_read_timeout`. Some
+/// answers are computed while they are sent.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Passes an answer on while its body is silent for no longer than [`SILENCE_MAX`]; streams may be silent for ever.
+/// Forwards an answer, and limits the silence of its body to [`SILENCE_MAX`]. Streams may be silent forever.
 pub(super) fn bounded<B>(answer: hyper::Response<B>) -> Response
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
@@ -46,9 +46,9 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    // Runs while the upstream is waited for.
+    // Runs while the edge waits for the upstream.
     let mut waiting: Option<Pin<Box<Sleep>>> = None;
-    // What is told to applications alone is no news for clients.
+    // The names of identity headers only matter in requests.
     let told = ToldNames::default();
     map_polls(body, move |context, polled| {
         if polled.is_ready() {
@@ -68,12 +68,12 @@ where
     })
 }
 
-/// No body, of which nothing says how long it is.
+/// An empty body of unknown length.
 pub(super) fn of_unknown_length() -> Body {
     Body::from_stream(futures_util::stream::empty::<Result<Bytes, Infallible>>())
 }
 
-/// Whether an answer may be silent as long as it likes: it is a stream of events.
+/// Whether an answer may be silent without limit: it is a stream of events.
 fn is_stream(headers: &HeaderMap) -> bool {
     headers::is_grpc(headers) || StreamKind::of(headers).is_some()
 }

@@ -1,9 +1,9 @@
-//! Where a stream of WebSocket frames stands (RFC 6455, section 5.2), so that a close frame never lands within another frame.
+//! Tracks WebSocket frames (RFC 6455, section 5.2), so that a close frame never lands within another frame.
 
-/// Where the first byte of a frame holds the opcode.
+/// The bits of the opcode in a frame's first byte.
 const OPCODE: u8 = 0x0f;
 
-/// The opcode of a close frame, after which nothing may follow.
+/// The opcode of a close frame, the last one of a stream.
 const CLOSE: u8 = 0x8;
 
 /// The whole message in one frame.
@@ -15,18 +15,18 @@ pub(super) const GOING_AWAY: [u8; 4] = [FINAL | CLOSE, 2, 0x03, 0xe9];
 /// The same with 1008.
 pub(super) const POLICY_VIOLATION: [u8; 4] = [FINAL | CLOSE, 2, 0x03, 0xf0];
 
-/// The position of a stream of frames, whose bytes it follows.
+/// The position in a stream of frames.
 #[derive(Debug, Default)]
 pub(super) struct FramePosition {
-    /// The beginning of a header that is not complete: at most 13 bytes.
+    /// The start of an incomplete header: at most 13 bytes.
     header: Vec<u8>,
-    /// Bytes of payload still to come.
+    /// Missing bytes of the payload.
     payload: u64,
     is_closed: bool,
 }
 
 impl FramePosition {
-    /// Follows further bytes of the stream.
+    /// Reads further bytes of the stream.
     pub(super) fn advance(&mut self, mut bytes: &[u8]) {
         while let [first, rest @ ..] = bytes {
             if self.payload > 0 {
@@ -51,7 +51,7 @@ impl FramePosition {
     }
 }
 
-/// The length of the payload behind a header, if the header is complete.
+/// The length of the payload after a header, if the header is complete.
 fn payload_length(header: &[u8]) -> Option<u64> {
     let [_, second, rest @ ..] = header else {
         return None;
@@ -76,7 +76,7 @@ fn payload_length(header: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A frame with a payload of so many bytes, each of which looks like the beginning of a close frame.
+    /// A frame with a payload of this length; each byte looks like the start of a close frame.
     fn frame(first: u8, length: usize, is_masked: bool) -> Vec<u8> {
         let mask = if is_masked { 0x80 } else { 0 };
         let mut frame = vec![first];
