@@ -1,19 +1,17 @@
 //! Keeps a form whose session has ended while its user signs in, and offers it again (`keep_form` of a
 //! route).
 //!
-//! The guard rejects the form as usual. The answer then holds the sealed form, and the browser tab stores it.
-//! After the sign-in the tab posts it to [`handle`], which shows it to its user. The user sends it with a
-//! button, as a plain form of a page, and the guard checks it like any other request.
+//! The guard rejects the form as usual. Its answer holds the sealed form for the tab to store. After the
+//! sign-in the tab posts it to [`handle`], which shows it to its user. A click sends it as a plain form, and
+//! the guard checks it like any other request.
 //!
 //! Invariants
-//! - The edge stores nothing of a form: any replica can continue.
-//! - A form belongs to the user of the session, or of the [`PersonCookies`] if the session is gone. Without
-//!   either it is not kept. Only that user can see it.
+//! - The edge does not store forms: any replica can continue.
+//! - A form is kept only for the user of the session, or else of the [`PersonCookies`]. Only they can see it.
 //! - A form is kept only if one of our own pages sent it, and is only sent to its original address.
 //! - The edge reads a body only for a user who was signed in here.
 //!
-//! Deliberately absent: files (`multipart/form-data`), which no page can resend; automatic sending; script
-//! forms.
+//! Deliberately absent: files (`multipart/form-data`), which no page can resend; automatic sending.
 
 mod pages;
 pub(crate) mod person_cookie;

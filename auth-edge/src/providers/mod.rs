@@ -34,8 +34,7 @@ pub(crate) struct IdentityProvider {
     pub(crate) name: Option<String>,
 }
 
-/// Longest list of the providers' origins in a policy, in bytes: a page's head still fits into a proxy's
-/// buffer.
+/// Longest list of provider origins in a policy, in bytes: a page's head still fits a proxy's buffer.
 const MAX_SOURCES_BYTES: usize = 1_024;
 
 /// Concurrent introspection calls per provider. Further clients have to retry: there is no queue.

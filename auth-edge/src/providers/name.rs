@@ -1,8 +1,8 @@
 //! The display name of a provider: the configured name, or the host of its issuer, where users typed their
 //! password.
 //!
-//! Provider metadata has no member for a name (OpenID Connect Discovery 3, RFC 8414). `organization_name` is
-//! for OpenID Federation, and other members are not reliable.
+//! Provider metadata has no name (OpenID Connect Discovery 3, RFC 8414). `organization_name` is for OpenID
+//! Federation.
 
 use url::{Host, Url};
 

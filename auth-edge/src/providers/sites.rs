@@ -2,7 +2,7 @@
 //! providers.
 //!
 //! Invariants
-//! - An address is always a configured one, whatever the request names.
+//! - An address is always a configured one, never one from the request.
 //! - At a provider's own host only that provider signs users in, and sessions of other hosts are not valid
 //!   there.
 //!

@@ -1,23 +1,23 @@
-//! Claims that a route requires, judged by claims alone: it makes no difference whether a session or a token brings them.
+//! The claims that a route requires. The check is the same for sessions and tokens.
 //!
-//! Invariant: text is compared as text, a number as a number and a flag as a flag, each exactly; what is of another kind, an
-//! object above all, is not what is required.
+//! Invariant: texts, numbers and flags are compared exactly, each with its own type. Other types, such as
+//! objects, never match.
 
 use serde_json::{Map, Value};
 
 use crate::values::claim_path::ClaimPath;
 
-/// A claim that has to be one of these values, or a list that contains one of them.
+/// A claim that has to equal one of these values, or to be a list with one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimRequirement {
-    /// Which claim.
+    /// The claim.
     pub(crate) claim: ClaimPath,
-    /// Any of these texts, whole numbers and flags; there is at least one.
+    /// The accepted texts, whole numbers and flags; at least one.
     pub(crate) any_of: Vec<Value>,
 }
 
 impl ClaimRequirement {
-    /// Whether these claims are as required.
+    /// Whether these claims meet the requirement.
     pub(super) fn is_met(&self, claims: &Map<String, Value>) -> bool {
         let is_one = |value: &Value| self.any_of.contains(value);
         match self.claim.find(claims) {

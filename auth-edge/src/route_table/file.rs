@@ -1,6 +1,6 @@
 //! Reads the route table's file.
 //!
-//! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
+//! Invariant: the reader reports every mistake at once, with its line, and returns no table with a mistake.
 
 mod bearer;
 mod context;
@@ -21,7 +21,7 @@ use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 use crate::values::web_url;
 
-/// The most rules of one table: each request looks at all of them in the worst case.
+/// The most rules of one table: in the worst case each request checks all of them.
 const MAX_ROUTES: usize = 1_000;
 
 /// Reads a table.
@@ -49,7 +49,7 @@ pub(crate) fn parse(text: &str, around: &RouteFileContext) -> Result<RouteTable,
     })
 }
 
-/// Whether a request could be answered by either of two rules, of which none is the more specific.
+/// Whether two rules match the same request and neither is more specific.
 fn is_tied(one: &Route, other: &Route) -> bool {
     fn shares<T: PartialEq>(one: &[T], other: &[T]) -> bool {
         if one.is_empty() || other.is_empty() {
@@ -64,7 +64,7 @@ fn is_tied(one: &Route, other: &Route) -> bool {
         && shares(&one.methods, &other.methods)
 }
 
-/// Reads a rule: `[[check]]` is for what another proxy asks about, `[[route]]` for what the edge itself is asked for.
+/// Reads a rule: `[[check]]` for requests another proxy asks about, `[[route]]` for requests to the edge.
 fn route(table: &Table<'_>, is_check: bool, around: &RouteFileContext) -> Option<Route> {
     let get = |key| if is_check { None } else { table.get(key) };
     let flag = |key| !is_check && table.flag(key);
@@ -165,14 +165,14 @@ fn upstream(value: Value<'_>) -> Option<Upstream> {
     {
         return Some(Upstream::Directory(PathBuf::from(directory)));
     }
-    // A scheme URL parsers do not know would be read by other rules.
+    // URL parsers would read an unknown scheme by other rules.
     let (text, prior_knowledge) = match text.strip_prefix("h2c://") {
         Some(rest) => (format!("http://{rest}"), true),
         None => (text, false),
     };
     let plain = Url::parse(&text).ok().filter(web_url::is_origin);
     if plain.is_none() {
-        // The value is not repeated: it could hold a password.
+        // The message does not repeat the value: it could hold a password.
         value.wrong(
             "upstream has to be \"dir:PATH\", \"http(s)://host:port\" or \"h2c://host:port\" without anything behind",
         );
@@ -180,7 +180,7 @@ fn upstream(value: Value<'_>) -> Option<Upstream> {
     plain.map(|url| Upstream::Http(Server { url, prior_knowledge }))
 }
 
-/// A whole number, not below `least`.
+/// A whole number of at least `least`.
 fn number(value: Value<'_>, least: u64, expected: &str) -> Option<u64> {
     let number = value.as_u64().filter(|number| *number >= least);
     if number.is_none() {

@@ -1,4 +1,4 @@
-//! The route table's file: what is read, what wins, what is refused.
+//! Tests of the route table's file: reading, precedence, mistakes.
 
 use crate::route_table::{Csrf, Guard, Match, Requested, RouteTable, Upstream};
 use crate::values::path::RequestPath;

@@ -1,4 +1,4 @@
-//! What a guard misses, and what is left to say when signing in has not brought it.
+//! The unmet requirements of a guard, and the answer if a sign-in did not meet them.
 
 use session_proto::v1::ErrorReason;
 
@@ -7,32 +7,32 @@ use crate::http::errors::HttpError;
 use crate::sessions::CachedSession;
 use crate::values::refusal::PROVIDER_TELLS_NO_TIME;
 
-/// What is missing.
+/// An unmet requirement.
 pub(crate) enum Missing {
-    /// A session, or one that still does what is required.
+    /// A session, or one whose state still allows the request.
     Session,
-    /// A sign-in that is young enough, or of one of the required classes.
+    /// A recent enough sign-in, or one of a required class.
     StepUp,
-    /// A sign-in as member of the organization.
+    /// A sign-in as a member of the organization.
     Organization,
-    /// A sign-in at the provider the route is for.
+    /// A sign-in at the provider of the route.
     Connection,
-    /// Proof that the session comes from the device it is bound to.
+    /// Proof that the request comes from the session's device.
     Device,
     /// A usable access token, for this reason.
     Token(ErrorReason),
-    /// What signing in again does not bring: a right, or a service that is down.
+    /// A requirement that no sign-in meets: a permission, or a service that is down.
     NotBySignIn(HttpError),
 }
 
 impl Missing {
-    /// Whether a sign-in is what brings it.
+    /// Whether the properties of a sign-in meet it.
     pub(crate) fn is_of_sign_in(&self) -> bool {
         matches!(self, Self::StepUp | Self::Organization | Self::Connection)
     }
 
-    /// What a sign-in was requested for and did not bring the next one would not bring either: another one would go round in
-    /// circles.
+    /// The answer after a sign-in did not meet the requirement. Another sign-in would not meet it either, and
+    /// would cause a redirect loop.
     pub(crate) fn after_sign_in(self, session: &CachedSession, requirements: &Requirements) -> Self {
         match self {
             Self::StepUp if requirements.lacks_class(session.into()) => {
@@ -59,13 +59,13 @@ impl Missing {
     }
 }
 
-/// The session is of another organization.
+/// The session belongs to another organization.
 pub(crate) const WRONG_ORGANIZATION: HttpError = HttpError::Forbidden {
     code: "wrong_organization",
     words: "This address is for members of another organization.",
 };
 
-/// The session was made at another provider.
+/// The session comes from another provider.
 pub(crate) const WRONG_CONNECTION: HttpError = HttpError::Forbidden {
     code: "wrong_connection",
     words: "This address is for people of another provider.",

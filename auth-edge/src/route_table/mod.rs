@@ -1,11 +1,11 @@
-//! The route table: which request is guarded how, and where it leads; and what another proxy may pass on that asks.
+//! The route table: the guard and the upstream of each request, and the checks for other proxies.
 //!
 //! Invariants
-//! - Rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake.
-//! - The most specific rule wins whatever the order in the file ([`rules`]).
-//! - A name under which some rule tells an application who somebody is comes from no client, at any rule.
+//! - Rules use the same paths as [`RequestPath`], so a rule that no request can reach is a mistake.
+//! - The most specific rule wins, regardless of the order in the file ([`rules`]).
+//! - If a rule sets an identity header, no client may send a header of that name to any rule.
 //!
-//! Deliberately absent: headers as conditions; nothing a client can choose freely takes a guard away.
+//! Deliberately absent: headers as conditions. Nothing that a client chooses freely removes a guard.
 
 pub(crate) mod bearer;
 pub(crate) mod claims;
@@ -34,30 +34,30 @@ use crate::values::path::RequestPath;
 use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
 
-/// The route table as it is now: its file may be changed while requests run.
+/// The current route table: its file may change while requests run.
 pub(crate) type Routes = Reloading<RouteTable>;
 
 /// Who may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// Visitors are sent to sign in.
+    /// Visitors are redirected to the login.
     Page,
-    /// Callers without a session get JSON.
+    /// Callers without a session receive JSON.
     Api,
-    /// Everybody.
+    /// All callers.
     Open,
 }
 
-/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the
-/// later, the more.
+/// What a guarded route requires of a request that changes something, so that pages of other origins cannot
+/// send it. Later variants require more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Csrf {
-    /// Nothing: the upstream sees to it.
+    /// Nothing: the upstream checks it.
     None,
-    /// `Origin`, `Sec-Fetch-Site`, or where both are absent `Referer`, may not deny that it comes from our own origin.
+    /// `Origin`, `Sec-Fetch-Site`, or without both `Referer`, may not name another origin.
     #[default]
     Origin,
-    /// The `x-csrf` header has to be there too, which no foreign page can send without a preflight.
+    /// Also requires the `x-csrf` header, which no page of another origin can send without a preflight.
     Header,
 }
 
@@ -68,27 +68,27 @@ pub(crate) enum Upstream {
     Directory(PathBuf),
     /// An HTTP server.
     Http(Server),
-    /// Nowhere from here: another proxy asks whether it may pass the request on.
+    /// None: another proxy asks whether it may forward the request.
     OtherProxy,
 }
 
-/// A server requests are passed on to.
+/// A server that requests are forwarded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     /// Only scheme (http or https), host and port are set.
     pub(crate) url: Url,
-    /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
+    /// Whether it speaks HTTP/2 without TLS (scheme `h2c`); over TLS both sides negotiate.
     pub(crate) prior_knowledge: bool,
 }
 
 impl Server {
-    /// Whether it can take a request whose body goes on while it answers: over HTTP/2.
+    /// Whether it accepts a request whose body continues during the answer: over HTTP/2.
     #[must_use]
     pub(crate) fn takes_streams(&self) -> bool {
         self.prior_knowledge || self.url.scheme() == "https"
     }
 
-    /// This path at the server, as requests name it; none if it is no address of HTTP.
+    /// This path at the server as a URI; `None` if the URI is invalid.
     #[must_use]
     pub(crate) fn at(&self, path: PathAndQuery) -> Option<Uri> {
         let address = Uri::builder()
@@ -97,13 +97,13 @@ impl Server {
         address.path_and_query(path).build().ok()
     }
 
-    /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
+    /// Host and port for `Host` (RFC 9112, section 3.2), without the scheme's default port.
     #[must_use]
     pub(crate) fn authority(&self) -> &str {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Scheme, host and port, as assertions name the server they are for.
+    /// Scheme, host and port: the audience of assertions for this server.
     #[must_use]
     pub(crate) fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
@@ -119,63 +119,63 @@ pub(crate) struct Route {
     pub(crate) segments: Vec<String>,
     /// Whether paths below match too.
     pub(crate) prefix: bool,
-    /// The hosts it is for; none is all of them.
+    /// The hosts of the rule; empty means all.
     pub(crate) hosts: Vec<String>,
-    /// The methods it is for; none is all of them.
+    /// The methods of the rule; empty means all.
     pub(crate) methods: Vec<Method>,
     /// Who may pass.
     pub(crate) guard: Guard,
-    /// Where it leads.
+    /// The target of the route.
     pub(crate) upstream: Upstream,
-    /// Whether the matched prefix is left out towards the upstream.
+    /// Whether the matched prefix is removed before forwarding.
     pub(crate) strip_prefix: bool,
-    /// Whether the upstream is told the host that browsers know, in place of its own.
+    /// Whether the upstream receives the public host instead of its own.
     pub(crate) preserve_host: bool,
-    /// Whether addresses of the upstream's own in its answer become ours.
+    /// Whether the upstream's own addresses in its answer become ours.
     pub(crate) map_addresses: bool,
-    /// Headers that tell the upstream who somebody is, under the names it reads.
+    /// Identity headers for the upstream, under the names it reads.
     pub(crate) headers: UpstreamHeaders,
-    /// The claims in the signed assertion of who it is that goes to the upstream; none where none goes.
+    /// The claims in the signed assertion for the upstream; `None` if the route sends none.
     pub(crate) upstream_jwt: Option<Arc<[String]>>,
-    /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
+    /// The route's own limit of a request body, in bytes; 0 means no limit.
     pub(crate) max_body_bytes: Option<u64>,
-    /// How requests that pages of other origins have sent are recognised.
+    /// How the guard detects requests from pages of other origins.
     pub(crate) csrf: Csrf,
-    /// Whether a request that names another method (`_method` in its query) is held to what `csrf` requires of a change.
+    /// Whether `csrf` also checks a request that names another method (`_method` in its query).
     pub(crate) guards_method_override: bool,
-    /// Whether paths pass that programs read differently, where every reading leads to this rule.
+    /// Whether ambiguous paths pass, if every reading leads to this rule.
     pub(crate) encoded_path: bool,
-    /// Whether a request keeps its session from ending for want of use.
+    /// Whether a request counts as use of its session.
     pub(crate) rolls: bool,
-    /// Whether a check sends visitors to sign in without a word of the proxy.
+    /// Whether a check redirects visitors to the login without a parameter of the proxy.
     pub(crate) redirect: bool,
-    /// What the guard requires.
+    /// The guard's requirements.
     pub(crate) requirements: Requirements,
-    /// Whether a form that meets a dead session is kept while its person signs in.
+    /// Whether a form is kept during the sign-in if its session has ended.
     pub(crate) keep_form: bool,
-    /// What somebody is told whose claims are not as required.
+    /// The message for users whose claims do not match.
     pub(crate) denied_message: Option<Arc<str>>,
-    /// What it requires of a client that shows an access token in the place of a session; none takes no such client.
+    /// The requirements for clients with their own access token; `None` if the route accepts no tokens.
     pub(crate) bearer: Option<BearerRule>,
-    /// Parameters of the authorization request when a sign-in leads here, by name.
+    /// Parameters of the authorization request for sign-ins that return to this route, by name.
     pub(crate) sign_in: BTreeMap<String, String>,
-    /// What holds for the whole table it stands in.
+    /// Facts about the whole table.
     pub(crate) table: TableFacts,
 }
 
-/// What holds for every rule of a table.
+/// Facts that hold for every rule of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableFacts {
-    /// The names by which applications are told who somebody is: no client's go on.
+    /// The names of identity headers: the edge removes them from client requests.
     pub(crate) told: ToldNames,
-    /// Whether rules tell methods apart: then no header of a client's may name another one.
+    /// Whether rules differ by method: then no client header may name another method.
     pub(crate) by_method: bool,
-    /// Whether a rule keeps forms: then guarded pages remember whose they would be.
+    /// Whether a rule keeps forms: then guarded pages set the cookie that names the user.
     pub(crate) keeps_forms: bool,
 }
 
 impl Route {
-    /// The provider to sign in at for this route, by its id, where the route names one.
+    /// The id of the provider for sign-ins to this route, if the route names one.
     #[must_use]
     pub(crate) fn connection(&self) -> Option<&str> {
         let by_sign_in = self.sign_in.get(CONNECTION);
@@ -186,7 +186,7 @@ impl Route {
             .map(String::as_str)
     }
 
-    /// How many leading segments the upstream does not see.
+    /// How many leading segments are removed before forwarding.
     #[must_use]
     pub(crate) fn stripped(&self) -> usize {
         if self.strip_prefix { self.segments.len() } else { 0 }
@@ -196,18 +196,18 @@ impl Route {
 /// All rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteTable {
-    /// For what the edge itself is asked for.
+    /// For requests to the edge itself.
     pub(crate) routes: Rules,
-    /// For what other proxies ask about.
+    /// For requests that other proxies ask about.
     pub(crate) checks: Rules,
-    /// What holds for both.
+    /// The facts of both.
     pub(crate) facts: TableFacts,
-    /// Whether the rules for what other proxies ask about tell methods apart.
+    /// Whether the check rules differ by method.
     pub(crate) checks_by_method: bool,
 }
 
 impl RouteTable {
-    /// The table of these rules, of both kinds.
+    /// A table of these rules, of both kinds.
     pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>) -> Self {
         let all = || routes.iter().chain(&checks);
         let facts = TableFacts {
@@ -226,8 +226,8 @@ impl RouteTable {
         }
     }
 
-    /// The rule for a request that another proxy asks about. A method that nobody tells is that of no rule, where rules tell
-    /// methods apart.
+    /// The rule for a request that another proxy asks about. If check rules differ by method, a request
+    /// without a method matches no rule.
     #[must_use]
     pub(crate) fn find_check(&self, host: &str, method: Option<&Method>, path: &RequestPath) -> Match {
         if self.checks_by_method && method.is_none() {
@@ -237,8 +237,8 @@ impl RouteTable {
         self.checks.find(Requested { host, method, path })
     }
 
-    /// The rule a visitor lands on after sign-in, for who comes back to a kept form the one it was sent to: one of the edge's
-    /// own, or else one another proxy asks about.
+    /// The rule of a return address: one of the edge's own rules, or else a check rule. For a kept form it is
+    /// the rule of the form's target.
     #[must_use]
     pub(crate) fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
         let url = return_to.url();

@@ -1,5 +1,5 @@
-//! Who a request acts for: the person of a session, or whoever an access token is about. Rules, headers and assertions ask
-//! this, and not where it comes from.
+//! Who a request acts for: the user of a session, or the subject of an access token. Rules, headers and
+//! assertions use this, independent of its source.
 
 use oidc::VerifiedAccessToken;
 use serde_json::{Map, Value};
@@ -7,20 +7,20 @@ use session_proto::timestamp;
 
 use crate::sessions::CachedSession;
 
-/// Somebody who was authenticated.
+/// An authenticated user or client.
 #[derive(Clone, Copy)]
 pub(crate) struct Principal<'a> {
     /// The issuer, within which the subject is unique.
     pub(crate) issuer: &'a str,
     /// The subject; `None` for a client that acts for itself.
     pub(crate) subject: Option<&'a str>,
-    /// The claims that were made about them.
+    /// The claims about the user or client.
     pub(crate) claims: &'a Map<String, Value>,
-    /// When they last proved who they are, in milliseconds since the Unix epoch; `None` if it is unknown.
+    /// The time of the last authentication, in milliseconds since the Unix epoch; `None` if it is unknown.
     pub(crate) authenticated_at_ms: Option<u64>,
-    /// The public handle of their session, if it is one.
+    /// The public handle of the session; `None` without a session.
     pub(crate) handle: Option<&'a str>,
-    /// The client whose access token it is, if it is one.
+    /// The client of the access token; `None` without one.
     pub(crate) client_id: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What a route requires of a session, and what a session misses of it.
+//! What a route requires of a session, and the check of a session against it.
 
 use std::borrow::Cow;
 
@@ -16,39 +16,39 @@ use crate::providers::IdentityProviders;
 use crate::sessions::cookies::SessionId;
 use crate::sessions::{CachedSession, TokenFor};
 
-/// Separates these hashes from all others of a session ID.
+/// Separates these hashes from all other hashes of a session ID.
 const LABEL: &[u8] = b"vestibule lacking v1";
-/// Bytes of a key of unmet requirements: no two are the same.
+/// Bytes of a key of unmet requirements: enough to rule out collisions.
 const KEY_BYTES: usize = 16;
 
-/// What a guard requires of a session beyond its being there.
+/// What a guard requires besides a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
     /// Attach the access token for the upstream.
     pub(crate) access_token: bool,
-    /// A usable access token has to be there.
+    /// A usable access token is required.
     pub(crate) require_token: bool,
-    /// Which access token that is: the session's own, or one for an API.
+    /// The kind of access token: the session's own, or one for an API.
     pub(crate) token: TokenFor,
-    /// The sign-in may be so many seconds old.
+    /// The oldest sign-in allowed, in seconds.
     pub(crate) max_age_secs: Option<u64>,
-    /// One of these authentication context classes.
+    /// The accepted authentication context classes.
     pub(crate) acr: Vec<String>,
     /// Member of this organization: `org_…` by id, anything else by name.
     pub(crate) organization: Option<String>,
-    /// Signed in at the provider of this id.
+    /// The id of the required provider.
     pub(crate) connection: Option<String>,
-    /// What claims have to be.
+    /// The required claims.
     pub(crate) claims: Vec<ClaimRequirement>,
-    /// A session that is bound to a device, and comes from there.
+    /// The session is bound to a device, and the request comes from it.
     pub(crate) device_bound: bool,
 }
 
 impl Requirements {
-    /// Whether somebody has what is required. An authentication at an unknown time is not young enough for anybody.
+    /// Checks a principal. An authentication at an unknown time counts as too old.
     ///
     /// # Errors
-    /// What it has not.
+    /// The unmet requirement.
     pub(crate) fn check(&self, who: Principal<'_>, now_ms: u64) -> Result<(), Missing> {
         if let Some(max_age_secs) = self.max_age_secs {
             let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
@@ -81,16 +81,16 @@ impl Requirements {
         }))
     }
 
-    /// Whether somebody's authentication is of none of the required classes.
+    /// Whether a principal's authentication has none of the required classes.
     pub(crate) fn lacks_class(&self, who: Principal<'_>) -> bool {
         let acr = who.claims.get("acr").and_then(Value::as_str);
         !self.acr.is_empty() && !self.acr.iter().any(|required| acr == Some(required))
     }
 
-    /// Whether a session owes no sign-in, has what is required, and is of the provider the route is for.
+    /// Checks that a session needs no sign-in, meets the requirements, and is of the route's provider.
     ///
     /// # Errors
-    /// It does not.
+    /// The unmet requirement.
     pub(crate) fn check_all(
         &self,
         session: &CachedSession,
@@ -104,7 +104,7 @@ impl Requirements {
         self.check_connection(&session.issuer, providers)
     }
 
-    /// These requirements of a session that owes a sign-in (`sign_in_demand`): one that proves anew who it is.
+    /// These requirements for a session with a `sign_in_demand`: also requires a new authentication.
     #[must_use]
     pub(crate) fn with_what_is_owed(&self, session: Option<&Session>) -> Cow<'_, Self> {
         let Some(demand) = session.and_then(|session| session.sign_in_demand.as_ref()) else {
@@ -118,10 +118,10 @@ impl Requirements {
         Cow::Owned(all)
     }
 
-    /// Whether this issuer, a session's or a token's, is the provider the route is for.
+    /// Checks that this issuer of a session or token is the route's provider.
     ///
     /// # Errors
-    /// It is not.
+    /// It is another provider.
     pub(crate) fn check_connection(
         &self,
         issuer: &str,
@@ -136,8 +136,8 @@ impl Requirements {
         }
     }
 
-    /// Names these requirements as unmet by a session, for the browser to remember: the key holds for this session and these
-    /// requirements alone.
+    /// A key that lets the browser remember these requirements as unmet by this session. Other sessions or
+    /// requirements have other keys.
     #[must_use]
     pub(crate) fn unmet_key(&self, id: &SessionId) -> String {
         let demands = format!(
@@ -154,7 +154,7 @@ impl Requirements {
         URL_SAFE_NO_PAD.encode(hash.as_ref().split_at(KEY_BYTES).0)
     }
 
-    /// Whether an access token has to be had from the session service.
+    /// Whether the edge needs an access token from the session service.
     #[must_use]
     pub(crate) fn needs_token(&self) -> bool {
         self.access_token || self.require_token || self.token != TokenFor::default()

@@ -1,4 +1,4 @@
-//! What a guard requires of a session.
+//! Tests of a guard's requirements.
 
 use serde_json::json;
 use session_proto::timestamp;

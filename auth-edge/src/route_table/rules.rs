@@ -1,11 +1,11 @@
-//! Which rule answers a request.
+//! Finds the rule for a request.
 //!
 //! Invariants
-//! - The most specific rule wins whatever the order in the file: one that names the host before one that names none, then the
-//!   longer path, an exact path before a prefix, one that names the method before one that names none.
-//! - A method that a rule does not name passes by no less specific rule that requires less.
-//! - Two rules never tie: the file is refused where they would.
-//! - A path that programs read differently is taken only by a rule that says so (`encoded_path`) and answers every reading.
+//! - The most specific rule wins, regardless of the order in the file: first a rule with a host, then the
+//!   longer path, an exact path before a prefix, then a rule with a method.
+//! - If the specific rules do not name the method, no less specific rule with weaker requirements matches.
+//! - Two rules never tie: such a file is rejected.
+//! - An ambiguous path matches only a rule with `encoded_path`, and only if every reading leads to it.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use super::{Guard, Route};
 use crate::values::host_name;
 use crate::values::path::RequestPath;
 
-/// What a rule is looked for by.
+/// The properties of a request that select a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requested<'a> {
-    /// Host and port the browser requested; empty where nobody knows.
+    /// Host and port that the browser requested; empty if unknown.
     pub(crate) host: &'a str,
-    /// The method; a WebSocket is requested by GET over every version of HTTP.
+    /// The method. A WebSocket counts as GET in every version of HTTP.
     pub(crate) method: &'a Method,
     /// The path.
     pub(crate) path: &'a RequestPath,
 }
 
-/// What the table says about a request.
+/// The result for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// This rule answers.
+    /// This rule matches.
     Route(Arc<Route>),
-    /// A rule that requires more would answer, or be in the way, if letter case and closing dots did not count, and upstreams
-    /// differ in whether they count.
+    /// A stricter rule would match, or take precedence, if letter case and trailing dots were ignored.
+    /// Upstreams differ in that.
     Ambiguous,
-    /// Rules answer at this host and path, but to these methods alone; a wider one that answers to others requires less.
+    /// Rules match this host and path, but only for these methods; the rule for other methods requires less.
     OtherMethods(Vec<Method>),
-    /// No rule answers.
+    /// No rule matches.
     Nothing,
 }
 
 impl Match {
-    /// The rule that answers.
+    /// The matching rule.
     pub(crate) fn route(self) -> Option<Arc<Route>> {
         match self {
             Self::Route(route) => Some(route),
@@ -63,7 +63,7 @@ impl Rules {
         Self(routes.into_iter().map(Arc::new).collect())
     }
 
-    /// All of them, the most specific first.
+    /// All rules, the most specific first.
     pub(crate) fn all(&self) -> &[Arc<Route>] {
         &self.0
     }
@@ -92,7 +92,7 @@ impl Rules {
         };
         let loose = self.first(requested, segments, are_alike).unwrap_or(found);
         let requires_more = |route: &Arc<Route>| !requires_no_more(route, found);
-        // A method that the nearer rules do not name passes by no wider rule that requires less than they do.
+        // If the nearer rules do not name the method, no wider rule with weaker requirements matches.
         let is_nearer = |than: &Arc<Route>, same| {
             let mut nearer = self.nearer(than, requested, segments, same);
             nearer.any(requires_more)
@@ -106,7 +106,7 @@ impl Rules {
         }
     }
 
-    /// The most specific rule that takes a request.
+    /// The most specific rule that matches a request.
     fn first<'a>(
         &'a self,
         requested: Requested<'a>,
@@ -134,7 +134,7 @@ impl Rules {
             })
     }
 
-    /// The rules for a host and path, whatever the method.
+    /// The rules for a host and path, for any method.
     fn there<'a>(
         &'a self,
         requested: Requested<'a>,
@@ -147,10 +147,10 @@ impl Rules {
     }
 }
 
-/// Whether a segment of a rule is this one of a path.
+/// Whether a rule's segment equals a path's segment.
 type Same = fn(&str, &str) -> bool;
 
-/// The methods these rules name, each once.
+/// The methods of these rules, each once.
 fn allowed<'a>(routes: impl Iterator<Item = &'a Arc<Route>>) -> Vec<Method> {
     let mut methods = Vec::new();
     for method in routes.flat_map(|route| &route.methods) {
@@ -162,7 +162,7 @@ fn allowed<'a>(routes: impl Iterator<Item = &'a Arc<Route>>) -> Vec<Method> {
 }
 
 impl Route {
-    /// How specific host and path are: the less, the more.
+    /// How specific host and path are: a smaller key is more specific.
     fn place(&self) -> (bool, Reverse<usize>, bool) {
         (self.hosts.is_empty(), Reverse(self.segments.len()), self.prefix)
     }
@@ -171,7 +171,7 @@ impl Route {
         (self.hosts.is_empty() || self.host_named_by(host).is_some()) && self.matches(segments, same)
     }
 
-    /// The host of this rule that an authority names, as the rule has it; `None` where the rule names none.
+    /// The rule's own spelling of the host in an authority; `None` if the rule names no host.
     pub(crate) fn host_named_by(&self, authority: &str) -> Option<&str> {
         let mut hosts = self.hosts.iter().map(String::as_str);
         hosts.find(|host| host_name::is(authority, host))
@@ -200,7 +200,7 @@ fn is_same(rule: &str, segment: &str) -> bool {
     rule == segment
 }
 
-/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows
+/// Whether two segments are equal for an upstream that ignores case, or trailing dots and spaces as Windows
 /// does.
 fn are_alike(rule: &str, segment: &str) -> bool {
     if rule == segment {
@@ -218,9 +218,9 @@ fn trimmed(segment: &str) -> &str {
     segment.trim_end_matches(['.', ' '])
 }
 
-/// Whether whoever passes one rule would have passed another: both guards of sessions ask for the same.
+/// Whether every request that passes one rule would also pass the other. Both session guards count alike.
 fn requires_no_more(other: &Route, passed: &Route) -> bool {
-    // Most requests: no other rule is near.
+    // The usual case: no other rule is near.
     if std::ptr::eq(other, passed) {
         return true;
     }
@@ -229,7 +229,7 @@ fn requires_no_more(other: &Route, passed: &Route) -> bool {
     other.guard == Guard::Open
         || (passed.guard != Guard::Open
             && asks_no_more
-            // Without one no token passes.
+            // Without `bearer` no token passes.
             && (passed.bearer.is_none() || other.bearer == passed.bearer)
             && other.csrf <= passed.csrf)
 }

@@ -1,9 +1,8 @@
-//! Which headers tell an application who somebody is, and what stands in them: names that applications read already, as
-//! `Remote-User`.
+//! The identity headers of a rule, under the names that its application reads, such as `Remote-User`.
 //!
 //! Invariants
-//! - No name is one that means something else on the way, or that only the edge sets.
-//! - No two names of a table are one to an application that folds them.
+//! - No name has another meaning on the way, or is reserved for the edge.
+//! - No two names of a table are equal for an application that folds names.
 
 use std::sync::Arc;
 
@@ -13,10 +12,10 @@ use crate::values::claim_path::ClaimPath;
 use crate::values::forwarded::describes_origin;
 use crate::values::header_name::{HOP_BY_HOP, folded};
 
-/// The longest name, in bytes: the longest that products read have some forty.
+/// The longest name, in bytes: the longest known ones have some forty.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The claims of an assertion, where a rule names none.
+/// The default claims of an assertion.
 pub(crate) const ASSERTED_CLAIMS: [&str; 9] = [
     "acr",
     "amr",
@@ -29,7 +28,7 @@ pub(crate) const ASSERTED_CLAIMS: [&str; 9] = [
     "groups",
 ];
 
-/// Claims of an assertion that only the edge itself makes.
+/// Claims of an assertion that only the edge sets.
 pub(crate) const OWN_CLAIMS: [&str; 10] = [
     "iss",
     "aud",
@@ -46,9 +45,9 @@ pub(crate) const OWN_CLAIMS: [&str; 10] = [
 /// The headers of one rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamHeaders {
-    /// In the order of their names.
+    /// Sorted by name.
     pub(crate) all: Vec<UpstreamHeader>,
-    /// How values are written.
+    /// The encoding of values.
     pub(crate) encoding: HeaderEncoding,
 }
 
@@ -57,11 +56,11 @@ pub(crate) struct UpstreamHeaders {
 pub(crate) struct UpstreamHeader {
     /// Its name.
     pub(crate) name: HeaderName,
-    /// What stands in it.
+    /// The source of its value.
     pub(crate) source: HeaderSource,
 }
 
-/// What stands in a header.
+/// The source of a header's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderSource {
     /// The subject at its issuer.
@@ -70,17 +69,17 @@ pub(crate) enum HeaderSource {
     Issuer,
     /// The session's public handle.
     Session,
-    /// A claim of the person.
+    /// A claim of the user.
     Claim(ClaimPath),
 }
 
-/// How text is written into a header.
+/// The encoding of text in a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HeaderEncoding {
-    /// As UTF-8, which most applications read.
+    /// UTF-8, which most applications read.
     #[default]
     Utf8,
-    /// Percent-encoded UTF-8 (RFC 3986, section 2.1): spaces, commas, `%` and what is not ASCII.
+    /// Percent-encoded UTF-8 (RFC 3986, section 2.1): spaces, commas, `%` and non-ASCII characters.
     Percent,
 }
 
@@ -102,7 +101,7 @@ impl HeaderSource {
     }
 }
 
-/// The headers of these beginnings that a table may set all the same: other products' names of identities.
+/// Exceptions from the reserved prefixes: identity headers of other products.
 const OPEN: [&str; 7] = [
     "x-forwarded-user",
     "x-forwarded-email",
@@ -113,13 +112,13 @@ const OPEN: [&str; 7] = [
     "x-auth-request-groups",
 ];
 
-/// Only the edge sets these, and those that describe where a request comes from.
+/// Only the edge sets these headers, and those that describe the origin of a request.
 const OWN: [&str; 4] = ["x-csrf", "x-request-id", "traceparent", "tracestate"];
 
-/// What begins so only the edge sets.
+/// Only the edge sets headers with these prefixes.
 const OWN_BEGINNINGS: [&str; 3] = ["x-auth-", "x-rewrite-", "x-vestibule-"];
 
-/// These say who may do something by a secret, or keep it.
+/// Headers that hold credentials.
 const CREDENTIALS: [&str; 5] = [
     "authorization",
     "cookie",
@@ -128,7 +127,7 @@ const CREDENTIALS: [&str; 5] = [
     "www-authenticate",
 ];
 
-/// These address a message, or say what it means to its readers and to caches. So do all that belong to one connection.
+/// Headers that route a message or define its meaning for readers and caches. Hop-by-hop headers count too.
 const MEANING: [&str; 12] = [
     "host",
     "via",
@@ -144,7 +143,7 @@ const MEANING: [&str; 12] = [
     "vary",
 ];
 
-/// What begins so frames a message or says what it means.
+/// Prefixes of headers that frame a message or define its meaning.
 const MEANING_BEGINNINGS: [&str; 10] = [
     "accept-",
     "access-control-",
@@ -161,7 +160,7 @@ const MEANING_BEGINNINGS: [&str; 10] = [
 /// Reads the name of a header that a table may set.
 ///
 /// # Errors
-/// Why it may not.
+/// Why the name is not allowed.
 pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
@@ -190,13 +189,13 @@ pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
     Ok(name)
 }
 
-/// The names that some rule of a table sets, as applications read them: no client may send any of them to any upstream, since
-/// one application may be behind several rules.
+/// The folded names that any rule of a table sets. No client may send them to any upstream: one application
+/// may be behind several rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToldNames(Arc<[Box<str>]>);
 
 impl ToldNames {
-    /// Those of these tables.
+    /// The names in these tables.
     pub(super) fn of<'a>(tables: impl Iterator<Item = &'a UpstreamHeaders>) -> Self {
         let names = tables.flat_map(|table| &table.all);
         let mut names: Vec<Box<str>> = names
@@ -207,7 +206,7 @@ impl ToldNames {
         Self(names.into())
     }
 
-    /// Whether a name that has been folded is one of them.
+    /// Whether a folded name is in the set.
     #[must_use]
     pub(crate) fn contain(&self, folded: &str) -> bool {
         self.0.iter().any(|name| **name == *folded)

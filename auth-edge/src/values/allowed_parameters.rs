@@ -1,10 +1,10 @@
-//! The parameters that a login takes, from a query or from a route's table, and what fits into them.
+//! The parameters that a login accepts, from a query or from a route's table, and their limits.
 //!
-//! Invariant: no parameter of the protocol, and none that the login route reads itself, can be among them.
+//! Invariant: parameters of the protocol, and those that the login route reads itself, are never among them.
 
 use oidc::PROTOCOL_PARAMETERS;
 
-/// The parameter, of a login or of a route's `sign_in`, that names a provider by its id. It is ours and never passed on.
+/// The parameter of a login, or of a route's `sign_in`, that names a provider by its id. Never forwarded.
 pub(crate) const CONNECTION: &str = "connection";
 
 /// The query parameters that the login route reads itself.
@@ -21,16 +21,16 @@ pub(crate) const STANDARD_PARAMETERS: [&str; 8] = [
     "max_age",
     "screen_hint",
 ];
-/// Longest value passed on, in bytes: more than any of these parameters holds in earnest.
+/// Longest forwarded value, in bytes: more than any of these parameters needs.
 const MAX_VALUE_BYTES: usize = 512;
-/// Longest name passed on, in bytes.
+/// Longest forwarded name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-/// Longest organization kept with a transaction, in bytes: with everything else at its longest, two still fit.
+/// Longest organization in a transaction, in bytes: with all other values at their longest, two still fit.
 pub(crate) const MAX_ORGANIZATION_BYTES: usize = 96;
-/// Longest `acr_values` kept with a transaction, in bytes: enough for three or four of the usual names.
+/// Longest `acr_values` in a transaction, in bytes: enough for three or four of the usual names.
 pub(crate) const MAX_ACR_VALUES_BYTES: usize = 200;
 
-/// Whether a value can be passed on and, where it has to be, kept until the provider answers.
+/// Whether a value can be forwarded and, if necessary, kept until the provider answers.
 #[must_use]
 pub(crate) fn fits(name: &str, value: &str) -> bool {
     let most = match name {
@@ -45,7 +45,7 @@ pub(crate) fn fits(name: &str, value: &str) -> bool {
 /// Whether an operator may let logins set this parameter.
 ///
 /// # Errors
-/// Why not, as the end of a sentence that begins with the name.
+/// The reason, as the end of a sentence that begins with the name.
 pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
     if PROTOCOL_PARAMETERS.contains(&name) {
         return Err("is a parameter that the protocol sets");
@@ -65,8 +65,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
 pub(crate) struct AllowedParameter {
     /// Its name.
     pub(crate) name: String,
-    /// The values it may have: alternatives separated by `|`, in each of which `*` stands for any characters. `None` allows all that
-    /// fit.
+    /// The accepted values: alternatives separated by `|`; in each, `*` matches any characters. `None`
+    /// accepts all values within the limits.
     pattern: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl AllowedParameter {
     }
 }
 
-/// Compares the fixed parts in order. The first must begin the value and the last must end it.
+/// Compares the fixed parts in order. The first must begin the value, and the last must end it.
 fn matches_one(pattern: &str, value: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == value;

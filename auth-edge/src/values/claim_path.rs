@@ -1,7 +1,7 @@
-//! Which claim is meant: its name, or the way to it through objects.
+//! Names a claim: by its name, or by its path through objects.
 //!
-//! Invariant: one text means one claim. Dots lead into objects, and a name that holds other characters than letters, digits,
-//! `_`, `-` and `:` stands in quotes, as in keys of TOML: `realm_access.roles`, `"https://example.com/roles"`.
+//! Invariant: one text means one claim. Dots lead into objects. A name with other characters than letters,
+//! digits, `_`, `-` and `:` is quoted, as in TOML keys: `realm_access.roles`, `"https://example.com/roles"`.
 
 use std::fmt;
 
@@ -37,13 +37,13 @@ impl ClaimPath {
         }
     }
 
-    /// The claim that these names lead to, the outermost first.
+    /// The claim at these names, the outermost first.
     #[must_use]
     pub(crate) fn of_names(names: Vec<String>) -> Self {
         Self(names)
     }
 
-    /// The claim, where it is there.
+    /// The value of the claim, if present.
     #[must_use]
     pub(crate) fn find<'c>(&self, claims: &'c Map<String, Value>) -> Option<&'c Value> {
         let (first, rest) = self.0.split_first()?;

@@ -1,13 +1,13 @@
-//! What proxies before the edge say about the browser, believed only from the configured ones.
+//! Reads what proxies before the edge report about the browser. Only configured proxies are trusted.
 //!
 //! Invariants
-//! - With no trusted proxy configured no header changes anything.
-//! - Each fact of a checked request has one source: Envoy's attributes, or of a trusted proxy one family of headers.
+//! - Without a configured trusted proxy no header has an effect.
+//! - Each fact of a checked request has one source: Envoy's attributes, or one family of headers of a trusted
+//!   proxy.
 //!
-//! Only `X-Forwarded-For`, `-Proto`, `-Host`, `-Uri`, `-Method`, `-Prefix`, `X-Original-URL` and `X-Original-Method` are read, as bytes:
-//! what a client adds to a line hides nothing of what a proxy added.
-//! Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in front do not send unless asked; and any
-//! influence on the edge's own address, which is configured.
+//! The edge reads only `X-Forwarded-For`, `-Proto`, `-Host`, `-Uri`, `-Method`, `-Prefix`, `X-Original-URL`
+//! and `X-Original-Method`, as bytes: a client's addition to a line cannot hide a proxy's. Deliberately
+//! absent: `Forwarded` (RFC 7239), which proxies rarely send by default; changes to the edge's address.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ipnet::IpNet;
@@ -15,20 +15,20 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::values::header_name::members;
 
-/// The most addresses of an `X-Forwarded-For` chain that are walked: more proxies than any real deployment has.
+/// The longest `X-Forwarded-For` chain that is read: more proxies than any real deployment has.
 const MAX_CHAIN: usize = 32;
 
-/// The longest original URL believed, in bytes: what a returnTo may hold at most, and its encoding.
+/// The longest original URL accepted, in bytes: the longest returnTo, with its encoding.
 const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
 
-/// How many bits of an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) stand before the IPv4 address.
+/// Bits of an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) before the IPv4 address.
 const MAPPED_PREFIX_BITS: u8 = 96;
 
-/// Where a request has come from, hop by hop, the last one last.
+/// The hops of a request, the last one last.
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The client of which a trusted proxy tells no address. It is nobody's, so that whoever makes a proxy say so has the bucket
-/// and the allowances of the unknown, and not those of the proxy.
+/// The client if a trusted proxy sends no valid address. Belongs to no real client: such requests share one
+/// rate limit and one set of allowances, not those of the proxy.
 pub(crate) const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The request that another proxy asks about, as the proxy describes it.
@@ -40,7 +40,7 @@ pub(crate) struct OriginalRequest {
     pub(crate) method: Option<Method>,
 }
 
-/// Whether a header of this folded name describes where a request comes from or where it goes.
+/// Whether a header of this folded name describes the origin or the target of a request.
 pub(crate) fn describes_origin(folded: &str) -> bool {
     folded.starts_with("x-forwarded-")
         || folded.starts_with("x-original-")
@@ -50,7 +50,7 @@ pub(crate) fn describes_origin(folded: &str) -> bool {
         )
 }
 
-/// The networks whose `X-Forwarded-*` headers are believed.
+/// The networks whose `X-Forwarded-*` headers are trusted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 
@@ -60,11 +60,11 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// Reads one list entry: a network, or a single address. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`) becomes the IPv4 network it
-    /// means, since addresses are compared in that form.
+    /// Reads one list entry: a network, or a single address. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`)
+    /// becomes an IPv4 network, since addresses are compared in that form.
     ///
     /// # Errors
-    /// `None` when it is neither, or when it would trust the whole internet.
+    /// `None` for other texts, or for the whole internet.
     pub(crate) fn parse_network(text: &str) -> Option<IpNet> {
         let address = text.parse::<IpAddr>().map(IpNet::from).ok();
         let network: IpNet = address.or_else(|| text.parse().ok())?;
@@ -79,15 +79,15 @@ impl TrustedProxies {
         (network.prefix_len() > 0).then_some(network)
     }
 
-    /// Whether this peer's headers are believed.
+    /// Whether this peer's headers are trusted.
     pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.0.iter().any(|network| network.contains(&peer))
     }
 
-    /// The browser's address: the last one in the chain that is not a trusted proxy, read from its end. A proxy that tells
-    /// of nobody makes requests of its own. [`UNKNOWN`] if a trusted proxy says something else than an address (`unknown`, a
-    /// name of its own making, what a client sent), or more proxies than are walked.
+    /// The browser's address: the last address in the chain that is not a trusted proxy. A trusted proxy that
+    /// names no client is the client itself. [`UNKNOWN`] if a trusted proxy sends something else than an
+    /// address (`unknown`, a custom name, client input), or if the chain is too long.
     pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if self.0.is_empty() {
@@ -110,8 +110,8 @@ impl TrustedProxies {
         client
     }
 
-    /// The path below which a trusted proxy publishes the edge, without a closing slash; empty if it says none, or something
-    /// else than one path.
+    /// The path below which a trusted proxy publishes the edge, without a trailing slash; empty if the header
+    /// is missing or is not one path.
     pub(crate) fn prefix<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> &'h str {
         let prefix = single(headers, "x-forwarded-prefix").filter(|_| self.trusts(peer));
         let prefix = prefix
@@ -128,8 +128,8 @@ impl TrustedProxies {
         asked.filter(|_| self.trusts(peer)).map(HeaderValue::as_bytes)
     }
 
-    /// The request that a trusted proxy asks about. `X-Original-URL` goes with `X-Original-Method`, as ingress-nginx sends
-    /// them, and `X-Forwarded-Uri` with `X-Forwarded-Method`: a proxy sets one family and passes a client's other one on.
+    /// The request that a trusted proxy asks about. `X-Original-URL` pairs with `X-Original-Method`, and
+    /// `X-Forwarded-Uri` with `X-Forwarded-Method`: a proxy sets one pair and forwards the client's other.
     pub(crate) fn original_request(&self, peer: IpAddr, headers: &HeaderMap) -> OriginalRequest {
         if !self.trusts(peer) {
             return OriginalRequest::default();
@@ -148,7 +148,7 @@ impl TrustedProxies {
     }
 }
 
-/// The URL of `X-Original-URL`. One that cannot be read is in the way of the other family, which may be the client's.
+/// The URL of `X-Original-URL`. An unreadable value also blocks the other pair, which may be the client's.
 fn by_original_url(headers: &HeaderMap) -> Option<String> {
     let url = single(headers, "x-original-url")?;
     match parts(url) {
@@ -165,7 +165,7 @@ fn at_forwarded_host(headers: &HeaderMap, target: &str) -> Option<String> {
     absolute(scheme, &host, target).filter(|_| target.starts_with('/'))
 }
 
-/// The absolute URL of what was requested, if programs read its parts in one way alone.
+/// The absolute URL of the request, if all programs read its parts alike.
 pub(crate) fn absolute(scheme: &str, authority: &str, target: &str) -> Option<String> {
     let scheme = web_scheme(scheme)?;
     let fits = !authority.is_empty()
@@ -174,7 +174,7 @@ pub(crate) fn absolute(scheme: &str, authority: &str, target: &str) -> Option<St
     fits.then(|| format!("{scheme}://{authority}{target}"))
 }
 
-/// Scheme, authority and target of an absolute URL, as they came: a parser of addresses would read them in its own way.
+/// Scheme, authority and target of an absolute URL, unchanged: a URL parser would normalise them.
 pub(crate) fn parts(url: &str) -> Option<(&str, &str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -190,8 +190,8 @@ fn web_scheme(text: &str) -> Option<&'static str> {
     }
 }
 
-/// The value that all lines and all list elements of a header agree on. A second proxy appends its own value, and a client
-/// that adds another one must not choose.
+/// The value that all lines and all list elements of a header agree on. A second proxy appends its own value,
+/// and a client that adds a value must not choose.
 fn agreed<T: PartialEq>(headers: &HeaderMap, name: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
     let elements = members(headers, name).filter(|element| !element.is_empty());
     let mut values = elements.map(|element| std::str::from_utf8(element).ok().and_then(&read));
@@ -201,13 +201,13 @@ fn agreed<T: PartialEq>(headers: &HeaderMap, name: &str, read: impl Fn(&str) -> 
         .then_some(first)
 }
 
-/// A header that came exactly once.
+/// A header that occurs exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
 }
 
-/// The text of a header that came exactly once.
+/// The text of a header that occurs exactly once.
 fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     std::str::from_utf8(only(headers, name)?.as_bytes()).ok()
 }
@@ -522,7 +522,7 @@ mod tests {
         ] {
             let mut sent = vec![
                 ("x-forwarded-uri", "/a,b"),
-                // Neither is read: the port belongs into the host.
+                // The edge reads neither: the port is part of the host.
                 ("x-forwarded-port", "8443"),
                 ("forwarded", "proto=http;host=evil.example"),
             ];

@@ -1,11 +1,11 @@
-//! Header names as the applications behind read them, and the members of lists in headers.
+//! Header names as upstream applications read them, and the members of list headers.
 
 use std::borrow::Cow;
 
 use http::header::{self, AsHeaderName};
 use http::{HeaderMap, HeaderName};
 
-/// Hop-by-hop headers, `Expect`, which this hop has answered, and what asks for HTTP/2 (RFC 7540, section 3.2.1).
+/// Hop-by-hop headers, `Expect` (answered here), and the request for HTTP/2 (RFC 7540, section 3.2.1).
 pub(crate) const HOP_BY_HOP: [HeaderName; 11] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -20,7 +20,7 @@ pub(crate) const HOP_BY_HOP: [HeaderName; 11] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// The members of a header that is a list (RFC 9110, section 5.6.1), of all its lines in their order; some may be empty.
+/// The members of a list header (RFC 9110, section 5.6.1), over all lines in their order; some may be empty.
 pub(crate) fn members(
     headers: &HeaderMap,
     name: impl AsHeaderName,
@@ -30,8 +30,8 @@ pub(crate) fn members(
     members.map(<[u8]>::trim_ascii)
 }
 
-/// A name as applications read it that make variables of header names (CGI, WSGI, PHP): whatever is neither letter nor
-/// digit is the same to them. The name is in lower case already.
+/// A name as read by applications that turn header names into variables (CGI, WSGI, PHP): all signs except
+/// letters and digits are equal. The name is already in lower case.
 pub(crate) fn folded(name: &str) -> Cow<'_, str> {
     let other = |byte: u8| byte != b'-' && !byte.is_ascii_alphanumeric();
     if name.bytes().any(other) {

@@ -1,14 +1,14 @@
-//! Host names as requests name them: `Host`, `:authority`, `X-Forwarded-Host`.
+//! Host names in requests: `Host`, `:authority`, `X-Forwarded-Host`.
 //!
-//! Invariant: letter case, a closing dot (RFC 1034, section 3.1) and the port make no other host.
+//! Invariant: letter case, a trailing dot (RFC 1034, section 3.1) and the port do not change the host.
 
-/// Whether an authority names this host, which is written as [`parse`] gives it.
+/// Whether an authority names this host, which has the form that [`parse`] returns.
 #[must_use]
 pub(crate) fn is(authority: &str, host: &str) -> bool {
     without_port(authority).eq_ignore_ascii_case(host)
 }
 
-/// A host name as it is compared: in lower case, without closing dot and port; `None` if the text is none.
+/// A host name for comparison: in lower case, without trailing dot and port; `None` if the text is no host.
 #[must_use]
 pub(crate) fn parse(text: &str) -> Option<String> {
     let name = without_port(text).to_ascii_lowercase();
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Option<String> {
 
 fn without_port(authority: &str) -> &str {
     let name = match authority.rsplit_once(':') {
-        // The colons of an IPv6 address stand in brackets.
+        // The colons of an IPv6 address are in brackets.
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
     };

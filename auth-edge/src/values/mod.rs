@@ -1,4 +1,4 @@
-//! Values: parsed once, compared often. No IO, no state; nothing here knows another room.
+//! Values: parsed once, compared often. No IO, no state, no dependency on other parts of the edge.
 
 pub(crate) mod allowed_parameters;
 pub(crate) mod claim_path;

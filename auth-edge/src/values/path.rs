@@ -1,9 +1,9 @@
-//! The one path normaliser: what rules are matched against is what the upstream gets and what is looked up on disk.
+//! The one path normaliser: rules, upstreams and the file system use the same path.
 //!
-//! Invariant: two programs that read a [`RequestPath`] by any usual rule (with or without decoding, with or without
-//! removing dot segments, splitting on `/` alone or on `\` and `;` too) see the same segments. A path for which that
-//! is not so is refused, not repaired; or it comes with its [`readings`], and a rule has to take it in each of them.
-//! Deliberately absent: the query; nothing here ever looks at it.
+//! Invariant: all programs see the same segments in a [`RequestPath`], by any usual rule of parsing. They may
+//! decode or not, remove dot segments or not, and split on `/` alone or on `\` and `;` too. Other paths are
+//! rejected, not repaired; or they come with their [`readings`], and a rule has to match each of them.
+//! Deliberately absent: the query, which is never read here.
 
 mod readings;
 
@@ -11,46 +11,46 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The longest path looked at, in bytes: longer than any browser's address bar is used for, short enough to be cheap.
+/// The longest path accepted, in bytes: longer than real browser addresses, and cheap to check.
 const MAX_PATH_BYTES: usize = 8_192;
 
-/// Why a path is refused, as the end of a sentence.
+/// Why a path is rejected, as the end of a sentence.
 type Ambiguous = &'static str;
 
-/// It is percent-encoded wrongly, or what it encodes is not UTF-8.
+/// The percent-encoding is invalid, or does not encode UTF-8.
 const MALFORMED: Ambiguous = "the path is not well-formed percent-encoded UTF-8";
 
-/// A slash, backslash or semicolon is hidden, or a sign that some programs split paths on stands in the open.
+/// The path has an encoded slash, backslash or semicolon, or an unencoded sign that some programs split on.
 const SEPARATOR: Ambiguous = "the path holds a separator that programs read differently";
 
-/// A path every program reads alike, or one with all of its readings.
+/// A path that every program reads alike, or one with all of its readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestPath {
-    /// Segments as they came, still percent-encoded, where that is not how they read.
+    /// The original segments, still percent-encoded; `None` if equal to the decoded ones.
     encoded: Vec<Option<String>>,
     /// The same segments decoded; the last is empty if the path ends with a slash.
     decoded: Vec<String>,
-    /// The segments that other programs would see; none where every program sees the same.
+    /// The segments that other programs would see; empty if every program sees the same.
     others: Vec<Vec<String>>,
 }
 
 impl RequestPath {
-    /// Reads a raw request path, without its query, also where it holds what programs read differently: `%2F`, `%5C`, `\`,
-    /// `;`, `//` or a doubled encoding. Such a path is kept byte for byte, and no dot segment is in it.
+    /// Reads a raw request path, without its query. Also accepts what programs read differently: `%2F`,
+    /// `%5C`, `\`, `;`, `//` or a double encoding. Such a path is kept unchanged, and has no dot segments.
     ///
     /// # Errors
-    /// Why, when not even all of its readings are known.
+    /// The reason, if not all readings are known.
     pub(crate) fn read(raw: &str) -> Result<Self, Ambiguous> {
         Self::parse(raw).or_else(|why| readings::of(raw).ok_or(why))
     }
 
     /// Reads a raw request path, without its query.
     ///
-    /// Dot segments are removed in whatever spelling (RFC 3986, section 5.2.4, after section 6.2.2.2); everything
-    /// else stays as it came.
+    /// Removes dot segments in any spelling (RFC 3986, section 5.2.4, after section 6.2.2.2). All else stays
+    /// unchanged.
     ///
     /// # Errors
-    /// Why, when programs could read the path differently.
+    /// The reason, if programs could read the path differently.
     pub(crate) fn parse(raw: &str) -> Result<Self, Ambiguous> {
         if raw.len() > MAX_PATH_BYTES {
             return Err("the path is too long");
@@ -93,12 +93,12 @@ impl RequestPath {
         !self.others.is_empty()
     }
 
-    /// The segments by every reading, that of [`RequestPath::segments`] first.
+    /// The segments in each reading; the first is that of [`RequestPath::segments`].
     pub(crate) fn readings(&self) -> impl Iterator<Item = &[String]> {
         std::iter::once(self.segments()).chain(self.others.iter().map(Vec::as_slice))
     }
 
-    /// The decoded segments that name something: without the empty one a closing slash leaves.
+    /// The decoded segments, without the empty one after a trailing slash.
     pub(crate) fn segments(&self) -> &[String] {
         match self.decoded.split_last() {
             Some((last, rest)) if last.is_empty() => rest,
@@ -106,7 +106,7 @@ impl RequestPath {
         }
     }
 
-    /// The path to send on, still percent-encoded, without its first `strip` segments.
+    /// The path to forward, still percent-encoded, without its first `strip` segments.
     pub(crate) fn to_encoded(&self, strip: usize) -> String {
         let mut path = String::with_capacity(64);
         for (encoded, decoded) in self.encoded.iter().zip(&self.decoded).skip(strip) {
@@ -119,7 +119,7 @@ impl RequestPath {
         path
     }
 
-    /// Its first `count` segments, still percent-encoded; empty if there are none.
+    /// Its first `count` segments, still percent-encoded; empty without segments.
     pub(crate) fn leading(&self, count: usize) -> String {
         let encoded = self.encoded.iter().zip(&self.decoded).take(count);
         encoded.fold(String::new(), |path, (encoded, decoded)| {
@@ -135,7 +135,7 @@ impl RequestPath {
 
 fn decode(segment: &str) -> Result<Cow<'_, str>, Ambiguous> {
     let bytes = segment.as_bytes();
-    // Unreserved characters mean themselves to everybody (RFC 3986, section 2.3).
+    // All programs read unreserved characters alike (RFC 3986, section 2.3).
     if bytes
         .iter()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
@@ -276,7 +276,7 @@ mod tests {
             let path = RequestPath::read(raw).expect(raw);
             assert_eq!(path.to_encoded(0), raw);
             let shown = |segments: &[String]| -> String {
-                // A slash within a segment, so that it can be told from one between two.
+                // Marks a slash within a segment, to distinguish it from a separator.
                 let segments: Vec<String> = segments.iter().map(|one| one.replace('/', "%2F")).collect();
                 segments.join("/")
             };

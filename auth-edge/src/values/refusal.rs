@@ -1,14 +1,14 @@
-//! Why a sign-in, or a logout the provider asks for, is refused: the one list of reasons. The log, the metric and
-//! `docs/sign-in-fails.md` have them by these names.
+//! The list of all reasons to reject a sign-in, or a logout message of the provider. The log, the metric and
+//! `docs/sign-in-fails.md` use these names.
 //!
-//! Invariant: a name is never given to another reason, so that an alert stays true.
+//! Invariant: a name never gets another meaning, so that alerts stay valid.
 
-/// The step at which it is refused.
+/// The step that is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignInStep {
-    /// The login route: the person has not been at the provider.
+    /// The login route: the user has not been at the provider yet.
     Login,
-    /// The callback: the person comes back from there.
+    /// The callback: the user returns from the provider.
     Callback,
     /// Back-channel logout: a message of the provider itself.
     LogoutToken,
@@ -28,14 +28,14 @@ impl SignInStep {
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $reason:ident = $name:literal,)+) => {
-        /// Why it is refused.
+        /// Why a step is rejected.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum RefusalReason {
             $($(#[doc = $doc])+ $reason,)+
         }
 
         impl RefusalReason {
-            /// All there are.
+            /// All reasons.
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$reason),+];
 
@@ -51,39 +51,39 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The address did not ask for a visit: a script, an image, a frame, a prefetch.
+    /// The request is no page visit: a script, an image, a frame, a prefetch.
     NotAVisit = "not_a_visit",
     /// Too many requests from one address.
     RateLimited = "rate_limited",
     /// Our own session service, or its store, cannot be reached.
     SessionServiceUnavailable = "session_service_unavailable",
-    /// A fault of the edge.
+    /// An internal error of the edge.
     Fault = "fault",
 
     /// The login names an issuer that is not configured.
     UnknownIssuer = "unknown_issuer",
     /// The login names a connection that is not configured.
     UnknownConnection = "unknown_connection",
-    /// The host belongs to another provider than the connection that is named.
+    /// The host belongs to another provider than the named connection.
     ConnectionElsewhere = "connection_elsewhere",
 
     /// No connection to the provider.
     ProviderUnreachable = "provider_unreachable",
     /// The provider did not answer in time.
     ProviderTimeout = "provider_timeout",
-    /// The provider answered with a status, a type or a text that is no answer.
+    /// The provider's answer has an unexpected status, type or text.
     ProviderAnswer = "provider_answer",
     /// The provider's metadata names another issuer than the configured one.
     ProviderIssuer = "provider_issuer",
     /// The provider's metadata lacks an endpoint, or has one without TLS.
     ProviderMetadata = "provider_metadata",
-    /// The provider offers no PKCE with S256.
+    /// The provider does not offer PKCE with S256.
     NoPkce = "no_pkce",
-    /// Pushed authorization requests are required there and switched off here, or the other way round.
+    /// The provider requires pushed authorization requests and they are off here, or the other way round.
     PushedRequests = "pushed_requests",
-    /// The provider does not believe who this client is.
+    /// The provider rejected the client's authentication.
     ClientRefused = "client_refused",
-    /// The provider refused a request of this client for another reason.
+    /// The provider rejected a request of this client for another reason.
     RequestRefused = "request_refused",
     /// An assertion, a request object or a proof could not be signed.
     NotSigned = "not_signed",
@@ -96,36 +96,36 @@ reasons! {
     ExpiredTransaction = "expired_transaction",
     /// The pending sign-in has been used.
     AlreadyUsed = "already_used",
-    /// The answer is of another provider than the sign-in was begun at.
+    /// The answer comes from another provider than the one of the sign-in.
     OtherProvider = "other_provider",
     /// The `iss` parameter is missing, repeated or wrong.
     Issuer = "issuer",
-    /// The person, or the provider for them, said no.
+    /// The user denied the sign-in, or the provider denied the user.
     Denied = "denied",
-    /// A silent sign-in needs the person.
+    /// A silent sign-in needs the user.
     InteractionNeeded = "interaction_needed",
     /// The provider answered with another error.
     ProviderError = "provider_error",
-    /// `code` is missing, repeated or of another form.
+    /// `code` is missing, repeated or malformed.
     Code = "code",
     /// The body could not be read.
     Body = "body",
-    /// The provider refused the code.
+    /// The provider rejected the code.
     CodeRefused = "code_refused",
     /// The token response lacks a token or has another type of token.
     TokenResponse = "token_response",
 
-    /// The token is no signed JWT, or its header asks for what is not done here.
+    /// The token is not a signed JWT, or its header requires an unsupported feature.
     TokenMalformed = "token_malformed",
     /// The token is longer than 64 KiB.
     TokenTooLong = "token_too_long",
     /// The token is signed with an algorithm that is not accepted.
     TokenAlgorithm = "token_algorithm",
-    /// No key the provider publishes fits the token.
+    /// None of the provider's published keys fits the token.
     TokenUnknownKey = "token_unknown_key",
     /// The token's signature does not verify.
     TokenSignature = "token_signature",
-    /// The token is of another issuer.
+    /// The token has another issuer.
     TokenIssuer = "token_issuer",
     /// The token is for another client.
     TokenAudience = "token_audience",
@@ -133,41 +133,41 @@ reasons! {
     TokenExpired = "token_expired",
     /// The token's `iat` is missing, in the future or too old.
     TokenIssuedAt = "token_issued_at",
-    /// The token's `nonce` is not the one that was sent, or is there where none may be.
+    /// The token's `nonce` is not the one that was sent, or is present although none was sent.
     TokenNonce = "token_nonce",
     /// `at_hash` does not fit the access token.
     TokenAccessTokenHash = "token_access_token_hash",
-    /// `auth_time` is older than was asked for, or in the future.
+    /// `auth_time` is older than requested, or in the future.
     TokenAuthTime = "token_auth_time",
-    /// `auth_time` is missing, though it was asked for.
+    /// `auth_time` is missing, although requested.
     TokenNoAuthTime = "token_no_auth_time",
-    /// `acr` is none of those that were asked for.
+    /// `acr` is not one of the requested values.
     TokenAcr = "token_acr",
     /// `sub` is missing, or too long.
     TokenSubject = "token_subject",
-    /// The person belongs to another organization.
+    /// The user belongs to another organization.
     Organization = "organization",
 
     /// The provider does not accept the access token at userinfo.
     UserinfoRefused = "userinfo_refused",
-    /// Userinfo is about somebody else.
+    /// Userinfo describes another user.
     UserinfoSubject = "userinfo_subject",
-    /// Userinfo cannot be read, or is not signed as it should be.
+    /// Userinfo is unreadable, or its signature does not meet the requirements.
     UserinfoAnswer = "userinfo_answer",
-    /// The ID token leaves out the person's groups, and they cannot be read elsewhere.
+    /// The ID token omits the user's groups, and they cannot be read elsewhere.
     Groups = "groups",
-    /// The session service refused the session, for its form.
+    /// The session service rejected the session as invalid.
     Session = "session",
     /// The session would be larger than the session service allows.
     SessionTooLarge = "session_too_large",
 
-    /// The logout token's `typ` is of another kind of token.
+    /// The `typ` of the logout token names another kind of token.
     TokenType = "token_type",
     /// The logout token has no usable `jti`.
     TokenId = "token_id",
-    /// The logout token's `events` does not hold the logout.
+    /// The logout token's `events` lacks the logout event.
     TokenEvents = "token_events",
-    /// The logout token names neither a person nor a session.
+    /// The logout token names neither a user nor a session.
     TokenNobody = "token_nobody",
     /// The logout token was used before.
     TokenReplayed = "token_replayed",
@@ -175,15 +175,15 @@ reasons! {
     TokenMismatch = "token_mismatch",
 }
 
-/// What a page says if a guard needs to know how long ago a person signed in, and the provider does not say.
+/// The page's text if a guard needs the time of the sign-in and the provider does not report it.
 pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
-/// What a page says if the provider confirmed none of the requested authentication classes.
+/// The page's text if the provider confirmed none of the requested authentication classes.
 pub(crate) const OTHER_CLASS: &str =
     "The service that signs you in did not confirm the kind of sign-in that this address asks for.";
 
 impl RefusalReason {
-    /// What the page of a rejected sign-in says. It has no words of the provider.
+    /// The page's text for a rejected sign-in. Never quotes the provider.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::UnknownIssuer => "This sign-in was started for another provider than ours.",
@@ -236,7 +236,7 @@ impl RefusalReason {
         }
     }
 
-    /// What the provider reads if its logout token is rejected.
+    /// The answer to the provider if its logout token is rejected.
     pub(crate) fn words_for_provider(self) -> &'static str {
         match self {
             Self::TokenReplayed => "The logout token was used before.",
@@ -245,12 +245,12 @@ impl RefusalReason {
         }
     }
 
-    /// Whether trying again brings the same.
+    /// Whether a retry fails the same way.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, Self::Groups | Self::TokenTooLong | Self::SessionTooLarge)
     }
 
-    /// Whether the pending sign-in can still be finished: this answer did not use it up.
+    /// Whether the pending sign-in can still finish: this answer did not use it up.
     pub(crate) fn keeps_pending(self) -> bool {
         matches!(
             self,
@@ -263,7 +263,7 @@ impl RefusalReason {
         )
     }
 
-    /// Whether anybody on the network can cause it as often as they like, so that it is not worth a record of its own.
+    /// Whether any client on the network can cause it without limit. Then it gets no record of its own.
     #[must_use]
     pub(crate) fn is_noise(self) -> bool {
         matches!(self, Self::NotAVisit | Self::RateLimited)

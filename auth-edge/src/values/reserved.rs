@@ -1,78 +1,77 @@
-//! The paths that are the edge's own, whatever the route table says: `routes.rs` serves them, and no setting and no route of
-//! a file may take one.
+//! The edge's own paths: `routes.rs` serves them, and no setting or route of a file may take one.
 
-/// Where all of the edge's own routes lie.
+/// The base of all the edge's own routes.
 pub(crate) const BASE_PATH: &str = "/api/auth";
 
-/// Where the edge publishes what machines look for (RFC 8615).
+/// The base of the edge's published metadata (RFC 8615).
 const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
 
-/// Where clients of routes with `bearer` find out where to get a token (RFC 9728, section 3.1); the path of the route follows.
-/// What is below it for other paths is the route table's.
+/// The metadata of routes with `bearer`: where to get a token (RFC 9728, section 3.1). The path of the route
+/// follows. Other paths below it follow the route table.
 pub(crate) const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Where the provider answers a sign-in; a listed provider's callback lies below it, at its id.
+/// The callback of sign-ins. A listed provider's callback is below it, at its id.
 pub(crate) const CALLBACK_PATH: &str = "/api/auth/callback";
 
-/// Where people sign out.
+/// The sign-out route.
 pub(crate) const LOGOUT_PATH: &str = "/api/auth/logout";
 
-/// Where other proxies ask whether somebody may pass.
+/// The forward-auth route of other proxies.
 pub(crate) const CHECK_PATH: &str = "/api/auth/check";
 
-/// Who is signed in.
+/// The profile of the signed-in user.
 pub(crate) const ME_PATH: &str = "/api/auth/me";
 
-/// Where a form that was kept over a sign-in is offered again.
+/// The page that offers a kept form again.
 pub(crate) const FORM_PATH: &str = "/api/auth/form";
 
-/// The parameter of that path which names where the form was sent to.
+/// The parameter of that path that names the form's target.
 pub(crate) const FORM_ROUTE_PARAMETER: &str = "for";
 
-/// The unauthorized answer, for proxies that send people there.
+/// The unauthorized answer, for proxies that redirect there.
 pub(crate) const UNAUTHORIZED_PATH: &str = "/api/auth/401";
 
-/// Whether somebody is signed in, and for how long.
+/// Whether a user is signed in, and for how long.
 pub(crate) const STATUS_PATH: &str = "/api/auth/status";
 
-/// Where a person waits until their browser has bound its session, or is told that it has not.
+/// The page that waits until the browser has bound its session, or reports that it did not.
 pub(crate) const DEVICE_PATH: &str = "/api/auth/device";
 
-/// That page, which leads on to `return_to` as soon as the session is bound.
+/// That page, which continues to `return_to` as soon as the session is bound.
 pub(crate) fn device_page(return_to: &str) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", return_to);
     format!("{DEVICE_PATH}?{}", query.finish())
 }
 
-/// Where a browser binds its session to a key of its device.
+/// The route that binds a session to a key of the browser's device.
 pub(crate) const DEVICE_REGISTER_PATH: &str = "/api/auth/device/register";
 
-/// Where it proves to hold that key.
+/// The route that verifies proofs of that key.
 pub(crate) const DEVICE_REFRESH_PATH: &str = "/api/auth/device/refresh";
 
-/// The access token, where it is switched on.
+/// The access token, if enabled.
 pub(crate) const ACCESS_TOKEN_PATH: &str = "/api/auth/access-token";
 
-/// Where the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
+/// The provider's logout messages (OpenID Connect Back-Channel Logout 1.0).
 pub(crate) const BACK_CHANNEL_PATH: &str = "/api/auth/backchannel-logout";
 
-/// Where transmitters of security events send them (RFC 8935).
+/// The receiver of security events (RFC 8935).
 pub(crate) const EVENTS_PATH: &str = "/api/auth/events";
 
-/// Where the provider signs this browser out (OpenID Connect Front-Channel Logout 1.0).
+/// The provider's sign-out of this browser (OpenID Connect Front-Channel Logout 1.0).
 pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
 
 /// The logo of the edge's own pages.
 pub(crate) const LOGO_PATH: &str = "/api/auth/logo";
 
-/// Below it lie the calls of `BrowserSessionService`.
+/// The base of the calls of `BrowserSessionService`.
 const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 
-/// Below it lies what passes to the analytics server.
+/// The base of the paths that are forwarded to the analytics server.
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
-/// Routes that stay where they are, whatever the settings say.
+/// Routes that no setting moves.
 const FIXED: [&str; 16] = [
     LOGO_PATH,
     BASE_PATH,
@@ -92,23 +91,23 @@ const FIXED: [&str; 16] = [
     CHECK_PATH,
 ];
 
-/// Below these everything is taken.
+/// All paths below these are reserved.
 const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX];
 
-/// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the
-/// gateway answers 404 to it instead of passing on to an upstream what looks like ours.
+/// Whether a path of these segments, decoded and normalised, is one of the edge's own routes, in any letter
+/// case. The gateway answers 404 to it, and does not forward it.
 #[must_use]
 pub(crate) fn is_reserved<S: AsRef<str>>(segments: &[S]) -> bool {
     lie_below(&[BASE_PATH, WELL_KNOWN_PATH], segments)
 }
 
-/// Whether a path belongs to a route that no setting moves, switched on or not: nothing else can be put there.
+/// Whether a path belongs to a route that no setting moves, enabled or not: nothing else can use it.
 #[must_use]
 pub(crate) fn is_fixed(path: &str) -> bool {
     FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(path)) || lie_below(&TAKEN_BELOW, &segments(path))
 }
 
-/// The segments of a path of ours, which is written as it is matched.
+/// The segments of one of our paths, in the form that is matched.
 #[must_use]
 pub(crate) fn segments(path: &str) -> Vec<&str> {
     path.split('/').skip(1).collect()
@@ -118,7 +117,7 @@ fn lie_below<S: AsRef<str>>(bases: &[&str], segments: &[S]) -> bool {
     bases.iter().any(|base| lies_below(base, segments))
 }
 
-/// Whether a path of these segments is this path or lies below it, in whatever letter case.
+/// Whether a path of these segments is this path or below it, in any letter case.
 pub(crate) fn lies_below<S: AsRef<str>>(base: &str, segments: &[S]) -> bool {
     let mut requested = segments.iter().map(AsRef::as_ref);
     base.split('/').skip(1).all(|part| {

@@ -1,21 +1,21 @@
-//! Where a visitor lands after sign-in or sign-out: never anywhere but our own origin.
+//! The return address after sign-in or sign-out: always on our own origin.
 //!
 //! Invariants
-//! - A [`ReturnTo`] is an absolute, normalised http(s) URL whose scheme, host and port are the base URL's, without
-//!   credentials, at most [`MAX_BYTES`] long.
+//! - A [`ReturnTo`] is an absolute, normalised http(s) URL of at most [`MAX_BYTES`], without credentials. Its
+//!   scheme, host and port are the base URL's.
 //!
-//! It is parsed by the WHATWG rules that browsers follow and it is the parsed URL that is kept and sent: a path-only value
-//! is never derived from it again, since `//evil` as a path would become another host.
+//! It is parsed by the WHATWG rules that browsers follow, and the parsed URL is kept and sent. A path-only
+//! value is never derived from it: `//evil` as a path would become another host.
 //!
-//! Deliberately absent: any repair of bad values.
+//! Deliberately absent: any repair of invalid values.
 
 use url::Url;
 
 use super::web_url::is_web;
 
-/// Longest URL kept, in bytes after encoding. It travels in `state`, in the heads of answers and in kept forms.
+/// Longest URL kept, in bytes after encoding. It is part of `state`, of answer heads and of kept forms.
 pub(crate) const MAX_BYTES: usize = 1024;
-/// Longest text parsed at all: whatever is longer can only be an attack on the parser's time.
+/// Longest text that is parsed: a longer one can only be an attack on the parser's time.
 const MAX_RAW_BYTES: usize = 8192;
 
 /// An address on our own origin, or one that configuration names for sign-out.
@@ -23,21 +23,21 @@ const MAX_RAW_BYTES: usize = 8192;
 pub(crate) struct ReturnTo(Url);
 
 impl ReturnTo {
-    /// Parses what a visitor requested against the base URL; `None` if it is not honoured.
+    /// Parses a requested address against the base URL; `None` if it is not allowed.
     #[must_use]
     pub(crate) fn parse(base: &Url, raw: &str) -> Option<Self> {
         let url = parse_web_url(base, raw)?;
         same_origin(base, &url).then_some(Self(url))
     }
 
-    /// As [`ReturnTo::parse`], but also honours the exact URLs of the sign-out allow-list.
+    /// As [`ReturnTo::parse`], but also accepts the exact URLs of the sign-out allow-list.
     #[must_use]
     pub(crate) fn parse_for_logout(base: &Url, allowed: &[Url], raw: &str) -> Option<Self> {
         let url = parse_web_url(base, raw)?;
         (same_origin(base, &url) || allowed.contains(&url)).then_some(Self(url))
     }
 
-    /// The base URL itself: where a visitor lands without a `returnTo`.
+    /// The base URL itself: the default without a `returnTo`.
     #[must_use]
     pub(crate) fn base(base: &Url) -> Self {
         Self(base.clone())

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-/// Whether a URL is one of the web's.
+/// Whether a URL is http or https, with a host and without credentials.
 pub(crate) fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
         && url.has_host()
@@ -10,7 +10,7 @@ pub(crate) fn is_web(url: &Url) -> bool {
         && url.password().is_none()
 }
 
-/// Whether it is scheme, host and port alone.
+/// Whether the URL is only scheme, host and port.
 pub(crate) fn is_origin(url: &Url) -> bool {
     is_web(url) && url.path() == "/" && url.query().is_none() && url.fragment().is_none()
 }

@@ -1,5 +1,5 @@
-//! Status and challenges that tell a client why its token fails, or how to get a token (RFC 6750 section 3,
-//! RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
+//! Status and challenges that tell a client why its token fails, or how to get a token. See RFC 6750 section
+//! 3, RFC 9449 section 7.1, RFC 9470 section 3, and RFC 9728 section 5.1.
 
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};

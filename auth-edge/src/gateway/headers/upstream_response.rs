@@ -4,7 +4,7 @@
 //! - No upstream sets or clears one of our cookies.
 //! - If sessions are bound to devices, no upstream binds a browser itself or clears the key of a session.
 //! - No upstream makes a proxy in front of us replace the answer.
-//! - No cache stores an answer to a session, of whatever kind.
+//! - No cache stores any kind of answer to a session.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 

@@ -95,7 +95,7 @@ impl Clients {
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_keepalive(Some(TCP_KEEPALIVE));
         connector.set_nodelay(true);
-        // An upstream that reads nothing of a request or a WebSocket counts as unresponsive.
+        // An upstream that does not read a request or a WebSocket counts as unresponsive.
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);

@@ -6,8 +6,7 @@
 //!
 //! Invariants
 //! - A request is repeated at most once for its token.
-//! - Each token of a session is force-refreshed at most once in [`PAUSE_MS`]. An upstream that rejects every
-//!   token thus cannot make the edge flood the provider.
+//! - A token is force-refreshed at most once in [`PAUSE_MS`], to protect the provider from such an upstream.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;

@@ -47,9 +47,8 @@ struct Reading {
 }
 
 impl Upload {
-    /// Wraps a body of at most `limit` bytes (0: no limit); a longer one ends with
-    /// [`http_body_util::LengthLimitError`]. Removes trailers named in `told`. With `is_keeping` a small body
-    /// is repeatable.
+    /// Wraps a body of up to `limit` bytes (0: no limit); longer ones end in a
+    /// [`http_body_util::LengthLimitError`]. Removes the trailers in `told`. `is_keeping` allows repetition.
     pub(super) fn new(body: Body, limit: u64, told: &ToldNames, is_keeping: bool) -> Self {
         if body.is_end_stream() {
             return Self(None);

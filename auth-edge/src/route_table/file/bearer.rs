@@ -39,7 +39,7 @@ pub(super) fn bearer(
     Some(rule)
 }
 
-/// The scopes of the table, and those that the rule requires of everybody.
+/// The scopes of the table, and those that the rule requires of all callers.
 fn scopes(table: &Table<'_>, of_everybody: &[String]) -> Vec<String> {
     let mut scopes = table.get("scopes").map(tokens).unwrap_or_default();
     let further = of_everybody.iter().filter(|scope| !scopes.contains(scope));
@@ -59,7 +59,7 @@ fn audience(value: Value<'_>) -> Option<String> {
     Some(text)
 }
 
-/// `true` means opaque tokens, as who knows the word from other gateways expects.
+/// `true` means opaque tokens, as in other gateways.
 fn introspection(value: Value<'_>) -> Option<Introspection> {
     match value.scalar()?.as_str() {
         "true" | "opaque" => Some(Introspection::OpaqueTokens),

@@ -1,17 +1,16 @@
-//! What a route table is read with.
+//! The context for reading a route table.
 
-/// What else is configured, as far as routes may ask for it.
+/// The other settings that routes depend on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteFileContext {
-    /// Whether there are keys to sign assertions with.
+    /// Whether keys for assertions are configured.
     pub(crate) signs: bool,
     /// Whether sessions are bound to devices.
     pub(crate) binds: bool,
-    /// The hosts of the edge, as rules name them; none leaves them unjudged.
+    /// The hosts of the edge, as rules name them. If empty, hosts are not checked.
     pub(crate) hosts: Vec<String>,
     /// The ids of the providers of `OIDC_PROVIDERS`.
     pub(crate) connections: Vec<String>,
-    /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were
-    /// moved.
+    /// The edge's own paths besides the fixed ones: sign-in and its callbacks, if they were moved.
     pub(crate) own_paths: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Keys of a rule that need another value of it.
+//! Checks the keys of a rule that need another value of the same rule.
 
 use chassis::settings::toml_file::Table;
 
@@ -10,7 +10,7 @@ const GUARD: &str = "guard = \"page\" or \"api\"";
 const PAGE: &str = "guard = \"page\"";
 const SERVER: &str = "an http upstream";
 
-/// Names every contradiction within a rule as a mistake of its table; `csrf` is what the table says itself.
+/// Reports every contradiction within a rule as a mistake of its table; `csrf` is the value in the table.
 pub(super) fn name_all(
     table: &Table<'_>,
     rule: &Route,
@@ -25,7 +25,7 @@ pub(super) fn name_all(
     let bearer = rule.bearer.as_ref();
     let (headers, asserts) = (!rule.headers.all.is_empty(), rule.upstream_jwt.is_some());
     let passes_authorization = bearer.is_some_and(|bearer| bearer.pass_authorization);
-    // Whether the rule has a key, and whether it lacks what the key needs.
+    // Whether the rule has a key and lacks what the key needs.
     for (has, key, lacks, needs) in [
         (!rule.rolls, "rolls", open, GUARD),
         (bearer.is_some(), "bearer", open, GUARD),
@@ -53,7 +53,7 @@ pub(super) fn name_all(
     }
 }
 
-/// Whether a rule contradicts itself otherwise, and how.
+/// The other contradictions of a rule.
 fn others(
     rule: &Route,
     csrf: Option<Csrf>,

@@ -1,4 +1,4 @@
-//! What a route requires of a person: where they sign in, with what, and which claims they have.
+//! Reads what a route requires of a user: provider, kind of sign-in, claims.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(super) fn requirements(table: &Table<'_>, around: &RouteFileContext) -> Requ
     }
 }
 
-/// Most bytes of an audience: what the session service takes.
+/// Longest audience in bytes: the limit of the session service.
 const MAX_AUDIENCE_BYTES: usize = 512;
 
 /// The name of an API at the provider.
@@ -57,7 +57,7 @@ fn resource(value: Value<'_>) -> Option<String> {
     Some(resource)
 }
 
-/// Parameters of the authorization request; `max_age` is a number, the others are texts.
+/// Parameters of the authorization request: `max_age` is a number, the others are texts.
 pub(super) fn sign_in(value: Value<'_>, around: &RouteFileContext) -> BTreeMap<String, String> {
     let Some(parameters) = value.as_entries() else {
         value.wrong("expected a table of parameters: { acr_values = \"gold\" }");
@@ -100,7 +100,7 @@ fn connection(value: Value<'_>, around: &RouteFileContext) -> Option<String> {
     Some(id)
 }
 
-/// Claims and what they have to be: keys of TOML, where dots lead into objects and quotes hold a name together.
+/// Claims with their accepted values: TOML keys, dots lead into objects, quotes keep a name whole.
 fn claims(value: Value<'_>) -> Vec<ClaimRequirement> {
     let mut all = Vec::new();
     add_claims(value, &[], &mut all);
@@ -133,7 +133,7 @@ fn claim_value(value: Value<'_>) -> Option<serde_json::Value> {
     plain.or_else(|| value.string().map(Into::into))
 }
 
-/// Scopes and classes travel in headers and queries, separated by spaces (RFC 6749, section 3.3; RFC 9470, section 3).
+/// Spaces separate scopes and classes in headers and queries (RFC 6749, section 3.3; RFC 9470, section 3).
 pub(super) fn tokens(value: Value<'_>) -> Vec<String> {
     let tokens = value.strings().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');

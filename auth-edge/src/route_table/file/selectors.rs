@@ -1,11 +1,11 @@
-//! What a rule is for besides its path: hosts and methods.
+//! Reads the selectors of a rule besides its path: hosts and methods.
 
 use axum::http::Method;
 use chassis::settings::toml_file::{Table, Value};
 
 use crate::values::host_name;
 
-/// The methods a rule can name, so that a slip of the pen is no rule that never answers.
+/// The methods that a rule can name: a misspelt method is a mistake, not a rule that never matches.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::HEAD,
@@ -16,7 +16,7 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// The hosts of a rule, one or several, as they are compared.
+/// The hosts of a rule, normalised for comparison.
 pub(super) fn hosts(table: &Table<'_>, own: &[String]) -> Vec<String> {
     let Some(value) = table.get("host") else {
         return Vec::new();

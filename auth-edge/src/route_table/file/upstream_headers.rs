@@ -1,4 +1,4 @@
-//! The headers of a rule: names that an application reads, and what stands in them.
+//! Reads the identity headers of a rule: the names that an application reads, and their values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn all(value: Value<'_>) -> Vec<UpstreamHeader> {
     all
 }
 
-/// The claims of an assertion: those listed, or the usual ones for `true`.
+/// The claims of an assertion: the listed ones, or the usual ones for `true`.
 pub(super) fn asserted_claims(value: Value<'_>) -> Option<Arc<[String]>> {
     if value.as_list().is_none() {
         let usual = ASSERTED_CLAIMS.iter().map(|name| (*name).to_owned());

@@ -1,17 +1,18 @@
-//! How programs could read a path that they do not read alike.
+//! The possible readings of an ambiguous path.
 //!
-//! A rule counts for such a path only if every reading leads to it. So the readings differ in all that programs differ in: how
-//! often they decode, whether `\` and `;` separate segments, whether `;` begins parameters, whether empty segments count.
-//! Dot segments, control characters and more than [`MAX_DECODINGS`] encodings are refused: with them no list would be whole.
+//! A rule matches such a path only if every reading leads to it. So the readings cover all differences
+//! between programs: how often they decode, whether `\` and `;` separate segments, whether `;` starts
+//! parameters, whether empty segments count. Dot segments, control characters and over [`MAX_DECODINGS`]
+//! encodings make a full list impossible.
 
 use percent_encoding::percent_decode_str;
 
 use super::{MAX_PATH_BYTES, RequestPath, is_escape};
 
-/// The most times that a path is encoded: once for the browser, and once or twice by applications for their own names.
+/// The most encodings of a path: one by the browser, and one or two by applications for their own names.
 const MAX_DECODINGS: usize = 3;
 
-/// The path as it came, with all of its readings; `None` if they cannot be listed.
+/// The original path with all of its readings; `None` if they cannot be listed.
 pub(super) fn of(raw: &str) -> Option<RequestPath> {
     let inner = raw.strip_prefix('/').filter(|_| raw.len() <= MAX_PATH_BYTES)?;
     let bytes = inner.as_bytes();
@@ -62,13 +63,13 @@ fn decoded(text: &str) -> Option<String> {
     None
 }
 
-/// Decodes once; `None` if that is no text, or holds a control character.
+/// Decodes once; `None` if the result is not UTF-8, or holds a control character.
 fn decoded_once(text: &str) -> Option<String> {
     let text = percent_decode_str(text).decode_utf8().ok()?;
     (!text.chars().any(char::is_control)).then(|| text.into_owned())
 }
 
-/// The segments that name something.
+/// The non-empty segments.
 fn named<'a>(segments: impl Iterator<Item = &'a str>) -> Vec<String> {
     let named = segments.filter(|segment| !segment.is_empty());
     named.map(str::to_owned).collect()

@@ -1,5 +1,4 @@
-//! Hostile values of `returnTo`, as a table and at random. Whatever a browser would make of the outcome, it stays on our
-//! origin.
+//! Hostile values of `returnTo`, as a table and at random. In any browser the result stays on our origin.
 
 use proptest::prelude::*;
 
@@ -53,7 +52,7 @@ fn places_of_ours_are_kept_absolute_and_normalised() {
     }
 }
 
-/// Ways to name another host; each is tried behind many prefixes.
+/// Ways to name another host; each is tried after many prefixes.
 const ELSEWHERE: [&str; 40] = [
     "//evil.example",
     "///evil.example",
@@ -97,7 +96,7 @@ const ELSEWHERE: [&str; 40] = [
     "/\t\n\r/evil.example",
 ];
 
-/// What may stand before it without changing what a browser makes of it.
+/// Prefixes that do not change how a browser reads the rest.
 const BEFORE: [&str; 12] = [
     "",
     " ",
@@ -236,7 +235,7 @@ proptest! {
         let raw = parts.concat();
         if let Some(kept) = accepted(&raw) {
             prop_assert!(ours(&kept), "{raw:?} gave {kept}");
-            // What a browser makes of the Location header is what we have parsed.
+            // A browser reads the Location header as the same URL that the edge parsed.
             prop_assert_eq!(String::from(Url::parse(&kept).unwrap()), kept);
         }
     }
