@@ -1,5 +1,5 @@
-//! Builds the identity headers of an application, under the names it reads, from claims. The application
-//! cannot tell whether they come from a session or from a token.
+//! Builds the identity headers of an application, under the names it reads, from claims. The claims of
+//! sessions and tokens are treated alike.
 //!
 //! Invariants
 //! - A value is sent whole or not at all: it is never cut, trimmed or altered into another identity.

@@ -4,7 +4,7 @@
 //! - The path is normalised before it comes here.
 //! - Browsers cache a file with a hash in its name permanently, and revalidate every other file.
 //! - A missing asset answers 404, never the app.
-//! - A range never continues another file that the client has a part of.
+//! - A partial answer never continues the content of another file.
 //!
 //! Compressed files next to the original (`.br`, `.gz`) are served to browsers that accept them. Symbolic
 //! links never lead out of the folder.

@@ -1,5 +1,4 @@
-//! The display name of a provider: the configured name, or the host of its issuer, where users typed their
-//! password.
+//! The display name of a provider: the configured name, or the host of its issuer, which users know.
 //!
 //! Provider metadata has no name (OpenID Connect Discovery 3, RFC 8414). `organization_name` is for OpenID
 //! Federation.

@@ -2,7 +2,7 @@
 //!
 //! A rule matches such a path only if every reading leads to it. So the readings cover all differences
 //! between programs: how often they decode, whether `\` and `;` separate segments, whether `;` starts
-//! parameters, whether empty segments count. Dot segments, control characters and over [`MAX_DECODINGS`]
+//! parameters, and whether empty ones count. Dot segments, control characters and over [`MAX_DECODINGS`]
 //! encodings make a full list impossible.
 
 use percent_encoding::percent_decode_str;
