@@ -1,7 +1,7 @@
 //! Product analytics on our own origin: forwards batches to one PostHog-compatible server. Off by default.
 //!
 //! Invariants
-//! - The host comes from the settings alone.
+//! - The host comes only from the settings.
 //! - Only the three addresses that the client library needs exist below [`ANALYTICS_PREFIX`].
 //! - Forwarded: the body, its type and the user agent; never a cookie, a credential or the visitor's address.
 //! - A slow or hostile analytics server only costs a connection for some seconds.

@@ -50,7 +50,7 @@ impl Authorized {
         }
     }
 
-    /// Who the request acts for; `None` if the route is not guarded.
+    /// The user or client that the request acts for; `None` if the route is not guarded.
     pub(super) fn principal(&self) -> Option<Principal<'_>> {
         match (&self.current, &self.bearer) {
             (Some(current), _) => Some((&*current.session).into()),

@@ -26,7 +26,7 @@ const MAX_VALUE_BYTES: usize = 4_096;
 /// all headers.
 const MAX_TOTAL_BYTES: usize = 6_144;
 
-/// Percent-encoded characters, besides all that are not ASCII.
+/// The ASCII characters that are percent-encoded.
 const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b',').add(b'%');
 
 /// How often the log reports the same header of the same session: every request leaves it out.

@@ -37,7 +37,7 @@ use crate::values::return_to::ReturnTo;
 /// The current route table: its file may change while requests run.
 pub(crate) type Routes = Reloading<RouteTable>;
 
-/// Who may pass.
+/// The callers that may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// Visitors are redirected to the login.
@@ -48,8 +48,8 @@ pub(crate) enum Guard {
     Open,
 }
 
-/// What a guarded route requires of a request that changes something, so that pages of other origins cannot
-/// send it. Later variants require more.
+/// The proof of origin that a guarded route requires of an unsafe request, so that pages of other origins
+/// cannot send it. Later variants require more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Csrf {
     /// Nothing: the upstream checks it.
@@ -123,7 +123,7 @@ pub(crate) struct Route {
     pub(crate) hosts: Vec<String>,
     /// The methods of the rule; empty means all.
     pub(crate) methods: Vec<Method>,
-    /// Who may pass.
+    /// The callers that may pass.
     pub(crate) guard: Guard,
     /// The target of the route.
     pub(crate) upstream: Upstream,

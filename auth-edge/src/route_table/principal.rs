@@ -1,4 +1,4 @@
-//! Who a request acts for: the user of a session, or the subject of an access token. Rules, headers and
+//! The principal of a request: the user of a session, or the subject of an access token. Rules, headers and
 //! assertions use this, independent of its source.
 
 use oidc::VerifiedAccessToken;

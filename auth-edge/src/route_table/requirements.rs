@@ -1,4 +1,4 @@
-//! What a route requires of a session, and the check of a session against it.
+//! The requirements of a route for a session, and their check.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const LABEL: &[u8] = b"vestibule lacking v1";
 /// Bytes of a key of unmet requirements: enough to rule out collisions.
 const KEY_BYTES: usize = 16;
 
-/// What a guard requires besides a session.
+/// The requirements of a guard besides a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
     /// Attach the access token for the upstream.

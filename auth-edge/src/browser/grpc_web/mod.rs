@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - Every call comes from our own pages.
-//! - A call acts for the session of the cookie and for its person alone.
+//! - A call acts only for the session of the cookie and for its person.
 //! - Answers hold the scope and expiry of a token, never the token.
 //! - Reading and watching never roll a session.
 //! - A call waits for its message no longer than any request waits for its body.

@@ -36,7 +36,7 @@ pub(super) enum TokenRefusal {
     Replay,
     /// The token lacks a scope.
     Scope,
-    /// `authorization_details` narrow the token, and neither the edge nor the upstream looks at them.
+    /// `authorization_details` limit the token, and neither the edge nor the upstream enforces them.
     AuthorizationDetails,
     /// The issuer is not the provider of the route.
     Connection,

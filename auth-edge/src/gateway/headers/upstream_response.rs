@@ -39,7 +39,7 @@ const CACHE_CONTROLS: &str = "cache-control";
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
-/// What an upstream may clear (Clear Site Data, section 3.1): no cookies, and no unknown directives.
+/// Directives that an upstream may send (Clear Site Data, section 3.1): none for cookies.
 const CLEARABLE: [&[u8]; 6] = [
     b"\"cache\"",
     b"\"storage\"",
@@ -88,7 +88,7 @@ pub(in crate::gateway) fn strip_response(
     }
 }
 
-/// Forbids caching of an answer: `no-store` alone decides.
+/// Forbids caching of an answer: only `no-store` remains.
 pub(in crate::gateway) fn forbid_caching(headers: &mut HeaderMap) {
     remove(headers, |name| {
         name.as_str().ends_with(CACHE_CONTROLS) || FOR_CACHES.contains(name)

@@ -1,9 +1,9 @@
 //! The possible readings of an ambiguous path.
 //!
 //! A rule matches such a path only if every reading leads to it. So the readings cover all differences
-//! between programs: how often they decode, whether `\` and `;` separate segments, whether `;` starts
+//! between programs: how often they decode, whether `\` and `;` are separators, whether `;` starts
 //! parameters, and whether empty ones count. Dot segments, control characters and over [`MAX_DECODINGS`]
-//! encodings make a full list impossible.
+//! encodings are rejected.
 
 use percent_encoding::percent_decode_str;
 
