@@ -1,9 +1,8 @@
 //! The possible readings of an ambiguous path.
 //!
-//! A rule matches such a path only if every reading leads to it. So the readings cover all differences
-//! between programs: how often they decode, whether `\` and `;` are separators, whether `;` starts
-//! parameters, and whether empty ones count. Dot segments, control characters and over [`MAX_DECODINGS`]
-//! encodings are rejected.
+//! A rule matches such a path only if every reading leads to it. So they cover all differences of programs:
+//! how often they decode, whether `\` and `;` are separators, whether `;` starts parameters, and whether
+//! empty ones count. Dot segments, control characters and over [`MAX_DECODINGS`] encodings are rejected.
 
 use percent_encoding::percent_decode_str;
 
