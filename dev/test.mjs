@@ -306,7 +306,7 @@ if (unknown.length > 0) {
  * Suites that measure no time and need no more than a core run beside others that wait most of the time, in a process of their own;
  * what they print comes when they are done.
  */
-const BESIDE = { first: 'rust', last: 'browser', suites: ['docs', 'supply-chain', 'kubernetes', 'settings', 'providers', 'python', 'examples'] };
+const BESIDE = { first: 'web', last: 'browser', suites: ['docs', 'supply-chain', 'kubernetes', 'settings', 'providers', 'python', 'examples'] };
 
 /** With these two among the suites, the images are made from the first one on. `make run`, which asks cargo for the services, comes before. */
 const IMAGES_BESIDE = ['product', 'pods'];

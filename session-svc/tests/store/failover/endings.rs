@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use session_svc::store::{Name, SessionStore, StoreError};
+use session_svc::store::{Name, Record, SessionStore, StoreError};
 
 use super::isolation::session;
 use super::{connect, eventually};
@@ -18,9 +18,15 @@ const OTHERS_MAX: Duration = Duration::from_millis(250);
 const HELD: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "60"];
 
 async fn begun(store: &Arc<dyn SessionStore>, number: u64) -> Name {
-    let record = session(&**store, number);
-    let name = record.name;
-    store.insert(record, Vec::new()).await.unwrap();
+    let name = session(&**store, number).name;
+    eventually("a master with replicas", async || {
+        let record = Record {
+            name,
+            ..session(&**store, number)
+        };
+        store.insert(record, Vec::new()).await.is_ok()
+    })
+    .await;
     name
 }
 
