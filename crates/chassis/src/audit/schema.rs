@@ -143,6 +143,12 @@ mod tests {
 
     #[test]
     fn every_event_is_mapped_to_a_class_of_ocsf() {
-        assert_eq!(rows("OCSF"), rows("Events"));
+        for event in EVENTS {
+            let begin = format!("| `{}` |", event.name());
+            let row = MANUAL.lines().find(|line| line.starts_with(&begin)).unwrap();
+            let class = row.rsplit(" | ").next().unwrap();
+            let uid = class.get(..4).and_then(|uid| uid.parse::<u16>().ok());
+            assert!(uid.is_some() && class.contains(": "), "{row}");
+        }
     }
 }
