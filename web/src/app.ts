@@ -1,17 +1,17 @@
-/** The two things that live as long as the page: who is signed in, and what has been read. */
+/** The two objects that live as long as the page: the session store and the query cache. */
 import { QueryCache, QueryClient } from "@tanstack/react-query";
 import { heard } from "./analytics/project";
 import { createSessionStore, type SessionStore } from "./session";
 
-/** What a failed query tells about the session, if its error knows. */
+/** The effect of a failed query on the session, if its error says so. */
 interface SessionRelated {
   transient?: boolean;
   missingSession?: boolean;
 }
 
 /**
- * Keeps the queries and the session in step: a query that lost the session or the server has the session checked
- * (that check owns the banner and the retries), a server that is back has the queries read again, and what was
+ * Keeps the queries and the session in step. If a query loses the session or the server, the session is checked;
+ * that check owns the banner and the retries. When the server is back, the queries are read again. Data that was
  * read for one person is never shown to another.
  */
 export function createQueryClient(store: SessionStore): QueryClient {
@@ -33,7 +33,7 @@ export function createQueryClient(store: SessionStore): QueryClient {
   return client;
 }
 
-/** Reads a profile, and on the way what its answer says about product analytics. */
+/** Reads a profile, and passes the analytics settings in its response on. */
 async function fetchProfile(...request: Parameters<typeof fetch>): Promise<Response> {
   const response = await fetch(...request);
   heard(response);

@@ -1,7 +1,7 @@
-/** The time, for components that show how it passes. */
+/** The current time, for components that show elapsed or remaining time. */
 import { useEffect, useState } from "react";
 
-/** The server's time now, renewed every `everyMs`. `skewMs` is the server's clock minus the browser's. */
+/** The server's current time, updated every `everyMs`. `skewMs` is the server's clock minus the browser's. */
 export function useServerNow(skewMs: number, everyMs: number): number {
   const [browserNow, setBrowserNow] = useState(() => Date.now());
   useEffect(() => {

@@ -1,6 +1,6 @@
 /**
- * A User-Agent header in words. Good enough for a person to recognise a device by; nothing is decided by it.
- * What a header claims may be false, and the page says what it claims.
+ * Describes a User-Agent header in words, well enough for a person to recognise a device. No decision depends on it.
+ * The header may be false, so the page presents it as a claim.
  */
 
 export type DeviceKind = "desktop" | "phone" | "tablet" | "terminal";
@@ -11,7 +11,7 @@ export interface Described {
   kind: DeviceKind;
 }
 
-// The order matters: most browsers also claim to be the ones further down.
+// The order matters: most browsers also carry the names of browsers further down.
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, "Edge"],
   [/\bOPR\/|\bOpera\b/, "Opera"],
@@ -33,17 +33,17 @@ const SYSTEMS: readonly (readonly [RegExp, string, DeviceKind])[] = [
   [/\bLinux\b|\bX11\b/, "Linux", "desktop"],
 ];
 
-// A header this long is not a browser's; the edge cuts at the same length.
+// No browser sends a header this long; the edge cuts at the same length.
 const LONGEST_NAME = 40;
 
-/** Null for a header that says nothing. */
+/** Returns null if the header names no known browser or program. */
 export function describeDevice(userAgent: string): Described | null {
   const agent = userAgent.trim();
   if (!agent) return null;
   const browser = BROWSERS.find(([pattern]) => pattern.test(agent))?.[1];
   const system = SYSTEMS.find(([pattern]) => pattern.test(agent));
   if (browser && system) return { browser, system: system[1], kind: system[2] };
-  // A program names itself first: "curl/8.5.0".
+  // A program puts its own name first: "curl/8.5.0".
   const name = browser ?? agent.split(/[\s/(]/, 1)[0]?.slice(0, LONGEST_NAME) ?? "";
   return { browser: name, system: system?.[1] ?? "", kind: system?.[2] ?? "terminal" };
 }

@@ -1,4 +1,4 @@
-/** The map of the app. Pages behind the guard, and all they need to talk to the service, come in their own chunks. */
+/** The routes of the app. Guarded pages, and the code they need to call the service, load in separate chunks. */
 import { lazy, Suspense } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { queryClient } from "./app";
@@ -22,7 +22,7 @@ const Account = lazy(load[paths.account]);
 const Sessions = lazy(load[paths.sessions]);
 const ThisSession = lazy(load[paths.session]);
 
-/** The guard. With it come, side by side and not one after the other, the session and the pages it stands before. */
+/** The guard. Loads the session and the guarded pages in parallel with it. */
 const Guarded = lazy(async () => {
   for (const page of Object.values(load)) page().catch(() => {});
   void import("./api/queries").then(({ currentSessionQuery }) =>
@@ -31,10 +31,10 @@ const Guarded = lazy(async () => {
   return { default: (await import("./shell/Guarded")).Guarded };
 });
 
-/** What was read may be what broke the page: another visit of it starts from a new answer. */
+/** The cached data may have caused the crash, so the next visit starts with a new response. */
 const readAnew = () => void queryClient.resetQueries();
 
-/** The pages, each within a boundary of its own: one that breaks leaves the shell, and the way out, standing. */
+/** Wraps each page in its own boundary: if a page crashes, the shell and the sign-out button still work. */
 function Pages() {
   const [path] = useLocation();
   return (
@@ -55,7 +55,7 @@ const withoutSlash = (path: string) => (path.length > 1 ? path.replace(/\/$/, ""
 
 function Content() {
   const [path] = useLocation();
-  // The guard stays while one moves between the pages behind it: it holds the stream of events.
+  // The guard stays mounted while the person moves between guarded pages, because it holds the event stream.
   if (isGuarded.has(withoutSlash(path))) {
     return (
       <Boundary fallback={<Crash />}>

@@ -10,7 +10,7 @@ import type { Recorder } from "./recorder";
 
 const say = words.analytics;
 
-/** Asks whether it may be seen how the pages are used, does as it is told, and offers to change one's mind. */
+/** Asks the person for consent to usage recording, applies the answer, and offers to change it. */
 export default function Analytics({ project }: { project: Project }) {
   const [answer, setAnswer] = useState<Answer | null>(answered);
   const [path] = useLocation();
@@ -29,14 +29,14 @@ export default function Analytics({ project }: { project: Project }) {
         if (!gone) recorder.current = startRecording(project);
       })
       .catch(() => {
-        // Code that does not come records nothing; the page does not mind.
+        // A failed load of the code means no recording; the page works without it.
       });
     return () => {
       gone = true;
     };
   }, [wanted, project]);
 
-  // Somebody else, or nobody: what was begun for this person ends with them.
+  // A recording ends when its person signs out or another person signs in.
   useEffect(
     () => () => {
       recorder.current?.stop();

@@ -1,4 +1,4 @@
-/** What the person said when asked; kept in this browser, and nothing else is. */
+/** The person's answer to the consent question. This browser stores the answer and nothing else. */
 
 export type Answer = "yes" | "no";
 
@@ -9,7 +9,7 @@ export function answered(): Answer | null {
     const answer = localStorage.getItem(KEY);
     return answer === "yes" || answer === "no" ? answer : null;
   } catch {
-    // Without storage an answer could not be kept, and asking each time would be no question: it counts as a no.
+    // Without storage the answer would be lost and the question would come back on every page: count it as a no.
     return "no";
   }
 }
@@ -18,6 +18,6 @@ export function keepAnswer(answer: Answer): void {
   try {
     localStorage.setItem(KEY, answer);
   } catch {
-    // The answer lasts as long as the page.
+    // Without storage the answer lasts until the page is closed.
   }
 }

@@ -1,6 +1,6 @@
 import { paths } from "../paths";
 
-// Never where signing in or out is going on.
+// Pages that take part in signing in or out are never recorded.
 const RECORDED = new Set<string>([paths.home, paths.account, paths.sessions, paths.session]);
 
 /** Whether a page may be recorded. */

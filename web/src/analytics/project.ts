@@ -1,13 +1,13 @@
 /**
- * Whether product analytics is on, learned from the profile the app reads anyway: with it off (as it comes) there is no
- * request, no code and no question. A browser that says "do not track" is never asked either.
+ * The product analytics settings, read from the profile response that the app fetches anyway. If analytics is off
+ * (the default), there is no extra request, code or question. A browser that sends "do not track" is never asked.
  */
 import { useSyncExternalStore } from "react";
 
 export interface Project {
   /** The project's public token. */
   readonly token: string;
-  /** Whom the person is called there: a keyed hash made by the edge, without meaning to anybody else. */
+  /** The person's id at the analytics server: a keyed hash made by the edge, meaningless to other parties. */
   readonly person: string;
 }
 
@@ -19,9 +19,9 @@ function refused(): boolean {
   return doNotTrack === "1" || globalPrivacyControl === true;
 }
 
-/** Reads what a profile answer says about analytics; an answer without a profile says that there is none. */
+/** Reads the analytics settings from a profile response. A profile without settings means that analytics is off. */
 export function heard({ status, headers }: Response): void {
-  // A failing check says nothing about it.
+  // A failed check does not change the settings.
   if (status !== 200 && status !== 204) return;
   const token = headers.get("x-analytics-token");
   const person = headers.get("x-analytics-id");
@@ -36,5 +36,5 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** The project to send to; null when there is nothing to send or nobody to ask. */
+/** The project to send to; null if analytics is off or the browser asks not to be tracked. */
 export const useProject = (): Project | null => useSyncExternalStore(subscribe, () => project);

@@ -1,9 +1,9 @@
 /**
- * posthog-js, fenced in. Loaded only after a yes.
+ * Wraps posthog-js in privacy limits. Loaded only after consent.
  *
- * Everything typed and every text is masked before it leaves the page; addresses lose query and fragment; nothing is
- * stored in the browser; no script is loaded from anywhere; all requests go to our own origin. What fails fails alone:
- * the library retries what a server in trouble refused and drops what it never wanted.
+ * Input and text are masked before they leave the page. Addresses lose query and fragment. Nothing is stored in the
+ * browser, no script comes from elsewhere, and all requests go to our own origin. Errors do not affect the app:
+ * the library retries server errors and drops batches that the server rejects.
  */
 import { AnalyticsExtensions, SessionReplayExtensions } from "posthog-js/dist/extension-bundles";
 import { type CaptureResult, PostHog } from "posthog-js/dist/module.slim.no-external";
@@ -13,17 +13,17 @@ import type { Project } from "./project";
 
 const ADDRESS = /^(?:https?:\/\/|\/)\S*$/;
 
-/** An address without what may be about somebody: query and fragment. Anything else as it is. */
+/** Removes query and fragment from an address, because they may hold personal data. Returns other values unchanged. */
 export function plainAddress<T>(value: T): T | string {
   return typeof value === "string" && ADDRESS.test(value) ? value.replace(/[?#].*$/s, "") : value;
 }
 
-/** The same for every address in an event, however deep: the library keeps several, and may keep more one day. */
+/** Applies this to every address in an event, at any depth: the library stores several, and may add more. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== "object" || value === null) return plainAddress(value);
   if (Object.getPrototypeOf(value) !== Object.prototype) return value;
-  // What the recorder saw of the page has its addresses masked where it is recorded.
+  // Addresses inside snapshots are masked when they are recorded.
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [name, name === "$snapshot_data" ? inner : plain(inner)]),
   );
@@ -34,9 +34,9 @@ function fenced(event: CaptureResult | null): CaptureResult | null {
 }
 
 export interface Recorder {
-  /** Goes on or waits, as the page that is shown allows. */
+  /** Resumes or pauses, depending on whether the current page may be recorded. */
   follow: (path: string) => void;
-  /** Ends for good. */
+  /** Stops the recording permanently. */
   stop: () => void;
 }
 

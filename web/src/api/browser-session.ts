@@ -1,4 +1,4 @@
-/** BrowserSessionService as plain functions. Messages are the generated ones; nothing is renamed on the way. */
+/** BrowserSessionService as plain functions. They use the generated messages unchanged. */
 
 import type {
   ListMySessionsResponse,
@@ -24,14 +24,14 @@ export const rollCurrentSession = (): Promise<RollCurrentSessionResponse> => cal
 export const listMySessions = (pageToken: string, signal?: AbortSignal): Promise<ListMySessionsResponse> =>
   call(rpc.listMySessions, { pageToken }, signal);
 
-/** Ends one session of this person; false when it was gone already. */
+/** Ends one session of this person; false if it had already ended. */
 export const endMySession = async (handle: string): Promise<boolean> =>
   (await call(rpc.endMySession, { handle })).ended;
 
-/** Ends all sessions of this person but this browser's, and tells how many. */
+/** Ends all sessions of this person except this browser's; returns how many. */
 export const endMyOtherSessions = async (): Promise<number> =>
   (await call(rpc.endMyOtherSessions, {})).endedCount;
 
-/** Watches this person's sessions from `resumeToken` on; the returned function stops it. */
+/** Watches this person's sessions from `resumeToken` on. The returned function stops the watch. */
 export const watchMySession = (resumeToken: string, reader: StreamReader<SessionEvent>): (() => void) =>
   open(rpc.watchMySession, { resumeToken }, reader);

@@ -1,4 +1,4 @@
-/** What the pages ask for, as query options, and the moments in it as numbers. */
+/** The query options of the pages, and the timestamps of the responses as numbers. */
 
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { queryOptions } from "@tanstack/react-query";
@@ -6,26 +6,26 @@ import type { Session } from "../gen/session/v1/session_pb";
 import { getCurrentSession } from "./browser-session";
 import { RpcFailure } from "./rpc-error";
 
-/** Milliseconds since the Unix epoch; null when the message leaves the moment out. */
+/** Milliseconds since the Unix epoch; null if the message has no timestamp. */
 export const msOf = (moment: Timestamp | undefined): number | null => (moment ? timestampMs(moment) : null);
 
 export interface CurrentSession {
   session: Session;
-  /** The server's clock minus the browser's: what makes a countdown right in a browser whose clock is wrong. */
+  /** The server's clock minus the browser's. It keeps countdowns correct in a browser whose clock is wrong. */
   skewMs: number;
-  /** What people call the provider; empty where nothing is known that would tell them anything. */
+  /** The provider's display name; empty if no meaningful name is known. */
   providerName: string;
 }
 
-// The watch tells of changes; asking every so often covers a stream that cannot be had.
+// The watch reports changes. Polling covers browsers that cannot keep the stream open.
 const REREAD_MS = 30_000;
 const REREAD_AFTER_FAILURE_MS = 5_000;
 
-/** Retries what may pass by itself, twice, quickly; the interval goes on after that. */
+/** Retries transient errors twice, quickly; after that the polling interval retries. */
 export const retryTransient = (failures: number, error: Error): boolean =>
   failures < 2 && error instanceof RpcFailure && error.transient;
 
-/** The difference of the clocks, from an answer that came just now. */
+/** The clock difference, from a response that has just arrived. */
 export function skewOf(serverTime: Timestamp | undefined, receivedAtMs: number): number {
   const server = msOf(serverTime);
   return server === null ? 0 : server - receivedAtMs;

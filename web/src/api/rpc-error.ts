@@ -1,11 +1,11 @@
 /**
- * What went wrong in a gRPC-Web call, in the words of the contract: `reason` is a value of `ErrorReason`, read
- * from google.rpc.ErrorInfo. Anything that carries none (a proxy's page, a cut connection) has an empty reason.
+ * The error of a gRPC-Web call. `reason` is a value of `ErrorReason` from the contract, read from
+ * google.rpc.ErrorInfo. Responses without it (a proxy's page, a cut connection) have an empty reason.
  */
 import { BinaryReader, base64Decode } from "@bufbuild/protobuf/wire";
 import type { ErrorReason } from "../gen/session/v1/error_reason_pb";
 
-/** The word of a reason as it travels: `ERR_MISSING_SESSION`. */
+/** The wire name of a reason: `ERR_MISSING_SESSION`. */
 export type Reason = keyof typeof ErrorReason | "";
 
 // google.rpc.Code
@@ -22,14 +22,14 @@ export class RpcFailure extends Error {
     readonly code: number,
     /** `ERR_…`, or empty. */
     readonly reason: Reason,
-    /** The request id to quote, if the edge told one. */
+    /** The request id for support requests, if the edge sent one. */
     readonly requestId: string | null,
     message: string,
   ) {
     super(message);
   }
 
-  /** Whether asking again later may help and nothing was lost. */
+  /** Whether a later retry may succeed without any loss. */
   get transient(): boolean {
     return this.code === UNAVAILABLE || this.code === DEADLINE_EXCEEDED || this.code === RESOURCE_EXHAUSTED;
   }
@@ -40,7 +40,7 @@ export class RpcFailure extends Error {
   }
 }
 
-/** Turns what grpc-web rejects with into an `RpcFailure`. */
+/** Converts the errors of grpc-web into an `RpcFailure`. */
 export function toRpcFailure(cause: unknown): RpcFailure {
   if (cause instanceof RpcFailure) return cause;
   const { code, message, metadata } = (cause ?? {}) as Partial<{
@@ -60,7 +60,7 @@ export function toRpcFailure(cause: unknown): RpcFailure {
 
 const ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 
-/** Reads ErrorInfo.reason out of a base64 google.rpc.Status; empty when there is none or it is malformed. */
+/** Reads ErrorInfo.reason from a base64 google.rpc.Status; returns an empty string if it is missing or malformed. */
 export function reasonOf(detailsBase64: string | undefined): Reason {
   if (!detailsBase64) return "";
   try {
@@ -72,7 +72,7 @@ export function reasonOf(detailsBase64: string | undefined): Reason {
       if (reason) return text(reason) as Reason;
     }
   } catch {
-    // A malformed detail tells nothing; the status code still does.
+    // Ignore a malformed detail; the status code is still valid.
   }
   return "";
 }

@@ -1,6 +1,6 @@
 /**
  * Trace context for calls the page makes (W3C Trace Context, section 3.2).
- * The edge decides whether it continues our trace or links to it; nothing here samples or reports.
+ * The edge decides whether to continue this trace or link to it. The page neither samples nor reports.
  */
 
 const TRACE_ID_BYTES = 16;
@@ -11,7 +11,7 @@ function randomHex(bytes: number): string {
   return Array.from(values, (value) => value.toString(16).padStart(2, "0")).join("");
 }
 
-/** A fresh `traceparent` header value. */
+/** Returns a new `traceparent` header value. */
 export function traceparent(): string {
   return `00-${randomHex(TRACE_ID_BYTES)}-${randomHex(PARENT_ID_BYTES)}-01`;
 }

@@ -1,8 +1,8 @@
 /**
- * Puts protobuf-es messages on the grpc-web runtime.
+ * Sends protobuf-es messages over the grpc-web runtime.
  *
- * Unary calls go in binary. A stream needs the text format: in binary the browser hands nothing over before the
- * end. Every call carries `x-csrf`, which a page of another origin cannot send without asking first.
+ * Unary calls use the binary format. Streams need the text format: in binary the browser delivers nothing before
+ * the end. Every call carries `x-csrf`, which a page of another origin cannot send without a preflight request.
  */
 import {
   create,
@@ -18,7 +18,7 @@ import { GrpcWebClientBase, MethodDescriptor } from "grpc-web";
 import { toRpcFailure } from "./rpc-error";
 import { traceparent } from "./trace";
 
-// A person waits for the answer: past this a retry is better than more patience.
+// A person is waiting: after this time, an error with a retry is better than a longer wait.
 const UNARY_DEADLINE_MS = 10_000;
 
 const unaryClient = new GrpcWebClientBase({ format: "binary" });
@@ -30,7 +30,7 @@ const path = (method: DescMethodUnary | DescMethodServerStreaming) =>
 function descriptor<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O> | DescMethodServerStreaming<I, O>,
 ): MethodDescriptor<MessageShape<I>, MessageShape<O>> {
-  // The runtime stores the message constructors and never calls them; protobuf-es has none.
+  // The runtime stores the message constructors but never calls them; protobuf-es has none.
   const unused = Object as unknown as new () => never;
   return new MethodDescriptor<MessageShape<I>, MessageShape<O>>(
     path(method),
@@ -42,7 +42,7 @@ function descriptor<I extends DescMessage, O extends DescMessage>(
   );
 }
 
-/** Calls a unary method. Rejects with `RpcFailure`; an abort by `signal` rejects with the signal's reason. */
+/** Calls a unary method. Rejects with `RpcFailure`, or with the reason of `signal` if it aborts the call. */
 export async function call<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   request: MessageInitShape<I>,
@@ -53,7 +53,7 @@ export async function call<I extends DescMessage, O extends DescMessage>(
     traceparent: traceparent(),
     deadline: String(Date.now() + UNARY_DEADLINE_MS),
   };
-  // The published type leaves the options out, the runtime takes them.
+  // The published type lacks the options, but the runtime accepts them.
   const client = unaryClient as unknown as {
     unaryCall(
       path: string,
@@ -78,14 +78,14 @@ export async function call<I extends DescMessage, O extends DescMessage>(
   }
 }
 
-/** What a stream tells its reader. */
+/** The callbacks of a stream's reader. */
 export interface StreamReader<T> {
   message: (message: T) => void;
-  /** Called once: with the failure, or with null when the server ended the stream in order. */
+  /** Called once: with the error, or with null if the server ended the stream normally. */
   end: (failure: ReturnType<typeof toRpcFailure> | null) => void;
 }
 
-/** Opens a server stream; the returned function closes it, after which the reader hears nothing more. */
+/** Opens a server stream. The returned function closes it; no callback runs after that. */
 export function open<I extends DescMessage, O extends DescMessage>(
   method: DescMethodServerStreaming<I, O>,
   request: MessageInitShape<I>,

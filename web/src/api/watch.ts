@@ -1,28 +1,28 @@
 /**
- * Listens to what happens to this person's sessions, and comes back when the stream breaks.
+ * Receives the events of this person's sessions, and reconnects when the stream breaks.
  *
- * Watching never extends a session. A stream is reopened with the last resume token, so nothing is told twice or
- * lost; where the server lost something it says MISSED.
+ * Watching never extends a session. A stream reconnects with the last resume token, so no event is duplicated or
+ * lost. If the server has lost events, it sends MISSED.
  */
 import { SessionEvent_Kind as Kind, type SessionEvent } from "../gen/session/v1/session_pb";
 import { retryDelayMs } from "../session";
 import { watchMySession } from "./browser-session";
 
-// The server beats every 15 s: after three missed beats the stream is dead, whatever the connection says.
+// The server sends a heartbeat every 15 s. After three missed ones the stream is dead, even if it looks connected.
 const SILENCE_MS = 45_000;
-// The text format keeps all it ever received: a fresh stream now and then keeps that small.
+// The text format keeps everything it has received in memory, so the stream is reopened now and then.
 const OLDEST_MS = 10 * 60_000;
-// A stream that lived this long was healthy; the next failure is a new one.
+// A stream that lasted this long was healthy: the next failure starts the backoff from the beginning.
 const HEALTHY_MS = 5_000;
 const UNIMPLEMENTED = 12;
 
 export interface Watcher {
   event: (event: SessionEvent) => void;
-  /** The stream says that the session is gone. */
+  /** The stream reports that the session is gone. */
   missing: () => void;
 }
 
-/** Starts watching; the returned function stops for good. */
+/** Starts watching. The returned function stops it permanently. */
 export function watchSessions({ event, missing }: Watcher): () => void {
   let resumeToken = "";
   let attempt = 0;
@@ -60,7 +60,7 @@ export function watchSessions({ event, missing }: Watcher): () => void {
         if (stopped) return;
         hush();
         if (failure?.missingSession) return missing();
-        // An edge that does not offer the stream is asked for the session every so often instead.
+        // If the edge does not offer the stream, poll the session instead.
         if (failure?.code === UNIMPLEMENTED) return;
         if (Date.now() - openedAt > HEALTHY_MS) attempt = 0;
         reopen(retryDelayMs(attempt++, null, Math.random));

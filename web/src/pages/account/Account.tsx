@@ -15,14 +15,14 @@ import { SignInDetails } from "./SignInDetails";
 
 const say = words.account;
 
-/** Who one is signed in as, how, and until when. */
+/** Shows the signed-in person, the sign-in method and the session's end. */
 export function Account() {
   const { user } = useSession();
   const store = useSessionStore();
   const queries = useQueryClient();
   const refresh = useMutation({
     mutationFn: store.refetch,
-    // A failure may be an outage: the check shows the banner and finds the way back.
+    // The error may be an outage: the check shows the banner and retries.
     onError: (error: SessionError) => (error.transient ? store.check() : undefined),
     onSettled: () => queries.invalidateQueries({ queryKey: currentSessionQuery.queryKey }),
   });

@@ -8,7 +8,7 @@ import styles from "./Account.module.css";
 
 const say = words.account;
 
-/** The claims as they came, for whoever wants to see or copy them. */
+/** The unchanged claims, to read or to copy. */
 export function Claims({ user }: { user: User }) {
   const [shown, setShown] = useState(false);
   const id = useId();
@@ -26,7 +26,7 @@ export function Claims({ user }: { user: User }) {
       }
     >
       <p className={styles.note}>{say.claimsNote}</p>
-      {/* Scrolls by itself, so the keyboard has to reach it. */}
+      {/* This region scrolls, so it must be reachable by keyboard. */}
       <div id={id} hidden={!shown}>
         {shown && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region without controls needs the focus to be scrolled by keys

@@ -17,7 +17,7 @@ export function Profile({ user, action }: { user: User; action: ReactNode }) {
     <section className={styles.profile} aria-label={say.title}>
       <Avatar name={name} picture={pictureOf(user)} size={88} />
       <div className={styles.who}>
-        {/* A name is written as its owner writes it, whichever way this page runs. */}
+        {/* A name keeps its own text direction, even if the page runs the other way. */}
         <h2 className={styles.name} title={name}>
           <bdi>{name}</bdi>
         </h2>

@@ -12,7 +12,7 @@ const say = words.account;
 const HOUR_MS = 3_600_000;
 const ago = (hours: number) => timestampFromMs(Date.now() - hours * HOUR_MS);
 
-/** What the page says about when the person signed in. */
+/** The text that the page shows as the time of sign-in. */
 function signedIn(session: MessageInitShape<typeof SessionSchema>): string | null | undefined {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
   const data = { session: create(SessionSchema, session), skewMs: 0, providerName: "" };

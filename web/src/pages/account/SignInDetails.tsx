@@ -16,10 +16,10 @@ import { words } from "../../words";
 import { deviceName } from "../../words/devices";
 
 const say = words.account;
-// The relative times are in minutes and hours: more often would only cost battery.
+// Relative times show minutes and hours: more frequent updates would only use battery.
 const TICK_MS = 10_000;
 
-/** How and when one signed in, on what, and how long it lasts: read live from the session service. */
+/** How and when the person signed in, on which device, and when the session ends. The session service supplies it. */
 export function SignInDetails() {
   const { data, error, refetch, isFetching } = useQuery(currentSessionQuery);
   return (
@@ -55,7 +55,7 @@ function Details({ session, skewMs, providerName }: CurrentSession) {
           <bdi>{providerName || say.yourProvider}</bdi>
         </Fact>
         <Fact name={say.signedIn}>
-          {/* Many providers send no time of authentication: then it is the time the session began. */}
+          {/* Many providers send no time of authentication: then this shows the start of the session. */}
           <Moment ms={msOf(session.authenticatedAt ?? session.createdAt)} now={now} />
         </Fact>
         <Fact name={say.thisDevice} aside={device?.address && <bdi>{device.address}</bdi>}>

@@ -33,7 +33,7 @@ export function Home() {
         <Bar width={9} />
       </span>
     </Loading>
-  ) : error?.transient ? null : error ? ( // of an outage the banner tells, and tries again
+  ) : error?.transient ? null : error ? ( // the banner reports an outage and retries
     <>
       <p className={styles.unknown}>{say.unknown}</p>
       <Button look="primary" icon="refresh" onClick={() => void checkSession()}>

@@ -3,7 +3,7 @@ import { Message } from "../../shell/Message";
 import { Button, LinkButton } from "../../ui/Button";
 import { words } from "../../words";
 
-/** What stands where a page broke. It needs nothing that may be broken as well: no session, no router. */
+/** Replaces a page that crashed. Uses neither session nor router, because they may be broken as well. */
 export function Crash() {
   return (
     <Message

@@ -6,10 +6,10 @@ import { buttonClass, LinkButton } from "../../ui/Button";
 import { wordFor, words } from "../../words";
 
 const say = words.signInError;
-// What a link may make this page show: our words for a known code, and something that can only be a request id.
+// A link can make this page show only our text for a known code, and a value that has the form of a request id.
 const REQUEST_ID = /^[\w-]{1,64}$/;
 
-/** Says why a sign-in did not work. Of the address only known codes and a request id are used. */
+/** Explains why a sign-in failed. Uses only known codes and a request id from the address. */
 export function SignInError() {
   const [query] = useSearchParams();
   const code = query.get("error") ?? "";

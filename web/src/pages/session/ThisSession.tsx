@@ -16,7 +16,7 @@ import { timelineOf } from "./timeline";
 
 const say = words.session;
 
-/** This session as a picture, and the way to make it last. */
+/** Draws this session as a timeline, and offers to extend it. */
 export function ThisSession() {
   const { data, error, refetch, isFetching } = useQuery(currentSessionQuery);
   const roll = useRoll();

@@ -10,7 +10,7 @@ const LEFT = 14;
 const RIGHT = WIDTH - 14;
 const x = (at: number) => LEFT + (RIGHT - LEFT) * at;
 
-/** The session as a line from its start to its last possible end; the list below says the same in words. */
+/** Draws the session from its start to its latest possible end; the list below gives the same facts as text. */
 export function TimelineDrawing({ timeline, nowMs }: { timeline: Timeline; nowMs: number }) {
   const idle = timeline.marks.find(({ name }) => name === "idle")?.at ?? 1;
   return (

@@ -1,4 +1,4 @@
-/** The moments of a session as points on a line: pure, so that it can be tried without a screen. */
+/** The times of a session as points on a line. Pure, so that unit tests need no screen. */
 import { msOf } from "../../api/queries";
 import type { Session } from "../../gen/session/v1/session_pb";
 
@@ -7,17 +7,17 @@ export type MarkName = "started" | "bound" | "rolled" | "token" | "idle" | "abso
 export interface Mark {
   name: MarkName;
   ms: number;
-  /** Where it stands between the start and the last possible end, 0 to 1. */
+  /** Its position between the start and the latest possible end, 0 to 1. */
   at: number;
 }
 
 export interface Timeline {
   marks: Mark[];
-  /** Where now stands, 0 to 1. */
+  /** The position of the current time, 0 to 1. */
   now: number;
 }
 
-/** Null for a session that does not tell when it began or ends. */
+/** Returns null if the session has no start or no end. */
 export function timelineOf(session: Session, nowMs: number): Timeline | null {
   const start = msOf(session.createdAt);
   const end = msOf(session.absoluteExpiresAt) ?? msOf(session.expiresAt);

@@ -16,9 +16,9 @@ const say = words.sessions;
 
 export interface SessionRowProps {
   session: Session;
-  /** What the list says of all sessions: the row leaves it out. */
+  /** The facts that all sessions share: the list shows them once and the row leaves them out. */
   shared: Facts;
-  /** What assistive technology calls this session, unlike any other. */
+  /** The accessible name of this session; unique in the list. */
   label: string;
   now: number;
   busy: boolean;
@@ -27,7 +27,7 @@ export interface SessionRowProps {
   failure?: ReactNode;
 }
 
-/** One session: what it runs on, where and when it was last used, and how to end it. */
+/** One session: its device, where and when it was last used, and a button to end it. */
 export function SessionRow({ session, shared, label, now, busy, onEnd, failure }: SessionRowProps) {
   const unreadable = session.state === State.UNREADABLE;
   const seen = unreadable ? 0 : lastSeenMs(session);
@@ -79,8 +79,8 @@ export function SessionRow({ session, shared, label, now, busy, onEnd, failure }
 }
 
 /**
- * What stands in the place of a session that was ended here: the outcome is where the person looks, and the focus,
- * which went with the button, is on it.
+ * Replaces the row of a session that was ended here. The outcome appears where the person is looking, and it takes
+ * the focus, because the focused button is gone.
  */
 export function EndedRow({ session }: { session: Session }) {
   const row = useRef<HTMLLIElement>(null);

@@ -20,13 +20,13 @@ import { SessionsSkeleton } from "./SessionsSkeleton";
 const say = words.sessions;
 const TICK_MS = 10_000;
 
-/** Every session of this person, and the way to end each. */
+/** Lists all sessions of this person, with a button to end each. */
 export function Sessions() {
   const list = useInfiniteQuery(sessionsQuery);
   const now = useServerNow(list.data?.pages.at(-1)?.skewMs ?? 0, TICK_MS);
   const queries = useQueryClient();
   const signOut = useLeave();
-  // Sessions that were ended on this page keep their place in the list, to say so.
+  // Sessions that were ended on this page keep their place in the list and show the outcome.
   const [ended, setEnded] = useState<readonly Session[]>([]);
   const [othersEnded, setOthersEnded] = useState<number | null>(null);
   const [asking, setAsking] = useState(false);
@@ -46,7 +46,7 @@ export function Sessions() {
       setOthersEnded(count);
     },
     onSettled: async () => {
-      // The dialog stays until the list is without the sessions it ended.
+      // The dialog stays open until the list no longer holds the sessions it ended.
       await reread();
       setAsking(false);
     },
@@ -60,7 +60,7 @@ export function Sessions() {
   const isEnded = ({ handle }: Session) => ended.some((one) => one.handle === handle);
   const sessions = list.data ? allOf(list.data).filter((session) => !isEnded(session)) : [];
   const others = sessions.filter(({ current }) => !current).length;
-  // Of sessions that were not read yet nothing can be said.
+  // Sessions that are not loaded yet cannot be described.
   const shared = sharedFacts(list.hasNextPage ? [] : sessions);
   const labels = labelsOf(sessions);
   return (
@@ -131,7 +131,7 @@ export function Sessions() {
           title={say.endOthersAsk}
           detail={say.endOthersDetail(others)}
           onClose={() => setAsking(false)}
-          // The button may be gone with the sessions it ended: the focus goes on to what came of it.
+          // The button may disappear with the sessions it ended, so the focus moves to the outcome.
           focusAfter={() => (outcome.current?.hasChildNodes() ? outcome.current : null)}
           actions={
             <>

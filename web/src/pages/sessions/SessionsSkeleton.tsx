@@ -2,7 +2,7 @@ import { Bar, Loading } from "../../ui/Skeleton";
 import { words } from "../../words";
 import styles from "./Sessions.module.css";
 
-/** The list before it is known: of the same height, so that nothing moves when it comes. */
+/** Placeholder of the list while it loads. It has the list's height, so the layout does not shift. */
 export function SessionsSkeleton() {
   return (
     <Loading label={words.sessions.loading}>

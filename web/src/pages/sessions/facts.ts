@@ -1,4 +1,4 @@
-/** Which facts differ between sessions, and which are the same in all of them. Pure: unit tests need no screen. */
+/** Finds the facts that differ between sessions and those that all share. Pure: unit tests need no screen. */
 import { msOf } from "../../api/queries";
 import { describeDevice } from "../../device";
 import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
@@ -8,7 +8,7 @@ import { preciselyAt } from "../../words/times";
 
 const say = words.sessions;
 
-/** Where a session runs; what is not known is empty. */
+/** Where a session runs; unknown values are empty. */
 export interface Facts {
   browser: string;
   system: string;
@@ -31,7 +31,7 @@ export function nameOf(session: Session): string {
   return describe(factsOf(session)) || say.unknownBrowser;
 }
 
-/** What every one of several sessions has: it is said once, above them. */
+/** The facts that all sessions have in common; the page shows them once, above the list. */
 export function sharedFacts(sessions: readonly Session[]): Facts {
   const [first = NOTHING, ...others] = sessions.map(factsOf);
   if (others.length === 0) return NOTHING;
@@ -44,7 +44,7 @@ export function sharedFacts(sessions: readonly Session[]): Facts {
 export const saySharedFacts = (shared: Facts): string =>
   [describe(shared), shared.address].filter(Boolean).join("\u00a0· ");
 
-/** What is left to say in the row of one session; the device is empty where nothing is left of it. */
+/** The facts that remain for the row of one session; the device is empty if all of it is shared. */
 export function ownFacts(session: Session, shared: Facts): { device: string; address: string } {
   const own = factsOf(session);
   for (const name of NAMES) if (shared[name]) own[name] = "";
@@ -52,7 +52,7 @@ export function ownFacts(session: Session, shared: Facts): { device: string; add
   return { device: isShared ? describe(own) : nameOf(session), address: own.address };
 }
 
-/** What assistive technology calls each session, by handle: device and start, and a number where both are the same. */
+/** The accessible name of each session, by handle: device and start, plus a number if both are equal. */
 export function labelsOf(sessions: readonly Session[]): Map<string, string> {
   const uses = new Map<string, number>();
   const labels = new Map<string, string>();

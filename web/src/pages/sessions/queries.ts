@@ -24,11 +24,11 @@ export const sessionsQuery = infiniteQueryOptions({
   refetchInterval: ({ state }) => (state.error ? REREAD_AFTER_FAILURE_MS : false),
 });
 
-/** When a session was last used, as far as it tells. */
+/** The time of last use, if the session has one. */
 export const lastSeenMs = (session: Session): number =>
   msOf(session.lastSeenOn?.at) ?? msOf(session.rolledAt) ?? msOf(session.createdAt) ?? 0;
 
-/** The sessions of all pages that were read; one that is on two pages counts once. */
+/** The sessions of all loaded pages; a session that appears on two pages counts once. */
 export const allOf = (data: InfiniteData<SessionsPage>): Session[] => [
   ...new Map(
     data.pages.flatMap(({ sessions }) => sessions).map((session) => [session.handle, session]),

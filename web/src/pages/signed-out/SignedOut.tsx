@@ -9,7 +9,7 @@ import { words } from "../../words";
 
 const say = words.signedOut;
 
-/** Where signing out ends. It says what is true: somebody who is still signed in is told so. */
+/** The page after signing out. If the person is still signed in, it says so. */
 export function SignedOut() {
   const { user } = useSession();
   if (user) {
